@@ -16,7 +16,7 @@
 // the session: messages and thoughts, with their chunks joined, tool calls with their updates, plans, compactions, and
 // what this package does not know. The title and the current mode are stored as such. Not stored are notices and usage,
 // which are about the moment, commands and config options, which [Config].Open gives anew, and questions to the user. A
-// prompt is stored when its turn begins. Chunks reach the store when another kind of update follows, when the turn ends,
+// turn that ends with the stop reason refusal is left out when the session is loaded, with its prompts. A prompt is stored when its turn begins. Chunks reach the store when another kind of update follows, when the turn ends,
 // and at the latest a second after the first of them was sent: if the process is killed, that second of text may be lost.
 //
 // A tool call is stored when it begins, and its updates are joined into one, because each may repeat what came before. It

@@ -371,3 +371,61 @@ func TestUpdatesInOpen(t *testing.T) {
 		t.Errorf("listed: %+v", infos)
 	}
 }
+
+// What was refused is no part of the conversation any more: neither for the client that loads it, nor for the model, nor in
+// a fork. It gives the session no title.
+func TestRefusedTurnsAreLeftOut(t *testing.T) {
+	ctx, store, h := t.Context(), open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	var sessions *agentkit.Sessions[state]
+	var fork acp.SessionID
+	config.Prompt = func(ctx context.Context, turn *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		switch promptText(req) {
+		case "refused":
+			err := turn.Update(ctx, acp.AgentMessageText("no"))
+			return &acp.PromptResponse{StopReason: acp.StopReasonRefusal}, err
+		case "fork":
+			res, err := sessions.Fork(ctx, turn.Conn(), turn.ID(), &acp.NewSessionRequest{Cwd: "/fork"})
+			if err != nil {
+				return nil, err
+			}
+			fork = res.SessionID
+		}
+		for update, err := range turn.History(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			h.note("%s", line(update))
+		}
+		return endTurn, nil
+	}
+	sessions = agentkit.NewSessions(config)
+	c := connect(t, sessions, nil, tapped)
+	s := begin(t, c, "/w")
+	prompt := func(texts ...string) {
+		t.Helper()
+		var blocks []acp.ContentBlock
+		for _, text := range texts {
+			blocks = append(blocks, acp.TextBlock(text))
+		}
+		if _, err := s.Prompt(ctx, blocks...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prompt("refused")
+	if infos := listed(t, c, ""); infos[0].Title.Present() {
+		t.Errorf("the title is %q", infos[0].Title.Value())
+	}
+	prompt("one", "two")
+	prompt("refused")
+	h.noted()
+	prompt("fork")
+	wantLines(t, "the history", h.noted()[1:], "user: one", "user: two", "user: fork")
+	c.heard()
+	for _, id := range []acp.SessionID{s.ID(), fork} {
+		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "replayed", c.heard(), "user: one", "user: two", "user: fork")
+	}
+}

@@ -198,12 +198,9 @@ func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
 		return s.sessions.answer(s.ID(), err)
 	}
 	s.titled = r.Title != ""
-	if r.State == nil {
-		return nil
-	}
-	var state saved
-	if err := json.Unmarshal(r.State, &state); err != nil {
-		return fmt.Errorf("the state that was stored: %w", err)
+	state, err := savedIn(&r)
+	if err != nil {
+		return err
 	}
 	o.Mode = state.Mode
 	if state.State == nil {
@@ -263,7 +260,7 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 		return nil
 	}
 	open := map[acp.ToolCallID]bool{}
-	for update, err := range s.said.store.Updates(ctx, s.ID()) {
+	for update, err := range s.conversation(ctx) {
 		if err != nil {
 			return s.sessions.answer(s.ID(), err)
 		}
@@ -305,11 +302,9 @@ func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
 // changeStored changes what the store has of the session beside its updates, or will have.
 func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
 	whole := func(r *sessionstore.Record) error {
-		var state saved
-		if r.State != nil {
-			if err := json.Unmarshal(r.State, &state); err != nil {
-				return fmt.Errorf("the state that was stored: %w", err)
-			}
+		state, err := savedIn(r)
+		if err != nil {
+			return err
 		}
 		if err := change(r, &state); err != nil {
 			return err
@@ -348,7 +343,8 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 }
 
 // History yields what the store has of the conversation, in order, as it would be replayed: an agent makes of it what its
-// model must know of a session that was loaded or resumed. Without a store it is empty. It ends after an error.
+// model must know of a session that was loaded or resumed. Turns that ended with the stop reason refusal are not in it,
+// because the protocol says that what was refused is no part of the conversation any more. Without a store it is empty. It ends after an error.
 func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		if s.said.store == nil {
@@ -366,7 +362,36 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, e
 			}
 			return
 		}
-		s.said.store.Updates(ctx, s.ID())(yield)
+		s.conversation(ctx)(yield)
+	}
+}
+
+// conversation yields what the store has, but for turns that were refused.
+func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
+		r, err := s.said.store.Get(ctx, s.ID())
+		if err != nil {
+			yield(acp.SessionUpdate{}, err)
+			return
+		}
+		state, err := savedIn(&r)
+		if err != nil {
+			yield(acp.SessionUpdate{}, err)
+			return
+		}
+		refused := map[acp.MessageID]bool{}
+		for _, id := range state.Refused {
+			refused[id] = true
+		}
+		skip := false
+		for update, err := range s.said.store.Updates(ctx, s.ID()) {
+			if chunk, ok := update.Variant.(*acp.SessionUpdateUserMessageChunk); ok { // each turn begins with one
+				skip = refused[chunk.MessageID.Value()]
+			}
+			if (err != nil || !skip) && !yield(update, err) {
+				return
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -496,8 +497,23 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 
 // saved is what is stored as the state of a session.
 type saved struct {
-	Mode  acp.SessionModeID `json:"mode,omitempty"`
-	State json.RawMessage   `json:"state,omitempty"`
+	Mode    acp.SessionModeID `json:"mode,omitempty"`
+	State   json.RawMessage   `json:"state,omitempty"`
+	Refused []acp.MessageID   `json:"refused,omitempty"` // prompts that are no part of the conversation, with their turns
+}
+
+// maxRefused is how many refused prompts of a session are remembered, the last ones.
+const maxRefused = 1000
+
+// saved reads the state of a session as it is stored.
+func savedIn(r *sessionstore.Record) (state saved, err error) {
+	if r.State == nil {
+		return state, nil
+	}
+	if err := json.Unmarshal(r.State, &state); err != nil {
+		return saved{}, fmt.Errorf("the state that was stored: %w", err)
+	}
+	return state, nil
 }
 
 func (ss *Sessions[S]) logger() *slog.Logger {

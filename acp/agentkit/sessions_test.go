@@ -277,8 +277,11 @@ type slowStore struct {
 }
 
 func (s *slowStore) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
-	s.asked <- struct{}{}
-	<-s.free
+	select {
+	case s.asked <- struct{}{}:
+		<-s.free
+	case <-s.free:
+	}
 	return s.Store.Get(ctx, id)
 }
 

@@ -32,8 +32,9 @@ type Turn[S any] struct {
 	err      error
 
 	// Guarded by Session.mu.
-	ended bool
-	ends  []*atEnd
+	ended  bool
+	ends   []*atEnd
+	stored []acp.MessageID // its prompts
 }
 
 type atEnd struct{ do func(context.Context) error }
@@ -264,15 +265,23 @@ func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
 }
 
 // recordPrompt stores what the user said, as one message.
-func (s *Session[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
-	message := acp.Some(acp.MessageID("msg_" + strings.ToLower(rand.Text())))
+func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
+	id := acp.MessageID("msg_" + strings.ToLower(rand.Text()))
 	updates := make([]acp.SessionUpdate, 0, len(req.Prompt))
 	for _, block := range req.Prompt {
-		updates = append(updates, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block, MessageID: message}))
+		updates = append(updates, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block, MessageID: acp.Some(id)}))
 	}
-	s.out.Lock()
-	defer s.out.Unlock()
-	return s.said.put(context.WithoutCancel(ctx), updates)
+	t.mu.Lock()
+	t.stored = append(t.stored, id)
+	t.mu.Unlock()
+	t.out.Lock()
+	defer t.out.Unlock()
+	return t.said.put(context.WithoutCancel(ctx), updates)
+}
+
+// refused reports whether the turn ends with the stop reason refusal: then it is no part of the conversation.
+func (t *Turn[S]) refused(ctx context.Context) bool {
+	return ctx.Err() == nil && t.err == nil && t.response != nil && t.response.StopReason == acp.StopReasonRefusal
 }
 
 // endTime bounds what is done at the end of a turn.
@@ -296,13 +305,20 @@ func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 // settle closes what the turn has left open, and stores its end. The context of the turn may have ended, ctx has not.
 func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	t.report("texts and tool calls that were left open", t.opened.end(turn))
-	t.report("the title", t.title(ctx, req))
+	refused := t.refused(turn)
+	if !refused {
+		t.report("the title", t.title(ctx, req))
+	}
 	if t.said.store == nil {
 		return
 	}
 	t.report("the end of a turn", t.flush())
-	t.report("the time of a turn", t.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
+	t.report("the time of a turn", t.changeStored(ctx, func(r *sessionstore.Record, state *saved) error {
 		r.Updated = time.Now()
+		if refused {
+			state.Refused = append(state.Refused, t.stored...)
+			state.Refused = state.Refused[max(0, len(state.Refused)-maxRefused):]
+		}
 		return nil
 	}))
 }
