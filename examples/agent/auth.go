@@ -1,4 +1,4 @@
-// This file owns authentication: there is no account, but all the ways to log in and out are.
+// This file owns authentication: there is no account, but all the ways to log in and out are, and a login is kept.
 
 package main
 
@@ -8,6 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -48,9 +53,40 @@ func authorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, e
 	}
 }
 
+// prompt is a prompt that is being answered.
+type prompt struct {
+	end  context.CancelCauseFunc // ends it early
+	over chan struct{}           // closed when it has ended
+}
+
+// whileAuthorized serves prompts to nobody who is not logged in, and ends them with the login.
+func whileAuthorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R, error) {
+	return func(ctx context.Context, client C, req *P) (*R, error) {
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		p := &prompt{end, make(chan struct{})}
+		a.mu.Lock()
+		err := a.authorize()
+		if err == nil {
+			a.prompts[p] = true
+		}
+		a.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		defer func() {
+			close(p.over)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			delete(a.prompts, p)
+		}()
+		return serve(ctx, client, req)
+	}
+}
+
 // authorize fails when nobody is logged in. a.mu is held.
 func (a *agent) authorize() error {
-	if a.requireAuth && !a.authenticated && !a.store.loggedIn() {
+	if a.requireAuth && !a.authenticated && !loggedIn(a.dir) {
 		return acp.ErrAuthRequired
 	}
 	return nil
@@ -69,16 +105,16 @@ func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn, req *acp.Authe
 // logout ends the turns in progress, if they are only for who is logged in, before it answers. They fail with the error
 // that says so.
 func (a *agent) logout(ctx context.Context, _ *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse, error) {
-	turns, err := a.forgetLogin()
+	prompts, err := a.forgetLogin()
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range turns {
-		t.end(acp.ErrAuthRequired)
+	for _, p := range prompts {
+		p.end(acp.ErrAuthRequired)
 	}
-	for _, t := range turns {
+	for _, p := range prompts {
 		select {
-		case <-t.over:
+		case <-p.over:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -86,36 +122,73 @@ func (a *agent) logout(ctx context.Context, _ *acp.AgentConn, _ *acp.LogoutReque
 	return &acp.LogoutResponse{}, nil
 }
 
-// forgetLogin returns the turns that must not go on. None begins between the two.
-func (a *agent) forgetLogin() (turns []*turn, err error) {
+// forgetLogin returns the prompts that must not go on. None begins between the two.
+func (a *agent) forgetLogin() ([]*prompt, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.store.logOut(); err != nil {
+	if err := a.dir.Remove(loginFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	a.authenticated = false
-	for _, s := range a.active {
-		if t := s.playing(); t != nil && a.requireAuth {
-			turns = append(turns, t)
-		}
+	if !a.requireAuth {
+		return nil, nil
 	}
-	return turns, nil
+	return slices.Collect(maps.Keys(a.prompts)), nil
 }
 
 // logIn is the login in a terminal (AUT-7): the exit status says whether it succeeded.
 func logIn(state string, in io.Reader, out io.Writer) (err error) {
-	store, err := openStore(state)
+	dir, err := openState(state)
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
 	}
-	defer func() { err = errors.Join(err, store.close()) }()
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	fmt.Fprint(out, "Your name: ")
 	if line := bufio.NewScanner(in); !line.Scan() || line.Text() == "" {
 		return fmt.Errorf("nobody logged in")
 	}
-	if err := store.logIn(); err != nil {
+	if err := keepLogin(dir); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, "Logged in.")
 	return err
+}
+
+// loginFile is there when somebody is logged in.
+const loginFile = "login"
+
+// openState opens the directory of the state. Others could log in, or plant sessions, in one that everybody may write in.
+func openState(path string) (*os.Root, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := dir.Stat(".")
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("everybody may write in %s", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+// loggedIn reports whether somebody is; only a regular file says so.
+func loggedIn(dir *os.Root) bool {
+	info, err := dir.Lstat(loginFile)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func keepLogin(dir *os.Root) error {
+	if loggedIn(dir) {
+		return nil
+	}
+	file, err := dir.OpenFile(loginFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }

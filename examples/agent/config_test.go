@@ -11,6 +11,9 @@ import (
 	"github.com/acpgo/sdk/internal/ways"
 )
 
+// optionMode is the config option that shows the modes.
+const optionMode acp.SessionConfigID = "mode"
+
 // current is the value of a select option, or "".
 func current(options []acp.SessionConfigOption, id acp.SessionConfigID) acp.SessionConfigValueID {
 	for _, o := range options {
@@ -229,7 +232,12 @@ func TestRequireAuthGuardsEveryMethod(t *testing.T) {
 			return err
 		},
 	}
-	handlers := reflect.ValueOf((&agent{}).handlers())
+	a, err := newAgent(config{state: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	handlers := reflect.ValueOf(a.handlers())
 	served := 0
 	for _, field := range handlers.Fields() {
 		if field.Kind() == reflect.Func && !field.IsNil() {

@@ -149,7 +149,7 @@ type setup struct {
 	requireAuth bool
 	pageSize    int
 	commandTime time.Duration
-	maxHistory  int
+	maxSessions int
 	maxServers  int
 	expect      []string          // findings to expect
 	breaks      map[string]string // rules that the test breaks on purpose, with the reasons
@@ -241,7 +241,7 @@ func inMemory(t *testing.T, s setup, state string) acp.Transport {
 	logs := slog.New(slog.NewTextHandler(t.Output(), nil))
 	a, err := newAgent(config{
 		state: state, requireAuth: s.requireAuth, log: logs,
-		pageSize: s.pageSize, commandTime: s.commandTime, maxHistory: s.maxHistory, maxServers: s.maxServers,
+		pageSize: s.pageSize, commandTime: s.commandTime, maxSessions: s.maxSessions, maxServers: s.maxServers,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -77,13 +77,13 @@ type mcpInitialize struct {
 	ClientInfo      mcpImplementation `json:"clientInfo"`
 }
 
-// startServers starts all servers of a workspace, a few at once. Those that do not start, and those that are too many,
-// are no reason to refuse the session.
-func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpServer, broken []error) {
-	servers, errs := make([]*mcpServer, len(w.servers)), make([]error, len(w.servers))
+// startServers starts all servers of a session, a few at once, but for those that are too many. broken says which do not
+// run.
+func (a *agent) startServers(ctx context.Context, dir string, wanted []acp.MCPServer) (running []*mcpServer, broken []error) {
+	servers, errs := make([]*mcpServer, len(wanted)), make([]error, len(wanted))
 	var wg sync.WaitGroup
 	left := 0
-	for i, server := range w.servers {
+	for i, server := range wanted {
 		select {
 		case a.running <- struct{}{}:
 		default:
@@ -93,7 +93,7 @@ func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpS
 		a.starting <- struct{}{} // for a start, which mcpTime bounds
 		wg.Go(func() {
 			defer func() { <-a.starting }()
-			if servers[i], errs[i] = startServer(ctx, server, w.cwd); errs[i] != nil {
+			if servers[i], errs[i] = startServer(ctx, server, dir); errs[i] != nil {
 				<-a.running
 				return
 			}
@@ -129,7 +129,7 @@ func startServer(ctx context.Context, server acp.MCPServer, dir string) (*mcpSer
 		name, peer = config.Name, stdioPeer{conn}
 	case *acp.MCPServerHTTP:
 		name, peer = config.Name, &httpPeer{config: config}
-	default: // the session was refused
+	default: // the runtime has refused the session
 		return nil, errors.New("an MCP server of an unknown type")
 	}
 	_, err := peer.call(ctx, "initialize", mcpInitialize{

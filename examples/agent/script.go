@@ -156,26 +156,18 @@ func thinkAloud(ctx context.Context, t *turn) error {
 	return t.think(ctx, "The user wants something. There is no model here, so the script says what comes next.")
 }
 
-// switchMode changes the mode from this side: both ways to show it must learn of that (MOD-3, CFG-22).
+// switchMode changes the mode from this side (MOD-3).
 func switchMode(ctx context.Context, t *turn) error {
-	now, err := t.session.configure(func(s *settings) error {
-		if s.Mode == modeAsk {
-			return s.setMode(modeAuto)
-		}
-		return s.setMode(modeAsk)
-	})
-	if err != nil {
-		return err
+	mode := modeAsk
+	if t.Mode() == modeAsk {
+		mode = modeAuto
 	}
-	return errors.Join(
-		t.AgentSession.Update(ctx, acp.ModeUpdate(now.Mode)),
-		t.AgentSession.Update(ctx, acp.ConfigUpdate(now.options(t.Conn())...)),
-	)
+	return t.Update(ctx, acp.ModeUpdate(mode))
 }
 
 // sendNotice sends a notice, which not every client takes (SCH-12).
 func sendNotice(ctx context.Context, t *turn) error {
-	err := t.AgentSession.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
+	err := t.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
 		Severity: acp.NoticeSeverityInfo, Title: "The script is at its notice",
 	}))
 	if errors.Is(err, acp.ErrUnsupported) {
@@ -194,7 +186,7 @@ func compact(ctx context.Context, t *turn) error {
 		}),
 		acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: id, Status: acp.CompactionStatusCompleted}),
 	} {
-		err := t.AgentSession.Update(ctx, update)
+		err := t.Update(ctx, update)
 		if errors.Is(err, acp.ErrUnsupported) {
 			return t.say(ctx, "The context was compacted.\n\n")
 		}
@@ -206,7 +198,7 @@ func compact(ctx context.Context, t *turn) error {
 }
 
 func listTools(ctx context.Context, t *turn) error {
-	servers := t.session.mcpServers()
+	servers := t.State.servers
 	if len(servers) == 0 {
 		return t.say(ctx, "The session has no MCP servers.\n\n")
 	}

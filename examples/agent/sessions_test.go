@@ -279,9 +279,9 @@ func TestLST14_ListRestoresNothing(t *testing.T) {
 func TestForeignIDsReachNoFile(t *testing.T) {
 	ways.InMemory(t, "over HTTP, the id of a session stands in a header")
 	state := t.TempDir()
-	outside := put(t, filepath.Dir(state), "sess_A.json", "{}")
+	outside := put(t, filepath.Dir(state), "sess_a.json", "{}")
 	h := connect(t, setup{state: state})
-	for _, id := range []acp.SessionID{"../sess_A", "sess_", "login", "sess_../x", `..\sess_A`, "sess_A\x00"} {
+	for _, id := range []acp.SessionID{"../../sess_a", "../../../sess_a", "../login", "sess_", "login", "sess_../x", `..\sess_a`, "sess_a\x00"} {
 		_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: h.dir})
 		wantCode(t, err, acp.ErrResourceNotFound)
 		if _, err := h.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: id}); err != nil {
@@ -401,7 +401,7 @@ func TestLST11_LST12_Pages(t *testing.T) {
 	all := list(t, h, "")
 	for i, info := range all {
 		delete(want, info.SessionID)
-		if i > 0 && comparePosition(positionOf(all[i-1]), positionOf(info)) <= 0 {
+		if i > 0 && all[i-1].UpdatedAt.Value() < info.UpdatedAt.Value() {
 			t.Errorf("session %d is not older than the one before", i)
 		}
 	}
@@ -414,15 +414,20 @@ func TestLST11_LST12_Pages(t *testing.T) {
 	}
 }
 
+// fileOf is the file of a session in the state, with a suffix of its own.
+func fileOf(state string, id acp.SessionID, suffix string) string {
+	return filepath.Join(state, "sessions", "s-"+string(id)+suffix)
+}
+
 func TestListLeavesOutBrokenFiles(t *testing.T) {
 	state := t.TempDir()
-	put(t, state, "sess_BROKEN.json", "{")
 	h := connect(t, setup{state: state})
 	s := h.session(t)
+	put(t, state, "sessions/s-sess_broken.json", "{")
 	if got := list(t, h, ""); len(got) != 1 || got[0].SessionID != s.ID() {
 		t.Errorf("got %v", got)
 	}
-	_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_BROKEN", Cwd: h.dir})
+	_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_broken", Cwd: h.dir})
 	if e := asError(err); e == nil || e.Code != rpc.ErrInternal {
 		t.Errorf("loading a broken session: %v", err)
 	}
@@ -434,16 +439,16 @@ func TestFilesOfOtherSessions(t *testing.T) {
 	h := connect(t, setup{state: state})
 	s := h.session(t)
 	say(t, s, "hello", acp.StopReasonEndTurn)
-	victim := filepath.Join(state, string(s.ID())+sessionSuffix)
+	victim := fileOf(state, s.ID(), ".json")
 	before := get(t, victim)
-	put(t, state, "sess_OTHER.json", strings.Replace(before, "hello", "forged", 1))
+	put(t, state, "sessions/s-sess_other.json", strings.Replace(before, "hello", "forged", 1))
 	for _, open := range []func() error{
 		func() error {
-			_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_OTHER", Cwd: t.TempDir()})
+			_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_other", Cwd: t.TempDir()})
 			return err
 		},
 		func() error {
-			_, err := h.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: "sess_OTHER", Cwd: t.TempDir()})
+			_, err := h.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: "sess_other", Cwd: t.TempDir()})
 			return err
 		},
 	} {
@@ -462,64 +467,34 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	state := t.TempDir()
 	h := connect(t, setup{state: state})
 	s := h.session(t)
-	put(t, state, string(s.ID())+sessionSuffix+".ABC", "half of a conversation")
+	say(t, s, "hello", acp.StopReasonEndTurn)
+	put(t, state, "sessions/s-"+string(s.ID())+".new", "half of a session")
 	if err := s.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if files, err := os.ReadDir(state); err != nil || len(files) > 0 {
-		t.Errorf("left is %v, %v", files, err)
-	}
-}
-
-// What sessions keep in memory does not grow without end.
-func TestFullSessions(t *testing.T) {
-	h := connect(t, setup{maxHistory: 8000})
-	full := func(err error) {
-		t.Helper()
-		if e := asError(err); e == nil || e.Message != errFull.Message {
-			t.Errorf("got %v, want %v", err, errFull)
-		}
-	}
-	s, other := h.session(t), h.session(t)
-	_, err := s.Prompt(t.Context(), acp.TextBlock(strings.Repeat("long ", 2000)))
-	full(err)
-	say(t, s, strings.Repeat("long ", 1000), acp.StopReasonEndTurn) // and the agent repeats it
-	_, err = s.Prompt(t.Context(), acp.TextBlock("more"))
-	full(err)
-	_, err = other.Prompt(t.Context(), acp.TextBlock("more"))
-	full(err)
-	_, err = h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: other.ID(), Cwd: h.dir})
-	full(err)
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	say(t, h.session(t), "in a new one", acp.StopReasonEndTurn)
-}
-
-func TestTooManySessions(t *testing.T) {
-	a, err := newAgent(config{state: t.TempDir()})
+	files, err := os.ReadDir(filepath.Join(state, "sessions"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxSessions {
-		done, err := a.change(newSessionID())
-		if err != nil {
-			t.Fatal(err)
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), "lock-") {
+			t.Errorf("left is %s", file.Name())
 		}
-		if err := a.room(); err != nil {
-			t.Fatal(err)
-		}
-		a.put(&session{id: newSessionID()})
-		done()
 	}
-	if _, err := a.change("sess_A"); err != nil {
+}
+
+func TestTooManySessions(t *testing.T) {
+	h := connect(t, setup{maxSessions: 3})
+	first := h.session(t)
+	for range 2 {
+		h.session(t)
+	}
+	_, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+	wantCode(t, err, acp.ErrInvalidRequest)
+	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, a.room(), acp.ErrInvalidRequest)
-	clear(a.active)
-	if err := a.close(); err != nil {
-		t.Error(err)
-	}
+	h.session(t)
 }
 
 // Opening a session several times at once leaves one that works, and no MCP server of the others.

@@ -28,7 +28,7 @@ func (t *turn) use(
 		return err
 	}
 	if err = run(call); err != nil {
-		t.session.log.Debug("tool call failed", "title", title, "error", err)
+		t.log.Debug("tool call failed", "title", title, "error", err)
 	}
 	return call.End(acp.Public(err)) // the user may read why
 }
@@ -42,11 +42,7 @@ var permissionOptions = []acp.PermissionOption{
 
 // permit asks the user, unless the mode says that there is no need, or the user once said so.
 func (t *turn) permit(ctx context.Context, c *agentkit.ToolCall) error {
-	s := t.session
-	s.mu.Lock()
-	granted := s.record.Settings.Mode == modeAuto || s.allowed[c.State().Kind]
-	s.mu.Unlock()
-	if granted {
+	if t.Mode() == modeAuto || t.State.allows(c.State().Kind) {
 		return c.Begin()
 	}
 	return t.ask(ctx, c)
@@ -56,10 +52,7 @@ func (t *turn) permit(ctx context.Context, c *agentkit.ToolCall) error {
 func (t *turn) ask(ctx context.Context, c *agentkit.ToolCall) error {
 	chosen, err := c.Ask(ctx, permissionOptions...)
 	if chosen.Kind == acp.PermissionOptionKindAllowAlways {
-		s := t.session
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.allowed[c.State().Kind] = true
+		t.State.allow(c.State().Kind)
 	}
 	return err
 }
@@ -139,16 +132,16 @@ func (t *turn) pathAfter(word, def string) string {
 		case strings.EqualFold(strings.TrimPrefix(token, "/"), word):
 			found = true
 		case found && (command || strings.ContainsAny(token, `./\`)):
-			return t.session.absolute(token)
+			return t.absolute(token)
 		}
 	}
-	return t.session.absolute(def)
+	return t.absolute(def)
 }
 
 // readText reads a file of the session: through the client, which knows what its editor has not saved
 // yet, or else from the disk (FS-1).
 func (t *turn) readText(ctx context.Context, path string) (string, error) {
-	root, rel, ok := t.session.within(path)
+	root, rel, ok := t.within(path)
 	if !ok {
 		return "", fmt.Errorf("%s is outside the directories of the session", path)
 	}
@@ -194,7 +187,7 @@ func readDisk(dir, rel string) (string, error) {
 
 // writeText writes a file of the session as readText reads it.
 func (t *turn) writeText(ctx context.Context, path, text string) error {
-	root, rel, ok := t.session.within(path)
+	root, rel, ok := t.within(path)
 	if !ok {
 		return fmt.Errorf("%s is outside the directories of the session", path)
 	}
@@ -232,7 +225,7 @@ func runCommand(ctx context.Context, t *turn) error {
 		running, cancel := context.WithTimeout(ctx, t.commandTime)
 		defer cancel()
 		res, err := c.Run(running, &acp.CreateTerminalRequest{
-			Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.session.cwd()), OutputByteLimit: acp.Some[uint64](maxShown),
+			Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.Cwd()), OutputByteLimit: acp.Some[uint64](maxShown),
 		})
 		if res == nil {
 			return err

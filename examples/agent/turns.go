@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
 // contextSize is how many tokens this agent pretends to have room for.
@@ -22,79 +24,29 @@ const contextSize = 200_000
 
 // turn is a prompt being answered.
 type turn struct {
-	*acp.AgentSession
-
-	session *session
-	start   int // where the turn begins in the history
+	*agentkit.Turn[*state]
 
 	commandTime time.Duration
-
-	end  context.CancelCauseFunc // ends it early
-	over chan struct{}           // closed when it has ended
+	log         *slog.Logger
 
 	text     string             // what the user wrote
 	attached []string           // what came with it, described
 	links    []acp.ContentBlock // of it
+	used     int                // bytes of it, and of what the agent has said
 	stop     acp.StopReason
 }
 
 func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
 
-// prompt serves session/prompt. When the turn was cancelled it returns the error that this led to, and
-// the runtime answers with the stop reason cancelled (PRM-11, PRM-12).
-func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	t := &turn{
-		AgentSession: client,
-		stop:         acp.StopReasonEndTurn,
-
-		commandTime: a.commandTime,
-		end:         end,
-		over:        make(chan struct{}),
-	}
-	if err := a.begin(t, req); err != nil {
-		return nil, err
-	}
-	defer close(t.over)
-	for _, block := range req.Prompt {
-		t.take(block)
-	}
-	err := t.play(ctx)
-	if errors.Is(err, agentkit.ErrDismissed) {
-		t.stop, err = acp.StopReasonCancelled, nil
-	}
-	if err := t.finish(ctx); err != nil {
-		t.session.log.Error("turn not kept or not reported", "error", err)
-	}
-	if err == nil && ctx.Err() != nil { // cancelled just now
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &acp.PromptResponse{StopReason: t.stop}, nil
-}
-
-// begin starts a turn in the session that a prompt is for. Under the lock, nobody logs out meanwhile.
-func (a *agent) begin(t *turn, req *acp.PromptRequest) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.authorize(); err != nil {
-		return err
-	}
-	if t.session = a.active[req.SessionID]; t.session == nil {
-		return acp.SessionNotFound(req.SessionID)
-	}
-	return t.session.begin(t, req.Prompt, int64(a.maxHistory))
-}
-
 // take takes a block of the prompt.
 func (t *turn) take(block acp.ContentBlock) {
+	const length = 256 // of a block that is no text, and of the names of one that is
+	t.used += length
 	describe := func(format string, args ...any) { t.attached = append(t.attached, fmt.Sprintf(format, args...)) }
 	switch b := block.Variant.(type) {
 	case *acp.ContentBlockText:
 		t.text += b.Text
+		t.used += len(b.Text)
 	case *acp.ContentBlockImage:
 		describe("an image (%s, %s)", b.MimeType, size(b.Data))
 	case *acp.ContentBlockAudio:
@@ -130,32 +82,24 @@ func (t *turn) words() []string {
 	})
 }
 
-// finish keeps the conversation, and tells the client what the turn has changed of the session. It all
-// comes before the answer (PRM-13), also when the turn was cancelled.
+// finish tells the client what the turn has changed of the session. It all comes before the answer (PRM-13), also when
+// the turn was cancelled.
 func (t *turn) finish(ctx context.Context) error {
-	s := t.session
-	s.mu.Lock()
-	s.turn = nil
-	if t.stop == acp.StopReasonRefusal { // what was refused is no part of the conversation
-		s.record.History = s.record.History[:t.start]
-	}
-	var changed acp.SessionInfoUpdate
-	if !s.record.Info.Title.Present() && t.text != "" {
-		changed.Title = acp.Some(title(t.text))
-		s.record.Info.Title = changed.Title
-	}
-	bytes, err := s.save()
-	changed.UpdatedAt = s.record.Info.UpdatedAt
-	usage := s.record.Settings.Usage
-	s.mu.Unlock()
-
-	updates := []acp.SessionUpdate{acp.NewSessionUpdateSessionInfoUpdate(changed)}
-	if usage {
-		used := min(uint64(bytes/4), contextSize)
-		updates = append(updates, acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: used, Size: contextSize}))
-	}
-	for _, update := range updates {
-		err = errors.Join(err, t.AgentSession.Update(ctx, update))
+	changed := acp.SessionInfoUpdate{UpdatedAt: acp.Some(sessionstore.FormatTime(time.Now()))}
+	var usage []acp.SessionUpdate
+	err := change(context.WithoutCancel(ctx), t.Session, func(s *state) error {
+		if !s.Titled && t.text != "" && t.stop != acp.StopReasonRefusal { // what was refused is no part of the conversation
+			s.Titled, changed.Title = true, acp.Some(title(t.text))
+		}
+		s.Used += uint64(t.used)
+		if s.Settings.Usage {
+			used := min(s.Used/4, contextSize)
+			usage = append(usage, acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: used, Size: contextSize}))
+		}
+		return nil
+	})
+	for _, update := range append([]acp.SessionUpdate{acp.NewSessionUpdateSessionInfoUpdate(changed)}, usage...) {
+		err = errors.Join(err, t.Update(ctx, update))
 	}
 	return err
 }
@@ -169,28 +113,6 @@ func title(text string) string {
 	return string(runes)
 }
 
-// Update sends an update and keeps it for those who load the session later: without terminals, which are gone then, and
-// whose output Record keeps.
-func (t *turn) Update(ctx context.Context, update acp.SessionUpdate) error {
-	kept := update
-	if call, ok := update.Variant.(*acp.SessionUpdateToolCallUpdate); ok && call.Content.Present() {
-		copied := acp.ToolCallUpdate(*call)
-		copied.Content = acp.Some(slices.DeleteFunc(slices.Clone(call.Content.Value()), func(c acp.ToolCallContent) bool {
-			_, terminal := c.Variant.(*acp.ToolCallContentTerminal)
-			return terminal
-		}))
-		kept = acp.NewSessionUpdateToolCallUpdate(copied)
-	}
-	t.session.remember(kept)
-	return t.AgentSession.Update(ctx, update)
-}
-
-// Record keeps what the client has seen in another form.
-func (t *turn) Record(_ context.Context, update acp.SessionUpdate) error {
-	t.session.remember(update)
-	return nil
-}
-
 // say sends a message, in chunks of a few words as a model would.
 func (t *turn) say(ctx context.Context, format string, args ...any) error {
 	return t.stream(ctx, acp.NewSessionUpdateAgentMessageChunk, fmt.Sprintf(format, args...))
@@ -198,7 +120,7 @@ func (t *turn) say(ctx context.Context, format string, args ...any) error {
 
 // think sends thoughts, unless the user does not want to see any.
 func (t *turn) think(ctx context.Context, text string) error {
-	if t.session.settings().Thoughts == thoughtsHidden {
+	if t.State.settings().Thoughts == thoughtsHidden {
 		return nil
 	}
 	return t.stream(ctx, acp.NewSessionUpdateAgentThoughtChunk, text)
@@ -207,6 +129,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 func (t *turn) stream(ctx context.Context, chunk func(acp.ContentChunk) acp.SessionUpdate, text string) error {
 	const wordsAtOnce = 6
 	message := acp.Some(newMessageID())
+	t.used += len(text)
 	for words := range slices.Chunk(strings.SplitAfter(text, " "), wordsAtOnce) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
