@@ -31,9 +31,9 @@
 //
 // # State
 //
-// Sessions are kept in the directory that -state names, one file each that every turn replaces, so that
-// another process can load them; by default in acp-example-agent within the user's cache directory. Without such a
-// directory -state must name one. It is refused if everybody may write in it.
+// Sessions are kept in the directory that -state names, as package sessionstore does, so that another process can load
+// them; by default in acp-example-agent within the user's cache directory. Without such a directory -state must name one. It
+// is refused if everybody may write in it.
 //
 // A command that runs for longer than -command-time says is killed.
 //

@@ -90,20 +90,25 @@ func object(name, value string) string {
 	return `{` + hostile.Quote(name) + `:` + hostile.Quote(value) + `}`
 }
 
+// stateFile is where the example agent keeps a session.
+func (c *client) stateFile(id string) string {
+	return filepath.Join(c.state, "sessions", "s-"+id+".json")
+}
+
 // stateFIFO puts into the agent's state what is no file.
 func stateFIFO(c *client) error {
-	const id = "sess_FIFOFIFO"
-	if err := fifo(filepath.Join(c.state, id+".json")); err != nil {
+	const id = "sess_fifofifo"
+	if err := fifo(c.stateFile(id)); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(c.state, "sess_DIRDIRDIR.json"), 0o700); err != nil {
+	if err := os.Mkdir(c.stateFile("sess_dirdirdir"), 0o700); err != nil {
 		return err
 	}
-	if err := os.Symlink("/dev/zero", filepath.Join(c.state, "sess_ZEROZERO.json")); err != nil {
+	if err := os.Symlink("/dev/zero", c.stateFile("sess_zerozero")); err != nil {
 		return err
 	}
 	cwd := hostile.Quote(c.cwd)
-	for _, id := range []string{id, "sess_DIRDIRDIR", "sess_ZEROZERO"} {
+	for _, id := range []string{id, "sess_dirdirdir", "sess_zerozero"} {
 		for _, method := range []string{"session/load", "session/resume"} {
 			m, err := c.Call(method, `{"sessionId":`+hostile.Quote(id)+`,"cwd":`+cwd+`,"mcpServers":[]}`, hostile.Patience/4)
 			if err != nil {
@@ -126,14 +131,14 @@ func stateFIFO(c *client) error {
 
 // stateNames has a file of a session that names another session, which must not be overwritten by it.
 func stateNames(c *client) error {
-	victim := filepath.Join(c.state, c.session+".json")
+	victim := c.stateFile(c.session)
 	before, err := os.ReadFile(victim)
 	if err != nil {
 		return err
 	}
-	const thief = "sess_THIEFTHIEF"
+	const thief = "sess_thiefthief"
 	forged := strings.Replace(string(before), `"cwd":`, `"title":"forged","cwd":`, 1)
-	if err := os.WriteFile(filepath.Join(c.state, thief+".json"), []byte(forged), 0o600); err != nil {
+	if err := os.WriteFile(c.stateFile(thief), []byte(forged), 0o600); err != nil {
 		return err
 	}
 	m, err := c.Call("session/load", `{"sessionId":"`+thief+`","cwd":`+hostile.Quote(os.TempDir())+`,"mcpServers":[]}`, hostile.Patience)
