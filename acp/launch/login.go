@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"time"
 
@@ -30,8 +31,9 @@ func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthM
 }
 
 // Terminal is where a login talks to the user: the terminal itself, so files that are one (os.Stdin, os.Stdout,
-// os.Stderr, or those of a pseudo terminal). With a Stdin that is no *os.File, Login returns only when its last Read has
-// returned.
+// os.Stderr, or those of a pseudo terminal). A Stdin that is no *os.File is read ahead: what was read and not taken when
+// the login ends is lost. If it has no SetReadDeadline, as net.Conn has, its last Read, and a goroutine with it, goes on until
+// it returns.
 type Terminal struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -73,9 +75,13 @@ func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, ter
 	}
 	cmd := exec.CommandContext(ctx, made.Path)
 	cmd.Args, cmd.Env, cmd.Dir = made.Args, made.Env, made.Dir
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal.Stdin, terminal.Stdout, terminal.Stderr
+	cmd.Stdout, cmd.Stderr = terminal.Stdout, terminal.Stderr
 	cmd.WaitDelay = loginWait
-	err := cmd.Run()
+	stop, err := feed(cmd, terminal.Stdin)
+	if err == nil {
+		err = cmd.Run()
+	}
+	stop()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it has succeeded; what it has left behind, such as a browser, holds an output
 	}
@@ -86,4 +92,31 @@ func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, ter
 		return &LoginError{method.Name, err}
 	}
 	return nil
+}
+
+// feed has a command read from a reader. stop is to be called when the command has ended, and returns although the reader
+// goes on.
+func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
+	if _, ok := from.(*os.File); ok || from == nil {
+		cmd.Stdin = from
+		return func() {}, nil
+	}
+	// Wait would wait for the reader if the command had it.
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		return func() {}, err
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(to, from) // the command says what is wrong with its input
+		_ = to.Close()
+	}()
+	return func() {
+		_ = to.Close() // the command may not have been started
+		if timed, ok := from.(interface{ SetReadDeadline(time.Time) error }); ok && timed.SetReadDeadline(time.Unix(1, 0)) == nil {
+			<-read
+			_ = timed.SetReadDeadline(time.Time{}) // as it could be set before, it can be set now
+		}
+	}, nil
 }

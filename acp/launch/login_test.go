@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -77,3 +79,55 @@ func TestREG12_Offered(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestLoginEndlessInput: a login ends with its process, although its input does not.
+func TestLoginEndlessInput(t *testing.T) {
+	requireShell(t)
+	program := write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\nread -r word\necho \"$word\"\n", 0o700)
+	method := &acp.AuthMethodTerminal{ID: "t", Name: "Log in"}
+	t.Run("without deadlines", func(t *testing.T) {
+		from, to := io.Pipe()
+		go to.Write([]byte("secret\n"))
+		var out bytes.Buffer
+		if err := launch.New(program).Login(t.Context(), method, launch.Terminal{Stdin: from, Stdout: &out}); err != nil || out.String() != "secret\n" {
+			t.Errorf("got %q, %v", out.String(), err)
+		}
+		to.Close() // the last Read returns
+	})
+	t.Run("with deadlines", func(t *testing.T) {
+		from, to := net.Pipe()
+		defer from.Close()
+		defer to.Close()
+		go to.Write([]byte("secret\n"))
+		var out bytes.Buffer
+		if err := launch.New(program).Login(t.Context(), method, launch.Terminal{Stdin: from, Stdout: &out}); err != nil || out.String() != "secret\n" {
+			t.Errorf("got %q, %v", out.String(), err)
+		}
+		go to.Write([]byte("x")) // nobody else reads, and no deadline is left
+		if n, err := from.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		from, to := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		slow := write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\necho ready\nexec sleep 100\n", 0o700)
+		err := launch.New(slow).Login(ctx, method, launch.Terminal{Stdin: from, Stdout: writerFunc(func(b []byte) (int, error) { cancel(); return len(b), nil })})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		to.Close()
+	})
+	t.Run("no program", func(t *testing.T) {
+		from, to := io.Pipe()
+		bad := write(t, filepath.Join(t.TempDir(), "agent"), "\x7fELF", 0o700)
+		if err := launch.New(bad).Login(t.Context(), method, launch.Terminal{Stdin: from}); err == nil {
+			t.Error("it was run")
+		}
+		to.Close()
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

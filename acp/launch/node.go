@@ -5,6 +5,8 @@ package launch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,7 +21,7 @@ func engine(script string) string {
 		return ""
 	}
 	for dir := filepath.Dir(script); ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+		text, err := readRegular(filepath.Join(dir, "package.json"))
 		if err == nil {
 			var pkg struct {
 				Name    string
@@ -36,6 +38,24 @@ func engine(script string) string {
 			return ""
 		}
 	}
+}
+
+// maxPackage bounds package.json, in bytes.
+const maxPackage = 1 << 20
+
+// readRegular reads a file that is one, and not a pipe, a device or too long.
+func readRegular(name string) ([]byte, error) {
+	if info, err := os.Stat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() || info.Size() > maxPackage {
+		return nil, fmt.Errorf("%s is no file that is read", name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxPackage))
 }
 
 // version is one of three numbers. A release before a version counts as that version.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // ProblemKind says what kind of problem keeps an agent from starting, or its user from using it.
@@ -50,11 +52,11 @@ type Problem struct {
 	Err error
 }
 
-// String gives kind, text and advice.
+// String gives kind, text and advice, without control characters.
 func (p Problem) String() string {
-	text := fmt.Sprintf("%s: %s", p.Kind, p.Text)
+	text := plain.Line(fmt.Sprintf("%s: %s", p.Kind, p.Text))
 	if p.Advice != "" {
-		text += "\n  " + p.Advice
+		text += "\n  " + plain.Line(p.Advice)
 	}
 	return text
 }

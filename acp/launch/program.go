@@ -35,6 +35,10 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 		return false
 	}
 	d.Program = path
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		d.blocked(NotExecutable, nil, "", "%s is no file: %s", path, info.Mode())
+		return false
+	}
 	head := make([]byte, 512)
 	file, err := os.Open(path)
 	if err != nil {

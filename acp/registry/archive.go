@@ -5,13 +5,16 @@ package registry
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -307,7 +310,12 @@ func (u *unpacker) zip(archive string) error {
 	if err != nil {
 		return err
 	}
-	// All of the list is held in memory before the number of files can be looked at.
+	// Memory is taken for as many files as it says to have, before they are looked at.
+	if n, err := zipFiles(file, info.Size()); err != nil {
+		return err
+	} else if n > uint64(u.limits.Files) {
+		return brokenf("the archive has more than %d files", u.limits.Files)
+	}
 	bounded := &boundedReaderAt{r: file, left: 1<<20 + maxDirectory*int64(u.limits.Files), bounded: true}
 	r, err := zip.NewReader(bounded, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
@@ -346,6 +354,34 @@ func (u *unpacker) zip(archive string) error {
 		}
 	}
 	return nil
+}
+
+// zipFiles is how many files the end of a zip says that there are. What is no zip has none here, and is refused later.
+func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
+	const (
+		endLen     = 22       // of the end of the list, without its comment
+		locatorLen = 20       // of what says where the end of a list of more than 65,535 files is
+		end64Len   = 56       // of that one, as far as it is read
+		most       = 65 << 10 // of the end with its comment, as package zip looks for it
+	)
+	tail := make([]byte, min(size, most+locatorLen))
+	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	at := bytes.LastIndex(tail[:max(0, len(tail)-endLen+len("PK\x05\x06"))], []byte("PK\x05\x06"))
+	if at < 0 {
+		return 0, nil
+	}
+	files := uint64(binary.LittleEndian.Uint16(tail[at+10:]))
+	locator := tail[max(0, at-locatorLen):at]
+	if len(locator) < locatorLen || !bytes.HasPrefix(locator, []byte("PK\x06\x07")) {
+		return files, nil
+	}
+	end := make([]byte, end64Len)
+	if _, err := r.ReadAt(end, int64(binary.LittleEndian.Uint64(locator[8:])&math.MaxInt64)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
+		return files, nil // it is elsewhere, which package zip does not take
+	}
+	return max(files, binary.LittleEndian.Uint64(end[32:])), nil
 }
 
 // boundedReaderAt gives up to so many bytes while it is bounded.
@@ -471,39 +507,107 @@ func program(dir, cmd string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found := ""
-	if info, err := os.Stat(filepath.Join(dir, wanted)); err == nil && info.Mode().IsRegular() {
-		found = wanted
-	} else {
-		suffixes := []string{string(filepath.Separator) + wanted}
-		if base := filepath.Base(wanted); base != wanted {
-			suffixes = append(suffixes, string(filepath.Separator)+base)
-		}
-		for _, suffix := range suffixes {
-			err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-				if err != nil {
-					return err
-				}
-				if !entry.Type().IsRegular() || !strings.HasSuffix(name, suffix) {
-					return nil
-				}
-				if found, err = filepath.Rel(dir, name); err != nil {
-					return err
-				}
-				return fs.SkipAll
-			})
-			if err != nil {
-				return "", err
-			}
-			if found != "" {
-				break
-			}
-		}
+	found, err := lookFor(dir, wanted)
+	if err != nil {
+		return "", err
 	}
 	if found == "" {
 		return "", brokenf("the archive has no file %q", short(cmd))
 	}
 	return found, os.Chmod(filepath.Join(dir, found), 0o700)
+}
+
+// lookFor finds a file in a folder: at its path, or else somewhere below with the end of it, or with its name; "" if there
+// is none. It may be a link: those of archives lead to something in them.
+func lookFor(dir, wanted string) (string, error) {
+	isFile := func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular()
+	}
+	if isFile(filepath.Join(dir, wanted)) {
+		return wanted, nil
+	}
+	suffixes := []string{string(filepath.Separator) + wanted}
+	if base := filepath.Base(wanted); base != wanted {
+		suffixes = append(suffixes, string(filepath.Separator)+base)
+	}
+	for _, suffix := range suffixes {
+		found := ""
+		err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if !strings.HasSuffix(name, suffix) || !isFile(name) {
+				return nil
+			}
+			if found, err = filepath.Rel(dir, name); err != nil {
+				return err
+			}
+			return fs.SkipAll
+		})
+		if err != nil || found != "" {
+			return found, err
+		}
+	}
+	return "", nil
+}
+
+// interpreterOptions say what the options of an interpreter are before the file that it runs.
+var interpreterOptions = map[string]struct{ files, texts, ends []string }{
+	"node":    {files: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"}, texts: []string{"-C", "--conditions"}, ends: []string{"-e", "--eval", "-p", "--print"}},
+	"python":  {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
+	"python3": {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
+	"java":    {files: []string{"-cp", "-classpath", "--class-path", "-p", "--module-path"}, texts: []string{"--add-modules", "--add-opens", "--add-exports"}, ends: []string{"-m", "--module"}},
+	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e"}},
+}
+
+// scripts finds, among the arguments of an interpreter, the file that it is to run, and those that its options name. It puts
+// where they are in the folder in place of them, and returns their indexes.
+func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
+	options := interpreterOptions[interpreter]
+	args = slices.Clone(args)
+	var files []int
+	for n := 0; n < len(args); n++ {
+		arg := args[n]
+		switch {
+		case slices.Contains(options.ends, arg):
+			return args, files, nil
+		case slices.Contains(options.texts, arg):
+			n++
+			continue
+		case slices.Contains(options.files, arg): // it may be the name of something else
+			if n++; n < len(args) {
+				if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(args[n]))); err == nil && filepath.IsLocal(filepath.FromSlash(args[n])) {
+					files = append(files, n)
+				}
+			}
+			continue
+		case interpreter == "java" && arg == "-jar" && n+1 < len(args):
+			n++
+		case interpreter == "java" && !strings.HasPrefix(arg, "-"): // a class
+			return args, files, nil
+		case strings.HasPrefix(arg, "-"):
+			continue
+		}
+		wanted, err := localCommand(args[n])
+		if err != nil {
+			return nil, nil, err
+		}
+		found, err := lookFor(dir, wanted)
+		if err != nil {
+			return nil, nil, err
+		}
+		if found == "" {
+			// A folder is a program for Python, and Node.js leaves out the ends of names: where they are, these may be.
+			if _, err := os.Stat(filepath.Dir(filepath.Join(dir, wanted))); err != nil {
+				return nil, nil, brokenf("the archive has no file %q, which %s is to run", short(args[n]), interpreter)
+			}
+			found = wanted
+		}
+		args[n] = filepath.ToSlash(found)
+		return args, append(files, n), nil
+	}
+	return args, files, nil
 }
 
 // localCommand is the path of a command in an archive.
@@ -515,33 +619,39 @@ func localCommand(cmd string) (string, error) {
 	return wanted, nil
 }
 
-// placeArchive unpacks what was fetched into an empty folder, and finds its program there; a program that came alone takes
-// the name of the command.
-func placeArchive(ctx context.Context, file string, a *Archive, dir string, limits Limits) (string, error) {
+// placeArchive unpacks what was fetched into the folder of the version, which is empty, and finds its program there; a
+// program that came alone takes the name of the command.
+func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, limits Limits) error {
+	dir := i.Folder()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer root.Close()
 	alone, err := unpack(ctx, file, fileName(a.Archive), root, limits)
 	if err != nil {
-		return "", err
+		return err
 	}
+	i.Args = a.Args
 	if !alone {
-		return program(dir, a.Cmd)
+		if i.Program, err = program(dir, a.Cmd); err == nil && slices.Contains(interpreters, i.Program) {
+			i.Args, i.Files, err = scripts(dir, i.Program, a.Args)
+		}
+		return err
 	}
 	wanted, err := localCommand(a.Cmd)
 	if err != nil {
-		return "", err
+		return err
 	}
 	wanted = filepath.Base(wanted)
 	if why := windowsName(wanted); why != "" {
-		return "", brokenf("the command %q: %s", short(a.Cmd), why)
+		return brokenf("the command %q: %s", short(a.Cmd), why)
 	}
 	if err := os.Rename(file, filepath.Join(dir, wanted)); err != nil {
-		return "", err
+		return err
 	}
-	return wanted, os.Chmod(filepath.Join(dir, wanted), 0o700)
+	i.Program = wanted
+	return os.Chmod(filepath.Join(dir, wanted), 0o700)
 }
 
 // verify compares the sum of what was fetched with that of the entry, if that has one.

@@ -289,7 +289,7 @@ func (c *checker) exists(address string) (err error) {
 	defer cancel()
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
 		var response *http.Response
-		if response, err = ask(ctx, c.HTTP, method, address, nil); err != nil {
+		if response, err = ask(ctx, c.HTTP, method, address, true, nil); err != nil {
 			continue
 		}
 		if err = response.Body.Close(); err != nil {

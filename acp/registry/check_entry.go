@@ -217,7 +217,11 @@ func (c *checker) binary(e *Entry, text json.RawMessage) {
 		if a.Archive, ok = c.text("REG-5", one, pointer, "archive", true); ok {
 			c.archive(e, a.Archive, pointer+"/archive")
 		}
-		a.Cmd, _ = c.text("REG-5", one, pointer, "cmd", true)
+		if a.Cmd, ok = c.text("REG-5", one, pointer, "cmd", true); ok && !slices.Contains(interpreters, a.Cmd) {
+			if _, err := localCommand(a.Cmd); err != nil {
+				c.fail("REG-6", pointer+"/cmd", "%v", err)
+			}
+		}
 		if a.SHA256, ok = c.text("REG-5", one, pointer, "sha256", false); ok && !sumPattern.MatchString(a.SHA256) {
 			c.fail("REG-5", pointer+"/sha256", "it has not the 64 digits of a SHA-256")
 		}
@@ -246,6 +250,8 @@ func (c *checker) archive(e *Entry, address, pointer string) {
 	}
 	if name := strings.ToLower(fileName(address)); isInstaller(name) {
 		c.fail("REG-6", pointer, "%s is an installer", name)
+	} else if isOtherArchive(name) {
+		c.fail("REG-6", pointer, "%s is an archive of a kind that is not unpacked: .zip, .tar.gz, .tgz, .tar.bz2, .tbz2", name)
 	}
 	if latestPattern.MatchString(address) {
 		c.fail("REG-8", pointer, "the address says latest, and not which version")
@@ -284,7 +290,7 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 		c.fail("REG-8", pointer+"/package", "%q says latest, and not which version", p.Package)
 	case version == "":
 		c.fail("REG-8", pointer+"/package", "%q has no version", p.Package)
-	case !versionPattern.MatchString(version):
+	case !exactVersion(kind, version):
 		c.fail("REG-8", pointer+"/package", "the version %q is not exact", version)
 	case e.Version != "" && version != e.Version:
 		c.fail("REG-8", pointer+"/package", "the package has the version %s, and the entry %s", version, e.Version)

@@ -24,6 +24,8 @@ func (c *checker) launches(e *Entry) {
 		c.begin(stepLaunch+"binary", "The binary for this machine starts.")
 		if a, ok := e.Distribution.Binary[c.Platform]; !ok {
 			c.step.Skipped = "there is no binary for " + c.Platform
+		} else if err := a.usable(); err != nil { // which is told already
+			c.step.Skipped = err.Error()
 		} else if c.online() {
 			c.launch("/distribution/binary/"+c.Platform, a.Env, func(ctx context.Context, dir string) (*launch.Command, error) {
 				return c.binaryCommand(ctx, &a, dir)
@@ -77,7 +79,7 @@ func runner(kind Kind, p *Package) []string {
 // binaryCommand fetches and unpacks a binary.
 func (c *checker) binaryCommand(ctx context.Context, a *Archive, dir string) (*launch.Command, error) {
 	archive, into := filepath.Join(dir, "archive"), filepath.Join(dir, "unpacked")
-	sum, err := fetch(ctx, c.HTTP, a.Archive, archive, c.Limits.Archive)
+	sum, err := fetch(ctx, c.HTTP, a.Archive, true, archive, c.Limits.Archive)
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", a.Archive, err)
 	}
@@ -87,11 +89,10 @@ func (c *checker) binaryCommand(ctx context.Context, a *Archive, dir string) (*l
 	if err := os.Mkdir(into, 0o700); err != nil {
 		return nil, err
 	}
-	name, err := placeArchive(ctx, archive, a, into, c.Limits)
-	if err != nil {
+	i := &Installed{dir: dir, folder: "unpacked"}
+	if err := i.placeArchive(ctx, archive, a, c.Limits); err != nil {
 		return nil, err
 	}
-	i := &Installed{Program: name, Args: a.Args, dir: dir, folder: "unpacked"}
 	command := i.Command()
 	command.Dir = into
 	return command, nil

@@ -136,6 +136,11 @@ func TestREG2_REG8_Entries(t *testing.T) {
 			"REG-8 /distribution/npx/package: \"@me/a\" has no version", "REG-8 /distribution/uvx/package: the package has the version 1.2.4, and the entry 1.2.3",
 			"REG-7 /distribution/uvx/cmd: it is no text", "REG-7 /distribution/uvx/future: the registry knows",
 		}},
+		{"versions of npm", entryWith(`{"npx":{"package":"a@1.2.3.4"}}`), []string{"REG-8 /distribution/npx/package: the version \"1.2.3.4\" is not exact"}},
+		{"kinds of archives", entryWith(`{"binary":{"darwin-aarch64":{"archive":"https://example.com/1.2.3/a.tar.xz","cmd":"a"},"linux-x86_64":{"archive":"https://example.com/1.2.3/a.7z","cmd":"../a"},"windows-x86_64":{"archive":"https://example.com/1.2.3/a.tar","cmd":"node"}}}`), []string{
+			"REG-6 /distribution/binary/darwin-aarch64/archive: a.tar.xz is an archive of a kind", "REG-6 /distribution/binary/linux-x86_64/archive: a.7z is an archive of a kind",
+			"REG-6 /distribution/binary/windows-x86_64/archive: a.tar is an archive of a kind", "REG-6 /distribution/binary/linux-x86_64/cmd: the command \"../a\" is outside",
+		}},
 		{"latest", entryWith(`{"npx":{"package":"a@latest"},"uvx":{"package":"a@^1.2.3"}}`), []string{"\"a@latest\" says latest", "the version \"^1.2.3\" is not exact"}},
 		{"no package", entryWith(`{"npx":{},"uvx":[]}`), []string{"REG-7 /distribution/npx: package is left out", "REG-7 /distribution/uvx: it is no object"}},
 	} {
@@ -334,7 +339,9 @@ func TestREG6_Binaries(t *testing.T) {
 		{"link", "a.tgz", gzipped(t, tarball(t, good, file{name: "my", link: "dist/bin/my-agent"})), "./my", "", nil},
 		{"wrong sum", "a.zip", zipped(t, good), "my-agent", `,"sha256":"` + zeros + `"`, []string{"REG-6 /distribution/binary/test-x86_64: the SHA-256 of"}},
 		{"no command", "a.zip", zipped(t, good), "./your-agent", "", []string{"REG-6 /distribution/binary/test-x86_64: the archive has no file \"./your-agent\""}},
-		{"command outside", "a.zip", zipped(t, good), "../../bin/sh", "", []string{"the command \"../../bin/sh\" is outside"}},
+		{"command outside", "a.zip", zipped(t, good), "../../bin/sh", "", []string{"REG-6 /distribution/binary/test-x86_64/cmd: the command \"../../bin/sh\" is outside"}},
+		{"linked command in a folder", "a.tgz", gzipped(t, tarball(t, good, file{name: "x/my", link: "../dist/bin/my-agent"})), "./my", "", nil},
+		{"kind that is not unpacked", "a.tar.xz", "x", "my-agent", "", []string{"REG-6 /distribution/binary/test-x86_64/archive: a.tar.xz is an archive of a kind"}},
 		{"no zip", "a.zip", "x", "my-agent", "", []string{"the archive is no zip"}},
 		{"no gzip", "a.tgz", "x", "my-agent", "", []string{"not compressed as its name says"}},
 		{"no tar", "a.tgz", gzipped(t, []byte("x")), "my-agent", "", []string{"the archive is no tar"}},

@@ -49,8 +49,8 @@ func (l Limits) orDefaults() Limits {
 // Client lists and installs agents. Its methods are safe for concurrent use, also by several processes with the same
 // Dir; its fields must not be changed meanwhile.
 type Client struct {
-	// URL is the address of the registry's list. Default: DefaultURL. It, and what it names, must be https, or http on
-	// this machine; redirections too.
+	// URL is the address of the registry's list. Default: DefaultURL. It, what it names, and redirections must be https.
+	// If it is http on this machine, as in a test, the others may be so too, but nothing that is asked over https leads there.
 	URL string
 	// Dir is the folder in which the list and the agents are kept; it is created. Default: DefaultDir. Nobody but the
 	// user should be able to write there: programs are started from it.
@@ -87,6 +87,9 @@ var (
 	ErrNoConsent = errors.New("nobody has consented")
 	// ErrPinned says that an agent stays at its version.
 	ErrPinned = errors.New("the agent is pinned to its version")
+	// ErrChanged says that an agent was installed, removed or pinned by another while the user was asked. Nothing was done;
+	// what was asked is not so any more.
+	ErrChanged = errors.New("the agent was changed meanwhile")
 	// ErrOffline says that Client.Offline is set.
 	ErrOffline = errors.New("the network is not to be used")
 )
@@ -134,6 +137,8 @@ type List struct {
 	Fetched time.Time
 	// Stale says why the list is older than Client.MaxAge allows: the error of fetching it. Nil if it is not.
 	Stale error
+	// NotKept says why the list, which was fetched, could not be kept for the next time. Nil if it was.
+	NotKept error
 }
 
 // Age is how old the list is.
@@ -189,15 +194,15 @@ func (c *Client) List(ctx context.Context) (*List, error) { return c.list(ctx, f
 func (c *Client) Refresh(ctx context.Context) (*List, error) { return c.list(ctx, true) }
 
 func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
-	dir, err := c.dir()
-	if err != nil {
-		return nil, err
-	}
-	name := filepath.Join(dir, "registry.json")
 	address := cmp.Or(c.URL, DefaultURL)
-	kept, list, err := c.readCache(name, address)
-	if err != nil {
-		return nil, err
+	// A cache that cannot be read, or written, makes lists no worse than without one.
+	var kept *cached
+	var list *List
+	name := ""
+	dir, noCache := c.dir()
+	if noCache == nil {
+		name = filepath.Join(dir, "registry.json")
+		kept, list, noCache = c.readCache(name, address)
 	}
 	if list != nil && !refresh {
 		// A list from the future was written under a wrong clock.
@@ -210,18 +215,26 @@ func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
 		agents, skipped, wrong := parseList(fetched.List)
 		if err = wrong; err == nil {
 			list = &List{Agents: agents, Skipped: skipped, Fetched: fetched.Fetched}
-			text, err := json.Marshal(fetched)
-			if err != nil {
-				return nil, err
+			list.NotKept = noCache
+			if name != "" {
+				list.NotKept = fetched.write(name)
 			}
-			return list, writeWhole(name, text)
+			return list, nil
 		}
 	}
 	if err = fmt.Errorf("fetching %s: %w", address, err); list == nil {
-		return nil, err
+		return nil, errors.Join(err, noCache)
 	}
 	list.Stale = err
 	return list, nil
+}
+
+func (c *cached) write(name string) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return writeWhole(name, text)
 }
 
 // readCache reads the cache. It is nil if there is none for the address, or none that can be read.
@@ -257,7 +270,7 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 		header.Set("If-None-Match", kept.ETag)
 	}
 	now := time.Now()
-	response, err := get(ctx, c.HTTP, address, header)
+	response, err := ask(ctx, c.HTTP, http.MethodGet, address, plainHTTP(address), header)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -924,6 +925,259 @@ func TestLongCache(t *testing.T) {
 	}
 	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 {
 		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+// TestInterpreters: of the arguments of an interpreter, the file that it runs is found, as a command is, and nothing else.
+func TestInterpreters(t *testing.T) {
+	s := newServer(t)
+	s.file("/a.zip", zipOf(t, item{name: "pkg/dist/server.js", text: "x"}, item{name: "acp", text: "x"}, item{name: "hook.mjs", text: "x"}, item{name: "lib/a.jar", text: "x"}))
+	in := func(name string) string { return "FOLDER/" + name }
+	for _, c := range []struct {
+		cmd        string
+		args, want []string
+	}{
+		{"node", []string{"server.js", "acp"}, []string{in("pkg/dist/server.js"), "acp"}},
+		{"node", []string{"./dist/server.js", "hook.mjs"}, []string{in("pkg/dist/server.js"), "hook.mjs"}},
+		{"node", []string{"--no-warnings", "--import", "./hook.mjs", "-r", "dotenv/config", "server.js", "--", "acp"}, []string{"--no-warnings", "--import", in("hook.mjs"), "-r", "dotenv/config", in("pkg/dist/server.js"), "--", "acp"}},
+		{"node", []string{"-e", "acp"}, []string{"-e", "acp"}},
+		{"node", []string{"pkg/dist/server"}, []string{in("pkg/dist/server")}},
+		{"node", []string{"-C", "acp", "server.js"}, []string{"-C", "acp", in("pkg/dist/server.js")}},
+		{"python3", []string{"-m", "acp"}, []string{"-m", "acp"}},
+		{"python", []string{"pkg"}, []string{in("pkg")}},
+		{"java", []string{"-Xmx1g", "-jar", "a.jar", "acp"}, []string{"-Xmx1g", "-jar", in("lib/a.jar"), "acp"}},
+		{"java", []string{"-cp", "lib/a.jar", "Main", "acp"}, []string{"-cp", in("lib/a.jar"), "Main", "acp"}},
+		{"node", nil, nil},
+	} {
+		e := s.binary("agent", "1.0.0", "/a.zip", true)
+		a := e.Distribution.Binary["linux-x86_64"]
+		a.Cmd, a.Args = c.cmd, c.args
+		e.Distribution.Binary["linux-x86_64"] = a
+		s.set(e)
+		client := s.client(t)
+		if _, err := client.Install(t.Context(), "agent", nil); err != nil {
+			t.Errorf("%s %q: %v", c.cmd, c.args, err)
+			continue
+		}
+		i, err := client.Find("agent") // as it was stored
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := i.Command()
+		for n := range c.want {
+			if rest, ok := strings.CutPrefix(c.want[n], "FOLDER/"); ok {
+				c.want[n] = filepath.Join(i.Folder(), filepath.FromSlash(rest))
+			}
+		}
+		if got.Program != c.cmd || !slices.Equal(got.Args, c.want) {
+			t.Errorf("%s %q: got %s, want %q", c.cmd, c.args, got, c.want)
+		}
+	}
+	for _, args := range [][]string{{"other/server.ts"}, {"../server.js"}, {"/etc/passwd"}} {
+		e := s.binary("agent", "1.0.0", "/a.zip", true)
+		a := e.Distribution.Binary["linux-x86_64"]
+		a.Cmd, a.Args = "node", args
+		e.Distribution.Binary["linux-x86_64"] = a
+		s.set(e)
+		_, err := s.client(t).Install(t.Context(), "agent", nil)
+		if _, ok := errors.AsType[*registry.ArchiveError](err); !ok {
+			t.Errorf("%q: got %v", args, err)
+		}
+	}
+}
+
+// TestPlainHTTPOfOthers: a registry that is asked over https cannot name what is on this machine, nor lead there.
+func TestPlainHTTPOfOthers(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	local := s.binary("local", "1.0.0", "/agent.tar.gz", true)
+	s.set(local)
+	over := httptest.NewTLSServer(s)
+	defer over.Close()
+	c := s.client(t)
+	c.HTTP, c.URL = over.Client(), over.URL+"/registry.json"
+	if _, err := c.Install(t.Context(), "local", nil); !errors.Is(err, registry.ErrPlainHTTP) {
+		t.Errorf("an archive on this machine: got %v", err)
+	}
+	if asked := s.requests(); slices.Contains(asked, "/agent.tar.gz") {
+		t.Errorf("asked for %q", asked)
+	}
+	redirect := httptest.NewTLSServer(http.RedirectHandler(s.URL+"/agent.tar.gz", http.StatusFound))
+	defer redirect.Close()
+	for name, address := range map[string]string{"of a list over https": over.URL, "of a list on this machine": s.URL} {
+		e := s.binary("local", "1.0.0", "/agent.tar.gz", true)
+		e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: redirect.URL + "/agent.tar.gz", Cmd: "agent"}
+		s.set(e)
+		c := s.client(t)
+		c.HTTP, c.URL = redirect.Client(), address+"/registry.json"
+		c.HTTP.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true // two servers with certificates of their own
+		if _, err := c.Install(t.Context(), "local", nil); !errors.Is(err, registry.ErrPlainHTTP) {
+			t.Errorf("a redirection %s: got %v", name, err)
+		}
+		if asked := s.requests(); slices.Contains(asked, "/agent.tar.gz") {
+			t.Errorf("asked for %q", asked)
+		}
+	}
+}
+
+// TestNoCache: a cache that cannot be written, or read, keeps nobody from the list; what is installed is started.
+func TestNoCache(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
+	c := s.client(t)
+	if _, err := c.Install(t.Context(), "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(c.Dir, "registry.json")
+	if err := errors.Join(os.Remove(name), os.MkdirAll(filepath.Join(name, "x"), 0o700)); err != nil { // also root cannot write it
+		t.Fatal(err)
+	}
+	list, err := c.List(t.Context())
+	if err != nil || len(list.Agents) != 1 || list.NotKept == nil || list.Stale != nil {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if i, err := c.Install(t.Context(), "one", nil); err != nil || i.Entry.Version != "1.0.0" {
+		t.Errorf("got %v, %v", i, err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Dir = filepath.Join(file, "acp")
+	c.Consent = func(context.Context, *registry.Plan) error {
+		t.Error("the user was asked for what cannot be done")
+		return nil
+	}
+	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 || list.NotKept == nil {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if _, err := c.Install(t.Context(), "one", nil); err == nil {
+		t.Error("it is installed in a file")
+	}
+}
+
+// TestChangedMeanwhile: what another installs, removes or pins while the user is asked is not undone.
+func TestChangedMeanwhile(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	yes := func(context.Context, *registry.Plan) error { return nil }
+	for _, test := range []struct {
+		name    string
+		with    *registry.InstallOptions
+		update  bool
+		what    func(c *registry.Client) error
+		want    error
+		version string // that is there then
+	}{
+		{"a newer version", nil, false, func(c *registry.Client) error {
+			s.set(s.binary("one", "3.0.0", "/agent.tar.gz", true))
+			_, err := c.Install(t.Context(), "one", nil)
+			return err
+		}, registry.ErrChanged, "3.0.0"},
+		{"a newer version, by force", &registry.InstallOptions{Again: true}, false, func(c *registry.Client) error {
+			s.set(s.binary("one", "3.0.0", "/agent.tar.gz", true))
+			_, err := c.Install(t.Context(), "one", nil)
+			return err
+		}, registry.ErrChanged, "3.0.0"},
+		{"the same version", nil, false, func(c *registry.Client) error {
+			_, err := c.Install(t.Context(), "one", nil)
+			return err
+		}, nil, "2.0.0"},
+		{"removed", nil, true, func(c *registry.Client) error { return c.Remove(t.Context(), "one") }, registry.ErrChanged, ""},
+		{"pinned", nil, true, func(c *registry.Client) error { return c.Pin(t.Context(), "one", true) }, registry.ErrPinned, "1.0.0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
+			c := s.client(t)
+			if _, err := c.Install(t.Context(), "one", nil); err != nil {
+				t.Fatal(err)
+			}
+			s.set(s.binary("one", "2.0.0", "/agent.tar.gz", true))
+			other := *c
+			c.Consent = func(context.Context, *registry.Plan) error {
+				other.Consent = yes
+				return test.what(&other)
+			}
+			var err error
+			if test.update {
+				_, err = c.Update(t.Context(), "one", test.with)
+			} else {
+				_, err = c.Install(t.Context(), "one", test.with)
+			}
+			if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			now, err := c.Find("one")
+			if test.version == "" {
+				if !errors.Is(err, registry.ErrNotInstalled) {
+					t.Errorf("got %v, %v", now, err)
+				}
+				return
+			}
+			if err != nil || now.Entry.Version != test.version {
+				t.Errorf("got %v, %v", now, err)
+			}
+		})
+	}
+}
+
+// manyFiles is a zip that says that it has a number of files, which its list has not.
+func manyFiles(t *testing.T, n uint64, in64, hidden bool) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	if one, err := w.Create("agent"); err != nil {
+		t.Fatal(err)
+	} else if _, err := one.Write(bytes.Repeat([]byte("0123456789abcdef"), 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := b.Bytes()
+	at := bytes.LastIndex(all, []byte("PK\x05\x06"))
+	end := slices.Clone(all[at:])
+	all = append(all[:at:at], make([]byte, 2<<20)...) // so that there is room for them
+	if in64 {
+		record := make([]byte, 56)
+		copy(record, "PK\x06\x06")
+		binary.LittleEndian.PutUint64(record[4:], 44)
+		binary.LittleEndian.PutUint64(record[24:], n)
+		binary.LittleEndian.PutUint64(record[32:], n)
+		locator := make([]byte, 20)
+		copy(locator, "PK\x06\x07")
+		binary.LittleEndian.PutUint64(locator[8:], uint64(len(all)))
+		binary.LittleEndian.PutUint32(locator[16:], 1)
+		all = append(append(all, record...), locator...)
+		n = 0xffff
+	}
+	binary.LittleEndian.PutUint16(end[8:], uint16(n))
+	binary.LittleEndian.PutUint16(end[10:], uint16(n))
+	if hidden { // another signature, too near to the end to be one
+		binary.LittleEndian.PutUint16(end[20:], 8)
+		end = append(end, "PK\x05\x06none"...)
+	}
+	return append(all, end...)
+}
+
+// TestFalseCount: no memory is taken for files that a zip only says to have.
+func TestFalseCount(t *testing.T) {
+	s := newServer(t)
+	for name, text := range map[string][]byte{
+		"16 bits": manyFiles(t, 60_000, false, false), "64 bits": manyFiles(t, 65_000, true, false), "hidden": manyFiles(t, 60_000, false, true),
+	} {
+		s.file("/x.zip", text)
+		s.set(s.binary("agent", "1.0.0", "/x.zip", true))
+		c := s.client(t)
+		c.Limits.Files = 1000
+		_, err := c.Install(t.Context(), "agent", nil)
+		if _, ok := errors.AsType[*registry.ArchiveError](err); !ok || !strings.Contains(err.Error(), "more than 1000 files") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

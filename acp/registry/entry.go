@@ -100,7 +100,9 @@ var (
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 	// folderPattern is what a version may be as a part of a folder's name.
 	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
-	sumPattern    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	// npmVersion is one version for npm, which takes others for names, or for ranges.
+	npmVersion = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	sumPattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
 // maxID bounds an id, which is the name of a folder.
@@ -154,7 +156,7 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 	switch {
 	case !pattern.MatchString(name) || kind == UVX && !uvSpec.MatchString(p.Package):
 		return fmt.Errorf("%q is no package", short(p.Package))
-	case !versionPattern.MatchString(version) || !folderPattern.MatchString(version):
+	case !exactVersion(kind, version):
 		return fmt.Errorf("the version of the package %q is not exact", short(p.Package))
 	case version != e.Version:
 		return fmt.Errorf("the package %q is not of the version %s", short(p.Package), e.Version)
@@ -162,6 +164,11 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 		return fmt.Errorf("%q is no command of a package", short(p.Cmd))
 	}
 	return usableEnv(p.Env)
+}
+
+// exactVersion reports whether a version of a package is one, and no name or range.
+func exactVersion(kind Kind, version string) bool {
+	return versionPattern.MatchString(version) && folderPattern.MatchString(version) && (kind != NPX || npmVersion.MatchString(version))
 }
 
 // usableEnv refuses what is no variable.

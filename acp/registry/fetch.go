@@ -28,18 +28,18 @@ type StatusError struct {
 // Error implements the error interface.
 func (e *StatusError) Error() string { return fmt.Sprintf("%s is answered with %s", e.URL, e.Status) }
 
-// ErrPlainHTTP says that an address is http without encryption, and not on this machine.
+// ErrPlainHTTP says that an address is http without encryption, and is not taken: it is not on this machine, or what names
+// it is not.
 var ErrPlainHTTP = errors.New("the address is not https")
 
-// secure refuses an address that others could answer: plain http that is not to this machine.
-func secure(u *url.URL) error {
+// secure refuses an address that others could answer: plain http, unless that is allowed and to this machine.
+func secure(u *url.URL, plain bool) error {
 	switch {
 	case u.Host == "":
 	case u.Scheme == "https":
 		return nil
 	case u.Scheme == "http":
-		ip := net.ParseIP(u.Hostname())
-		if u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		if plain && isLocal(u) {
 			return nil
 		}
 		return fmt.Errorf("%w: %s", ErrPlainHTTP, u.Redacted())
@@ -47,20 +47,28 @@ func secure(u *url.URL) error {
 	return fmt.Errorf("%q is no address of https", short(u.Redacted()))
 }
 
+// isLocal reports whether an address is on this machine.
+func isLocal(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// plainHTTP reports whether an address is plain http on this machine: who names it may have others of that kind.
+func plainHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "http" && isLocal(u)
+}
+
 // maxRedirects is how many redirections are followed.
 const maxRedirects = 10
 
-// get asks for an address.
-func get(ctx context.Context, with *http.Client, address string, header http.Header) (*http.Response, error) {
-	return ask(ctx, with, http.MethodGet, address, header)
-}
-
-func ask(ctx context.Context, with *http.Client, method, address string, header http.Header) (*http.Response, error) {
+// ask asks for an address, which may be plain http on this machine if plain is set.
+func ask(ctx context.Context, with *http.Client, method, address string, plain bool, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := secure(request.URL); err != nil {
+	if err := secure(request.URL, plain); err != nil {
 		return nil, err
 	}
 	maps.Copy(request.Header, header)
@@ -74,7 +82,8 @@ func ask(ctx context.Context, with *http.Client, method, address string, header 
 		if len(via) >= maxRedirects {
 			return fmt.Errorf("more than %d redirections", maxRedirects)
 		}
-		if err := secure(request.URL); err != nil {
+		// Who is asked over https must not make this program ask on this machine.
+		if err := secure(request.URL, plain && via[len(via)-1].URL.Scheme == "http"); err != nil {
 			return err
 		}
 		if more != nil {
@@ -95,9 +104,9 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // fetch writes what is at an address into a file, and returns its SHA-256.
-func fetch(ctx context.Context, with *http.Client, address, name string, most int64) (sum string, err error) {
+func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string, err error) {
 	// Some servers call an archive that is compressed an encoding, which would be undone here: sum and name are of the archive.
-	response, err := get(ctx, with, address, http.Header{"Accept-Encoding": {"identity"}})
+	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})
 	if err != nil {
 		return "", err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // InstallOptions say how an agent is installed. Nil is the same as the zero value.
@@ -58,6 +59,8 @@ type Installed struct {
 	Program string            `json:"program"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	// Files are the indexes of those Args that are paths in Folder, of what an interpreter of the system runs.
+	Files []int `json:"files,omitempty"`
 
 	dir, folder string // the agent's, and the name of that of the version in it
 }
@@ -76,14 +79,8 @@ func (i *Installed) Command() *launch.Command {
 		c.Program = filepath.Join(i.Folder(), i.Program)
 		return c
 	}
-	for n, arg := range c.Args { // what an interpreter is to run is a file of the agent
-		file := filepath.FromSlash(arg)
-		if !filepath.IsLocal(file) {
-			continue
-		}
-		if info, err := os.Stat(filepath.Join(i.Folder(), file)); err == nil && !info.IsDir() {
-			c.Args[n] = filepath.Join(i.Folder(), file)
-		}
+	for _, n := range i.Files {
+		c.Args[n] = filepath.Join(i.Folder(), filepath.FromSlash(c.Args[n]))
 	}
 	return c
 }
@@ -101,21 +98,20 @@ type InstallError struct {
 	Err error
 }
 
-// Error implements the error interface.
+// Error implements the error interface. What the program has written is in it without control characters.
 func (e *InstallError) Error() string {
 	text := fmt.Sprintf("the package %s: ", e.Package)
-	if e.Problem.Kind != "" {
+	switch lines := strings.Split(strings.TrimSpace(e.Output), "\n"); {
+	case e.Problem.Kind != "" && e.Problem.Advice != "":
+		text += e.Problem.Text + ". " + e.Problem.Advice
+	case e.Problem.Kind != "":
 		text += e.Problem.Text
-		if e.Problem.Advice != "" {
-			text += ". " + e.Problem.Advice
-		}
-		return text
+	case lines[0] != "":
+		text += e.Err.Error() + ": " + short(lines[len(lines)-1])
+	default:
+		text += e.Err.Error()
 	}
-	text += e.Err.Error()
-	if lines := strings.Split(strings.TrimSpace(e.Output), "\n"); lines[0] != "" {
-		text += ": " + short(lines[len(lines)-1])
-	}
-	return text
+	return plain.Line(text)
 }
 
 // Unwrap returns Err.
@@ -195,10 +191,15 @@ func readRecord(dir, id string) (*Installed, error) {
 	}
 	i := file.Installed
 	i.folder = file.Folder
-	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) {
+	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
 		return nil, fmt.Errorf("%s is not what was written there; install the agent again", filepath.Join(dir, record))
 	}
 	return i, nil
+}
+
+// notFile reports whether an index of Files cannot be one.
+func (i *Installed) notFile(n int) bool {
+	return n < 0 || n >= len(i.Args) || !filepath.IsLocal(filepath.FromSlash(i.Args[n]))
 }
 
 // recordFile is what is in the file.
@@ -268,7 +269,8 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 // The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if there is nobody to ask; it is
 // an *UnavailableError if there is nothing for this system, an *ArchiveError if what was fetched is not taken, and an
 // *InstallError if npm or uv failed, which says why in words. It matches ErrPinned if the agent is pinned in another kind
-// than is asked for; InstallOptions.Again goes on all the same.
+// than is asked for; InstallOptions.Again goes on all the same. It matches ErrChanged if another has changed the agent while
+// the user was asked, unless what is installed then is what was wanted.
 func (c *Client) Install(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -283,10 +285,11 @@ func (c *Client) Install(ctx context.Context, id string, options *InstallOptions
 	if err != nil {
 		return nil, err
 	}
-	return c.install(ctx, e, options)
+	return c.install(ctx, e, options, false)
 }
 
-func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions) (_ *Installed, err error) {
+// install installs an entry. An update does not take a pinned version for what was asked for.
+func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions, update bool) (_ *Installed, err error) {
 	if options == nil {
 		options = &InstallOptions{}
 	}
@@ -295,7 +298,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 		return nil, err
 	}
 	isThere := func(now *Installed, err error) bool {
-		same := err == nil && (now.Pinned || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
+		same := err == nil && (now.Pinned && !update || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
 		return same && !options.Again && (options.Kind == "" || options.Kind == now.Kind)
 	}
 	pinned := func(now *Installed, err error) error {
@@ -308,6 +311,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 	if isThere(now, err) {
 		return now, nil
 	}
+	before := now
 	if err := pinned(now, err); err != nil {
 		return nil, err
 	}
@@ -320,6 +324,10 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 	}
 	if c.Consent == nil {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrNoConsent)
+	}
+	// Nobody is asked for what cannot be written.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
 	}
 	asked := *p
 	if err := c.Consent(ctx, &asked); err != nil {
@@ -342,6 +350,9 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 	}
 	if err != nil {
 		now = nil // it is damaged, or not there
+	}
+	if was, is := folderOf(before), folderOf(now); was != is {
+		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrChanged)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -371,13 +382,21 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 	return i, nil
 }
 
+// folderOf is the folder of what is installed; "" if nothing is.
+func folderOf(i *Installed) string {
+	if i == nil {
+		return ""
+	}
+	return i.folder
+}
+
 // place fetches and unpacks what the plan says into the folder of the version.
 func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits) (err error) {
 	if p.Kind != Binary {
 		i.Program, err = c.placePackage(ctx, p, i)
 		return err
 	}
-	a := &Archive{Archive: p.URL, Cmd: p.Program, SHA256: p.SHA256}
+	a := &Archive{Archive: p.URL, Cmd: p.Program, Args: p.Args, SHA256: p.SHA256}
 	archive := i.Folder() + ".fetched"
 	defer func() {
 		// A program that came alone was moved.
@@ -385,15 +404,14 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 			err = errors.Join(err, failed)
 		}
 	}()
-	if i.SHA256, err = fetch(ctx, c.HTTP, p.URL, archive, limits.Archive); err != nil {
+	if i.SHA256, err = fetch(ctx, c.HTTP, p.URL, plainHTTP(c.URL), archive, limits.Archive); err != nil {
 		return fmt.Errorf("fetching %s: %w", p.URL, err)
 	}
 	if err := a.verify(i.SHA256); err != nil {
 		return err
 	}
 	i.Verified = a.SHA256 != ""
-	i.Program, err = placeArchive(ctx, archive, a, i.Folder(), limits)
-	return err
+	return i.placeArchive(ctx, archive, a, limits)
 }
 
 // sweep removes what is in the folder of an agent, but for some. What cannot be removed, such as a program that still
@@ -451,7 +469,7 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	if o.Kind == "" && slices.Contains(e.Kinds(c.platform()), now.Kind) {
 		o.Kind = now.Kind // as the user has chosen it
 	}
-	updated, err := c.install(ctx, e, &o)
+	updated, err := c.install(ctx, e, &o, true)
 	if err != nil {
 		return now, err
 	}

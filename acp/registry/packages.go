@@ -58,7 +58,7 @@ func (c *Client) placePackage(ctx context.Context, p *Plan, i *Installed) (strin
 	path, err := npmCommand(i.Folder(), p)
 	if err == nil && runtime.GOOS == "windows" && isScript(filepath.Join(i.Folder(), path)) {
 		// Windows does not read the first line of a script.
-		i.Args = append([]string{filepath.ToSlash(path)}, i.Args...)
+		i.Args, i.Files = append([]string{filepath.ToSlash(path)}, i.Args...), []int{0}
 		path = "node"
 	}
 	return path, err

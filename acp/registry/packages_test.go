@@ -259,6 +259,12 @@ func TestREG8_Exact(t *testing.T) {
 			t.Errorf("uvx %q: got %v", pkg, err)
 		}
 	}
+	for _, version := range []string{"1.2.3.4", "01.2.3", "1.2.3_1", "1.2.3rc1"} { // npm takes them for names
+		s.set(npmEntry("agent", version, "agent@"+version, ""))
+		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not exact") {
+			t.Errorf("%q: got %v", version, err)
+		}
+	}
 	for _, cmd := range []string{"../sh", "-x", "a b", "/bin/sh"} {
 		s.set(npmEntry("agent", "1.0.0", "agent@1.0.0", cmd))
 		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "the entry of agent") {
@@ -311,6 +317,18 @@ chmod +x "$UV_TOOL_BIN_DIR"/*`)
 		}
 		if d := launch.Doctor(t.Context(), i.Command(), &launch.DoctorOptions{NoSession: true}); !d.OK() || !strings.HasPrefix(d.Program, i.Folder()) {
 			t.Error(d)
+		}
+	}
+}
+
+// TestInstallErrorIsClean: nothing that npm writes reaches the terminal as it is.
+func TestInstallErrorIsClean(t *testing.T) {
+	for _, e := range []*registry.InstallError{
+		{Package: "a\x1b[2J", Err: errors.New("exit status 1"), Output: "x\n\x1b]0;title\x07\r\u202e"},
+		{Package: "a", Problem: launch.Problem{Kind: launch.NotPublished, Text: "npm knows \x1b[2J", Advice: "no\x07"}, Err: errors.New("x")},
+	} {
+		if text := e.Error(); strings.ContainsAny(text, "\x1b\x07\r\u202e") || !strings.Contains(text, "package a") {
+			t.Errorf("%q", text)
 		}
 	}
 }
