@@ -21,6 +21,7 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the a
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
 	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' . -update
+	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
 check: lint test ## everything that must hold before a commit: form, analysis, generated code, tests

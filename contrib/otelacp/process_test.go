@@ -37,7 +37,7 @@ import (
 	"github.com/acpgo/sdk/contrib/otelacp"
 )
 
-var update = flag.Bool("update", false, "write testdata/trace.txt anew")
+var update = flag.Bool("update", false, "write api.txt and testdata/trace.txt anew")
 
 // childVariable names what kind of process this program is to be.
 const childVariable = "ACP_TEST_CHILD"

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/acpgo/sdk v0.0.0
+	github.com/google/go-cmp v0.7.0
 	go.uber.org/goleak v1.3.0
 	modernc.org/sqlite v1.61.1
 )
