@@ -514,7 +514,17 @@ func program(dir, cmd string) (string, error) {
 	if found == "" {
 		return "", brokenf("the archive has no file %q", short(cmd))
 	}
-	return found, os.Chmod(filepath.Join(dir, found), 0o700)
+	return found, makeExecutable(dir, found, cmd)
+}
+
+func makeExecutable(dir, name, cmd string) error {
+	path := filepath.Join(dir, name)
+	if info, err := os.Stat(path); err != nil {
+		return err
+	} else if info.Size() == 0 {
+		return brokenf("the program %q has no bytes", short(cmd))
+	}
+	return os.Chmod(path, 0o700)
 }
 
 // lookFor finds a file in a folder: at its path, or else somewhere below with the end of it, or with its name; "" if there
@@ -651,7 +661,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 		return err
 	}
 	i.Program = wanted
-	return os.Chmod(filepath.Join(dir, wanted), 0o700)
+	return makeExecutable(dir, wanted, a.Cmd)
 }
 
 // verify compares the sum of what was fetched with that of the entry, if that has one.

@@ -99,8 +99,8 @@ const systems = `"darwin-aarch64":{"archive":"https://example.com/a-1.2.3.zip","
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 const goodIcon = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16" fill="none"><path d="M0 0h16" stroke="currentColor" style="fill: inherit"/></svg>`
 
-// TestREG2_REG8_Entries checks entries without the network.
-func TestREG2_REG8_Entries(t *testing.T) {
+// TestREG2_REG3_REG4_REG5_REG8_Entries checks entries without the network.
+func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 	npx := `{"npx":{"package":"@me/my-agent@1.2.3"}}`
 	for _, c := range []struct {
 		name, entry string

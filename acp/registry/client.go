@@ -131,7 +131,7 @@ func (c *Client) platform() string { return cmp.Or(c.Platform, Platform()) }
 type List struct {
 	// Agents are the agents, as the registry orders them.
 	Agents []Entry
-	// Skipped says which entries could not be used, and why.
+	// Skipped says which entries could not be used, and why; of more than 100, the last one says how many more there are.
 	Skipped []error
 	// Fetched is when the registry has last sent or confirmed the list.
 	Fetched time.Time

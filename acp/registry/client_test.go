@@ -318,6 +318,46 @@ func TestREG1_List(t *testing.T) {
 	}
 }
 
+// TestLargeLists: neither an entry nor a list takes more than it may, and what was installed can be found.
+func TestLargeLists(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	large := s.binary("large", "1.0.0", "/agent.tar.gz", true)
+	large.Icon = "data:image/svg+xml;base64," + strings.Repeat("A", 2<<20)
+	most := s.binary("most", "1.0.0", "/agent.tar.gz", true)
+	a := most.Distribution.Binary["linux-x86_64"]
+	a.Args = slices.Repeat([]string{""}, 19_000)
+	most.Distribution.Binary["linux-x86_64"] = a
+	strange := s.binary("strange", "1.0.0", "/agent.tar.gz", true)
+	strange.Name = "\u202eevil\x1b[2J\nin: /etc " + strings.Repeat("界", 100)
+	s.set(large, most, strange, strings.TrimSuffix(strings.Repeat("7,", 100_000), ","))
+	c := s.client(t)
+	list, err := c.List(t.Context())
+	if err != nil || len(list.Agents) != 2 || len(list.Skipped) == 0 || len(list.Skipped) > 101 {
+		t.Fatalf("got %d agents, %d skipped, %v", len(list.Agents), len(list.Skipped), err)
+	}
+	if last := list.Skipped[len(list.Skipped)-1].Error(); !strings.Contains(last, "99901 more") {
+		t.Error(last)
+	}
+	if _, err := c.Install(t.Context(), "large", nil); !errors.Is(err, registry.ErrUnknownAgent) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Install(t.Context(), "most", nil); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := c.Find("most"); err != nil || len(i.Command().Args) != 19_000 {
+		t.Errorf("what was installed cannot be found: %v", err)
+	}
+	p, err := c.Plan(t.Context(), "strange", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := p.String(); strings.ContainsAny(text, "\u202e\x1b") || strings.Contains(text, "\nin: /etc") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestPlainHTTP: what others could answer is not asked.
 func TestPlainHTTP(t *testing.T) {
 	c := &registry.Client{URL: "http://example.com/registry.json", Dir: t.TempDir()}
@@ -541,6 +581,18 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "hard link out", items: []item{good, {name: "l", to: "/etc/passwd", kind: tar.TypeLink}}, want: "outside its folder", tar: true},
 		{name: "hard link to a parent", items: []item{good, {name: "l", to: "../../outside", kind: tar.TypeLink}}, want: "outside its folder", tar: true},
 		{name: "hard link to a link", items: []item{good, {name: "s", to: "agent", kind: tar.TypeSymlink}, {name: "l", to: "s", kind: tar.TypeLink}}, want: "no file of it", tar: true},
+		{name: "twice by another form", items: []item{good, {name: "./agent", text: "x"}}, want: "twice"},
+		{name: "twice by slashes", items: []item{good, {name: "a/b", text: "x"}, {name: "a//b", text: "y"}}, want: "twice"},
+		{name: "folder in place of a link", items: []item{good, {name: "l", to: "agent", kind: tar.TypeSymlink}, {name: "l/", kind: tar.TypeDir, mode: fs.ModeDir}}, want: "twice"},
+		{name: "link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "link with a NUL", items: []item{good, {name: "l", to: "agent\x00/../../outside", kind: tar.TypeSymlink}}, want: "outside its folder", zip: true},
+		{name: "empty program", items: []item{{name: "agent"}}, want: "has no bytes"},
+		{name: "no files", want: "no file"},
+		{name: "hard link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeLink}}, want: "no file of it", tar: true},
+		{name: "hard link to a later file", items: []item{good, {name: "l", to: "later", kind: tar.TypeLink}, {name: "later", text: "x"}}, want: "no file of it", tar: true},
+		{name: "hard link to a folder", items: []item{good, {name: "d/", kind: tar.TypeDir}, {name: "l", to: "d", kind: tar.TypeLink}}, want: "no file of it", tar: true},
+		{name: "hard link in another case", items: []item{good, {name: "l", to: "AGENT", kind: tar.TypeLink}}, want: "no file of it", tar: true},
+		{name: "hard link in place", items: []item{good, {name: "x", text: "x"}, {name: "agent", to: "x", kind: tar.TypeLink}}, want: "twice", tar: true},
 		{name: "pipe", items: []item{good, {name: "p", kind: tar.TypeFifo}}, want: "no file, folder or link", tar: true},
 		{name: "device", items: []item{good, {name: "p", kind: tar.TypeChar}}, want: "no file, folder or link", tar: true},
 		{name: "block device", items: []item{good, {name: "p", kind: tar.TypeBlock}}, want: "no file, folder or link", tar: true},
@@ -613,6 +665,12 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{"no gzip", "/x.tgz", "not compressed", []byte("x")},
 		{"no bzip2", "/x.tar.bz2", "no tar", []byte("x")},
 		{"cut", "/x.tar.gz", "unexpected EOF", tgz(t, good)[:40]},
+		{"zip of 0 bytes", "/x.zip", "no zip", nil},
+		{"tgz of 0 bytes", "/x.tgz", "not compressed", nil},
+		{"tbz2 of 0 bytes", "/x.tbz2", "no tar", nil},
+		{"program of 0 bytes", "/agent-linux", "has no bytes", nil},
+		{"zip64 with a false size", "/x.zip", "", falseSize(t)},
+		{"zip whose files overlap", "/x.zip", "more than 2097152 bytes", overlapping(t)},
 		{"large", "/x.zip", "more than 4194304 bytes", make([]byte, 5<<20)},
 		{"installer", "/x.deb", "is an installer", []byte("x")},
 		{"sparse", "/x.tgz", "more than 2097152 bytes", sparse(t)},
@@ -640,6 +698,49 @@ func TestREG6_HostileArchives(t *testing.T) {
 			refused(t, e, "outside the archive")
 		})
 	}
+}
+
+// falseSize is a zip with a file that says to have more than 4 GiB, and has none.
+func falseSize(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	one, err := w.CreateRaw(&zip.FileHeader{Name: "agent", Method: zip.Deflate, CompressedSize64: 3, UncompressedSize64: 1 << 40})
+	if err == nil {
+		_, err = one.Write([]byte{1, 0, 0})
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// overlapping is a zip of many files with the same text, which is there once.
+func overlapping(t *testing.T) []byte {
+	t.Helper()
+	text := bytes.Repeat([]byte("\x00"), 1<<20)
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	one, err := w.Create("a00")
+	if err == nil {
+		_, err = one.Write(text)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	all := b.Bytes()
+	at := bytes.Index(all, []byte("PK\x01\x02"))
+	end := bytes.LastIndex(all, []byte("PK\x05\x06"))
+	header, tail := all[at:end], slices.Clone(all[end:])
+	out := slices.Clone(all[:at])
+	const files = 100
+	for i := range files {
+		out = append(out, bytes.Replace(header, []byte("a00"), fmt.Appendf(nil, "a%02d", i), 1)...)
+	}
+	binary.LittleEndian.PutUint16(tail[8:], files)
+	binary.LittleEndian.PutUint16(tail[10:], files)
+	binary.LittleEndian.PutUint32(tail[12:], uint32(files*len(header)))
+	return append(out, tail...)
 }
 
 // sparse is a tar of a file that is almost all a hole: it has 1 TiB, of which the archive has nothing.

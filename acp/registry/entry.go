@@ -181,6 +181,13 @@ func usableEnv(env map[string]string) error {
 	return nil
 }
 
+// maxEntry bounds an entry, in bytes: installed.json has it, and may be some times as long. maxSkipped is how many entries
+// that cannot be used are told.
+const (
+	maxEntry   = 64 << 10
+	maxSkipped = 100
+)
+
 // parseList reads registry.json. Entries that cannot be used are left out, and told.
 func parseList(text []byte) (agents []Entry, skipped []error, err error) {
 	var file struct {
@@ -196,22 +203,31 @@ func parseList(text []byte) (agents []Entry, skipped []error, err error) {
 	if major, _, _ := strings.Cut(file.Version, "."); major != "" && major != "1" {
 		return nil, nil, fmt.Errorf("the registry's list has the format %s, which is not known here", short(file.Version))
 	}
-	seen := map[string]bool{}
+	seen, left := map[string]bool{}, 0
 	for i, raw := range file.Agents {
 		var e Entry
-		err := json.Unmarshal(raw, &e)
-		if err == nil {
+		var err error
+		if len(raw) > maxEntry {
+			err = fmt.Errorf("it has more than %d bytes", maxEntry)
+		} else if err = json.Unmarshal(raw, &e); err == nil {
 			err = e.usable()
 		}
 		if err == nil && seen[e.ID] {
 			err = fmt.Errorf("%s is there twice", e.ID)
 		}
 		if err != nil {
-			skipped = append(skipped, fmt.Errorf("entry %d of the registry: %w", i, err))
+			if len(skipped) < maxSkipped {
+				skipped = append(skipped, fmt.Errorf("entry %d of the registry: %w", i, err))
+			} else {
+				left++
+			}
 			continue
 		}
 		seen[e.ID] = true
 		agents = append(agents, e)
+	}
+	if left > 0 {
+		skipped = append(skipped, fmt.Errorf("%d more entries of the registry cannot be used", left))
 	}
 	return agents, skipped, nil
 }
