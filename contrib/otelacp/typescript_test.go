@@ -95,7 +95,7 @@ func (s seen) parentOf(t *testing.T, method string, at int) trace.SpanContext {
 }
 
 // An agent in TypeScript sees the span of each call, and what it sends back is found again.
-func TestTEL3_TypeScriptAgent(t *testing.T) {
+func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
 	dir := install(t)
 	o := newObserver()
 	cmd := exec.Command("node", filepath.Join(dir, "echo-agent.mjs"))

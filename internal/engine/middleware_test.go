@@ -125,7 +125,7 @@ func TestMiddlewareThatRefuses(t *testing.T) {
 
 // What middleware puts into Meta goes out with calls, raw or not, notifications and turns, and nothing of the
 // parameters is lost.
-func TestCallMiddlewareAddsMeta(t *testing.T) {
+func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 	sessions := make(chan string, 10)
 	noMeta := false // of the last call
 	opts := &Options{Hooks: Hooks{Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
