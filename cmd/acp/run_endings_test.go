@@ -109,7 +109,7 @@ func interruptUntilEnd(t *testing.T, p *play) {
 	p.Press("ctrl+c", "ctrl+c")
 }
 
-func signalled(sig syscall.Signal) func(*testing.T, *play) {
+func sent(sig syscall.Signal) func(*testing.T, *play) {
 	return func(_ *testing.T, p *play) { p.Signal(sig) }
 }
 
@@ -121,8 +121,8 @@ func anyEnd(*play, *screen.End) string { return "" }
 func TestRunEndings(t *testing.T) {
 	endings(t, staging{command: []string{"run", "--prompt", "tree"}}, []ending{
 		{"Ctrl-C", interruptUntilEnd, statusIn(0, 130)},
-		{"SIGTERM", signalled(syscall.SIGTERM), statusIn(143)},
-		{"SIGINT", signalled(syscall.SIGINT), statusIn(130)},
+		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
+		{"SIGINT", sent(syscall.SIGINT), statusIn(130)},
 		{"the agent is killed", func(t *testing.T, p *play) {
 			killAgent(t, p)
 			p.Press("ctrl+c", "ctrl+c")
@@ -158,7 +158,7 @@ func waitGone(t *testing.T, pid int) {
 func TestExecEndings(t *testing.T) {
 	endings(t, staging{command: []string{"exec", "tree"}}, []ending{
 		{"Ctrl-C", func(_ *testing.T, p *play) { p.Press("ctrl+c") }, statusIn(130)},
-		{"SIGTERM", signalled(syscall.SIGTERM), statusIn(143)},
+		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
 		{"the agent is killed", killAgent, statusIn(6)},
 		{"hangup", hangup, anyEnd},
 	})

@@ -482,9 +482,9 @@ func echo(ctx context.Context, t *scene) error {
 
 // scenes are what the agent plays, by the first word of a prompt.
 var scenes = map[string]func(context.Context, *scene) error{
-	"markdown": markdown, "stream": stream, "think": think, "plan": plan, "tools": tools, "diff": diff, "terminal": terminal,
+	"markdown": markdown, "stream": stream, "think": think, "plan": plan, "tools": tools, "diff": diff, "terminal": command,
 	"live": live, "permission": permission, "bare-permission": barePermission, "later": later, "form": form, "url": openURL,
-	"mode": switchMode, "models": switchModel, "usage": usage, "notice": notice, "compact": compact, "subagent": subagent,
+	"mode": switchMode, "models": switchModel, "usage": spend, "notice": notice, "compact": compact, "subagent": subagent,
 	"unknown": unknown, "title": title, "die": die, "hang": hang, "wait": wait, "flood": flood, "evil": evilTwin(true), "benign": evilTwin(false),
 	"long": long, "utf8": noUTF8, "garbage": garbage, "media": media, "files": files, "tree": tree, "error": fails,
 	"commands": commandsChange, "plans": plans, "outputs": outputs,
@@ -648,8 +648,8 @@ func diff(ctx context.Context, t *scene) error {
 	)
 }
 
-// terminal runs a command in a terminal of the client.
-func terminal(ctx context.Context, t *scene) error {
+// command runs a command in a terminal of the client.
+func command(ctx context.Context, t *scene) error {
 	return t.command(ctx, "printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
 }
 
@@ -798,7 +798,7 @@ func commandsChange(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("There is a new command.")})
 }
 
-func usage(ctx context.Context, t *scene) error {
+func spend(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
 		m{"sessionUpdate": "agent_message_chunk", "content": text("Now you know.")})
