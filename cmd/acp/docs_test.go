@@ -11,14 +11,37 @@ import (
 	"testing"
 )
 
-const manual = "../../docs/acp.md"
+// manuals are the pages whose commands are run.
+var manuals = []string{"acp.md", "exec.md"}
 
-// TestManual runs the commands of docs/acp.md, on the files of testdata/docs, and compares what they print.
+// TestManual runs the commands of pages, on the files of testdata/docs, and compares what they print. my-agent is the
+// reference agent.
 func TestManual(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/docs")); err != nil {
+	agent, err := example()
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, page := range manuals {
+		t.Run(page, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("testdata/docs")); err != nil {
+				t.Fatal(err)
+			}
+			bin := t.TempDir()
+			if err := os.Symlink(agent, filepath.Join(bin, "my-agent")); err != nil {
+				t.Fatal(err)
+			}
+			env := append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
+			for _, name := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
+				env = append(env, "XDG_"+name+"_HOME=")
+			}
+			runManual(t, filepath.Join("../../docs", page), dir, env)
+		})
+	}
+}
+
+func runManual(t *testing.T, manual, dir string, env []string) {
+	t.Helper()
 	text, err := os.ReadFile(manual)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +61,7 @@ func TestManual(t *testing.T) {
 			count++
 			b.WriteString(line)
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
-			cmd.Dir = dir
+			cmd.Dir, cmd.Env = dir, env
 			out, err := cmd.CombinedOutput()
 			if err != nil && cmd.ProcessState.ExitCode() != statusFindings {
 				t.Errorf("%s%v\n%s", line, err, out)

@@ -466,7 +466,11 @@ func (s *section) event(e talk.Event) {
 			s.say("permission: %s: cancelled", d.Request.ToolCall.Title.Value())
 			return
 		}
-		s.say("permission: %s: %s (%s)", d.Request.ToolCall.Title.Value(), d.Option.Kind, d.By.Why)
+		why := d.By.Why
+		if d.By.Effect == policy.Ask && s.x.f.cfg.Allow {
+			why = "--allow: " + why
+		}
+		s.say("permission: %s: %s (%s)", d.Request.ToolCall.Title.Value(), d.Option.Kind, why)
 	case talk.Stderr:
 		if s.x.f.verbose {
 			s.warn("agent: %s", e.Text)
