@@ -335,6 +335,34 @@ func TestREM70_Load(t *testing.T) {
 	})
 }
 
+// TestREM70_KeepSession: a session that was opened by another call is restored like others.
+func TestREM70_KeepSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{resumes: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		conn, err := c.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := conn.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.KeepSession(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.kill()
+		ev.until(t, reconnect.Restored, "")
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go on")); err != nil {
+			t.Error(err)
+		}
+		if got, want := a.asked(), []string{"new /work 1", "resume s /work 1", "prompt go on"}; !slices.Equal(got, want) {
+			t.Errorf("the agent was asked %q, want %q", got, want)
+		}
+	})
+}
+
 // TestREM70_SessionLost: what cannot be brought back is said, and the rest goes on.
 func TestREM70_SessionLost(t *testing.T) {
 	for name, a := range map[string]*agent{"cannot": {}, "does not know": {resumes: true, forgets: true}} {

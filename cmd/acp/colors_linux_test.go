@@ -37,22 +37,8 @@ func TestColors(t *testing.T) {
 // inTerminal runs a program whose output is a terminal, and returns what it shows.
 func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
+	main, terminal := openTerminal(t)
 	defer main.Close()
-	if err := unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(main.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stdout = terminal
 	if err := errors.Join(cmd.Start(), terminal.Close()); err != nil {
 		t.Fatal(err)
@@ -65,4 +51,24 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatal(cmd.ProcessState)
 	}
 	return string(shown)
+}
+
+// openTerminal opens a new terminal, and what is behind it.
+func openTerminal(t *testing.T) (main, terminal *os.File) {
+	t.Helper()
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(main.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	return main, terminal
 }

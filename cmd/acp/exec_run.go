@@ -89,7 +89,7 @@ func (x *execution) begin() (stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	kill, cancelKill := context.WithCancel(context.Background())
 	x.ctx, x.kill = ctx, kill
-	x.out = newOutlet(p.stdout, p.stderr, func(error) { cancel(&interruption{statusPipe, "standard output was closed"}) })
+	x.out = newOutlet(p.stdout, p.stderr, func(err error) { cancel(x.unwritable(err)) })
 	signals := make(chan os.Signal, 4)
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup
@@ -139,6 +139,17 @@ func (x *execution) begin() (stop func()) {
 	}
 }
 
+// unwritable is the interruption by an error of standard output.
+func (x *execution) unwritable(err error) *interruption {
+	switch {
+	case x.terminal: // the signal may come later
+		return &interruption{statusBySignal + int(syscall.SIGHUP), "the terminal was closed"}
+	case errors.Is(err, syscall.EPIPE):
+		return &interruption{statusPipe, "standard output was closed"}
+	}
+	return &interruption{statusFailed, fmt.Sprintf("standard output: %v", err)}
+}
+
 // signalled is the interruption by a signal.
 func signalled(s os.Signal) *interruption {
 	number, _ := s.(syscall.Signal)
@@ -158,8 +169,7 @@ func (x *execution) flush() {
 	} else {
 		defer context.AfterFunc(x.ctx, func() { time.AfterFunc(flushTime, cancel) })()
 	}
-	// What could not be written has cancelled the run.
-	_ = x.out.finish(ctx)
+	x.out.finish(ctx)
 }
 
 // failed is an error before any agent has the prompt.
@@ -196,9 +206,12 @@ func (x *execution) run() error {
 		})
 	}
 	running.Wait()
-	x.flush()
-	if x.out.err != nil {
-		return &exit{statusPipe, nil}
+	if x.flush(); x.out.failure() != nil {
+		var o outcome
+		if x.classify(&o, x.out.failure()); o.status == statusPipe {
+			o.err = nil // as of other programs whose reader has seen enough
+		}
+		return &exit{o.status, o.err}
 	}
 	if len(x.sections) == 1 {
 		if o := outcomes[0]; o.status != statusOK || o.err != nil {

@@ -112,8 +112,8 @@ func (o *outlet) release() {
 	o.changed.Broadcast()
 }
 
-// finish waits until all is written, or ctx ends. It returns why standard output could not be written.
-func (o *outlet) finish(ctx context.Context) error {
+// finish waits until all is written, or ctx ends.
+func (o *outlet) finish(ctx context.Context) {
 	o.mu.Lock()
 	o.ended = true
 	o.changed.Broadcast()
@@ -122,6 +122,10 @@ func (o *outlet) finish(ctx context.Context) error {
 	case <-o.done:
 	case <-ctx.Done(): // the goroutine ends with the program
 	}
+}
+
+// failure is why standard output could not be written, or nil.
+func (o *outlet) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// session is acp exec in a terminal of its own.
+type session struct {
+	*exec.Cmd
+	main  *os.File
+	shown string
+}
+
+func inSession(t *testing.T, args ...string) *session {
+	t.Helper()
+	main, terminal := openTerminal(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	s := &session{exec.CommandContext(ctx, "acp", args...), main, ""}
+	t.Cleanup(func() { _ = main.Close() })
+	s.Dir = t.TempDir()
+	s.Env = append(os.Environ(), "XDG_CONFIG_HOME="+s.Dir)
+	s.Stdin, s.Stdout, s.Stderr = terminal, terminal, terminal
+	s.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// until reads until the terminal has shown a text.
+func (s *session) until(t *testing.T, text string) {
+	t.Helper()
+	for part := make([]byte, 4096); !strings.Contains(s.shown, text); {
+		n, err := s.main.Read(part)
+		s.shown += string(part[:n])
+		if err != nil && !strings.Contains(s.shown, text) {
+			t.Fatalf("no %q: %v in\n%s", text, err, s.shown)
+		}
+	}
+}
+
+func (s *session) typeIn(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := s.main.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The user is asked on the terminal, with everything that is known, and answers there.
+func TestExecAsks(t *testing.T) {
+	s := inSession(t, "exec", "ask", "--", "oddagent")
+	s.until(t, "Which? ")
+	for _, want := range []string{"Run rm -rf /", "1: Yes", "2: No", "no rule matches"} {
+		if !strings.Contains(s.shown, want) {
+			t.Errorf("no %q in\n%s", want, s.shown)
+		}
+	}
+	s.typeIn(t, "9\n")
+	s.until(t, "1 to 2? ")
+	s.typeIn(t, "1\n")
+	s.until(t, `"optionId":"yes"`)
+	expectExit(t, s.Wait(), statusOK)
+}
+
+// A question ends with its turn, and with its terminal.
+func TestExecAsksNobody(t *testing.T) {
+	s := inSession(t, "exec", "ask", "--", "oddagent")
+	s.until(t, "Which? ")
+	s.typeIn(t, "\x03")
+	s.until(t, "acp: interrupted")
+	expectExit(t, s.Wait(), 130)
+
+	s = inSession(t, "exec", "ask", "--", "oddagent")
+	s.until(t, "Which? ")
+	if err := s.main.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expectExit(t, s.Wait(), 129)
+
+	s = inSession(t, "exec", "--deny", "ask", "--", "oddagent")
+	s.until(t, `"optionId":"no"`)
+	expectExit(t, s.Wait(), statusOK)
+}
+
+// No control character of an agent reaches the terminal, in each format.
+func TestExecControls(t *testing.T) {
+	for format, want := range map[string]string{"text": "a[31mbcde", "quiet": "a[31mbcde", "json": `a\u001b[31mb\u0007c`} {
+		s := inSession(t, "exec", "--format", format, "controls", "--", "oddagent")
+		s.until(t, want)
+		expectExit(t, s.Wait(), statusOK)
+		if strings.ContainsAny(s.shown, "\x1b\x07\u009b\u202e") {
+			t.Errorf("%s: %q", format, s.shown)
+		}
+	}
+}

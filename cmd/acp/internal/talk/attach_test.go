@@ -1,0 +1,105 @@
+package talk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Files are sent as the agent takes them.
+func TestAttachment(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a b.txt": "text", "x.png": "\x89PNG\r\n\x1a\n", "s.wav": "RIFF", "b.bin": "\x00\x01\xff", "long.txt": strings.Repeat("x", maxText+1),
+		"huge.png": strings.Repeat("x", maxMedia+1), "main.go": "package main\n", "none": "just text",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true}
+	for _, test := range []struct {
+		name string
+		can  acp.PromptCapabilities
+		want string // of the block, or of the error
+	}{
+		{"a b.txt", all, `"type":"resource"`},
+		{"a b.txt", all, `/a%20b.txt"`},
+		{"a b.txt", acp.PromptCapabilities{}, `"type":"resource_link"`},
+		{"main.go", all, `package main`},
+		{"none", all, `just text`},
+		{"x.png", all, `"type":"image"`},
+		{"x.png", acp.PromptCapabilities{}, "takes no images"},
+		{"s.wav", all, `"type":"audio"`},
+		{"s.wav", acp.PromptCapabilities{Image: true}, "takes no sounds"},
+		{"b.bin", all, `"type":"resource_link"`},
+		{"long.txt", all, `"size":1048577`},
+		{"huge.png", all, "longer than 20 MiB"},
+		{".", all, `"type":"resource_link"`},
+		{"missing", all, "no such file"},
+	} {
+		block, err := Attachment(filepath.Join(dir, test.name), test.can)
+		got := ""
+		if err != nil {
+			got = err.Error()
+			if _, unsupported := errors.AsType[*UnsupportedError](err); unsupported != strings.Contains(got, "takes no") {
+				t.Errorf("%s: %T", test.name, err)
+			}
+		} else {
+			text, err := block.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = string(text)
+		}
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %.200s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// Files of MCP servers are those of editors.
+func TestMCPServers(t *testing.T) {
+	read := func(text string) (string, error) {
+		name := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		servers, err := ReadMCPServers(name)
+		if err != nil {
+			return "", err
+		}
+		return string(acp.Raw(servers)), nil
+	}
+	got, err := read(`{"mcpServers": {
+		"b": {"type": "sse", "url": "http://b/", "headers": {"X": "1"}},
+		"a": {"command": "go", "args": ["version"], "env": {"K": "v"}},
+		"c": {"url": "http://c/"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"args":["version"]`, `"name":"b"`, `"type":"sse"`, `"name":"c"`, `"type":"http"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if !strings.Contains(got, `"env":[{"name":"K","value":"v"}]`) || !strings.Contains(got, `"headers":[{"name":"X","value":"1"}]`) || !strings.Contains(got, `"command":"/`) {
+		t.Errorf("got %s", got)
+	}
+	if got, err := read(`{"servers": {"a": {"command": "go"}}}`); err != nil || !strings.Contains(got, `"args":[]`) {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		`{}`: "no member mcpServers", `{`: "unexpected end", `{"mcpServers":{"a":{}}}`: "either command or url",
+		`{"mcpServers":{"a":{"command":"no-such-program"}}}`: "no-such-program", `{"mcpServers":{"a":{"url":"http://a/","type":"carrier-pigeon"}}}`: "carrier-pigeon",
+		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `unknown type "http"`,
+	} {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
