@@ -205,24 +205,22 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	c.draw.Update(c.snapshot)
 	c.unseen = c != m.chat || len(m.layers) > 0
 	m.resize()
-	switch {
+	if c.note == cancelling {
+		c.note = ""
+	}
+	switch { // the end of the turn is drawn with the conversation
 	case errors.Is(msg.err, acp.ErrAuthRequired):
 		return m.askLogin(msg.err, func(m *Model) tea.Cmd { return m.say(c, msg.again) })
-	case msg.err != nil && c.cancelled && errors.Is(msg.err, context.Canceled):
-		c.note = "Cancelled."
+	case c.cancelled:
 	case msg.err != nil:
 		c.failed = msg.err
-		m.tell(c.id, fmt.Sprintf("Failed: %v", msg.err))
-		return nil // what waits is not sent after a failure, unless the user says so
-	case msg.res.StopReason == acp.StopReasonCancelled:
-		c.note = "Cancelled."
-	case msg.res.StopReason != acp.StopReasonEndTurn:
-		m.tell(c.id, "The agent has stopped: "+stopped(msg.res.StopReason))
+	default:
+		return m.next(c)
 	}
-	if c.cancelled {
-		return nil // nor after the user has cancelled
+	if len(c.queue) > 0 { // after a failure, and when the user has cancelled, what waits is not sent without being asked for
+		m.tell(c.id, "What waits is sent when you press Enter.")
 	}
-	return m.next(c)
+	return nil
 }
 
 // next sends the next prompt that waits.
@@ -236,6 +234,9 @@ func (m *Model) next(c *chat) tea.Cmd {
 	return m.say(c, p)
 }
 
+// cancelling is what is said until the agent has answered.
+const cancelling = "Cancelling…"
+
 // cancelTurn cancels the turn of a chat, and reports whether there was one that was not yet cancelled.
 func (m *Model) cancelTurn(c *chat) bool {
 	if c == nil || c.cancel == nil || c.cancelled {
@@ -243,19 +244,6 @@ func (m *Model) cancelTurn(c *chat) bool {
 	}
 	c.cancelled = true
 	c.cancel()
-	c.note = "Cancelling…"
+	c.note = cancelling
 	return true
-}
-
-// stopped is a reason to stop in words.
-func stopped(reason acp.StopReason) string {
-	switch reason {
-	case acp.StopReasonRefusal:
-		return "it refuses to go on"
-	case acp.StopReasonMaxTokens:
-		return "the most tokens are reached"
-	case acp.StopReasonMaxTurnRequests:
-		return "the most requests of a turn are reached"
-	}
-	return string(reason)
 }

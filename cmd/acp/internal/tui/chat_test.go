@@ -89,7 +89,7 @@ func TestCancel(t *testing.T) {
 		w.say("two")
 		w.key("ctrl+c")
 		w.sleep(time.Second)
-		w.want("Cancelled.", "⏳ two", "ready")
+		w.want("cancelled", "⏳ two", "What waits is sent", "ready")
 		if w.quit {
 			t.Fatal("left")
 		}

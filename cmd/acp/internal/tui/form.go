@@ -32,6 +32,9 @@ type formDialog struct {
 	answer func(*acp.CreateElicitationResponse)
 	q      *question
 	over   bool // it is answered
+
+	room          int // for the body, in lines
+	width, height int // of the form
 }
 
 // formMsg is a message of the form to itself.
@@ -314,7 +317,7 @@ func newForm(asked *talk.Elicitation, answer func(*acp.CreateElicitationResponse
 	}
 	keys := huh.NewDefaultKeyMap()
 	keys.Quit = key.NewBinding() // Ctrl-C is the program's
-	d.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithShowErrors(true).WithKeyMap(keys)
+	d.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys)
 	return d
 }
 
@@ -355,24 +358,34 @@ func (d *formDialog) init(m *Model) tea.Cmd {
 	if m.plain {
 		return nil
 	}
-	d.size(m)
+	d.size(m, 10)
 	return d.wrap(d.form.Init())
 }
 
-func (d *formDialog) size(m *Model) {
-	d.form.WithWidth(max(10, m.width-2))
+// size fits the form into the room that there is. It scrolls to the field that is filled in.
+func (d *formDialog) size(m *Model, height int) {
+	if width := max(10, m.width-2); width != d.width || height != d.height {
+		d.width, d.height = width, height
+		d.form.WithWidth(width).WithHeight(max(4, height))
+	}
 }
 
 func (d *formDialog) title(m *Model) string { return m.agentName() + " asks" }
 
 func (d *formDialog) body(m *Model, width int) []string {
-	d.size(m)
 	lines := wrap(cleanText(d.asked.Message), width)
-	return append(lines, strings.Split(strings.TrimRight(d.form.View(), "\n "), "\n")...)
+	lines = lines[:min(len(lines), max(1, d.room/2))] // the field that is filled in must be seen
+	d.size(m, d.room-len(lines))
+	form := strings.Split(strings.TrimRight(d.form.View(), "\n "), "\n")
+	return append(lines, form[:min(len(form), max(4, d.height))]...)
 }
 
 func (d *formDialog) foot(m *Model, width int) []string {
-	return wrap(m.style.dim.Render("Enter: next, send  Ctrl-X: decline  Ctrl-Q: cancel"), width)
+	var lines []string
+	for _, err := range d.form.Errors() {
+		lines = append(lines, m.style.error.Render(fit("✗ "+clean(err.Error()), width)))
+	}
+	return append(lines, wrap(m.style.dim.Render("Enter: next, send  Ctrl-X: decline  Ctrl-Q: cancel"), width)...)
 }
 
 func (d *formDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {

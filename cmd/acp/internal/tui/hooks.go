@@ -97,6 +97,10 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 	case talk.URLCompleted:
 		m.tellHere("What was to be done at the page is done.")
 	case talk.Lost:
+		if m.ends() {
+			m.connection = dead
+			return m.askRestart(e.Err)
+		}
 		m.connection = lost
 		m.tell("", fmt.Sprintf("The connection is lost: %v", e.Err))
 	case talk.Waiting:
@@ -117,10 +121,17 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 			return m.back()
 		}
 	case talk.GaveUp:
-		m.connection = dead
-		return m.askRestart(e.Err)
+		if m.connection != dead && m.connection != connecting { // which was told already, with a better reason
+			m.connection = dead
+			return m.askRestart(e.Err)
+		}
 	}
 	return nil
+}
+
+// ends reports whether an agent whose connection is lost is over: a program is, unless a login has it started anew.
+func (m *Model) ends() bool {
+	return !m.loggingIn && (m.opts.Talk.NoReconnect || m.opts.Talk.Agent.Command != nil)
 }
 
 // connection is how the connection to the agent is.

@@ -285,7 +285,7 @@ func (m *Model) statusView(width int) []string {
 		}
 	}
 	if m.opts.Talk.Findings != nil {
-		add(3, fmt.Sprintf("%d findings", len(m.findings)))
+		add(3, plural(len(m.findings), "finding"))
 	}
 	add(6, "? help")
 	for {
@@ -303,6 +303,14 @@ func (m *Model) statusView(width int) []string {
 		}
 		segments = append(segments[:worst], segments[worst+1:]...)
 	}
+}
+
+// plural is a number of things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // stateWord says what is going on.

@@ -50,6 +50,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			run := &loginRun{login: func() error {
 				return client.LoginInTerminal(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
 			}}
+			m.loggingIn = true
 			// While the login has the terminal, the loop takes no messages, and starting the agent anew sends some.
 			restart := func(m *Model) tea.Cmd { return m.call("Not started again", client.Restart, m.loggedIn(again)) }
 			return m.exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, restart} })
@@ -77,6 +78,7 @@ type terminalMsg struct{ msg tea.Msg }
 // loggedIn says so, and tries again what failed.
 func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
 	return func(m *Model) tea.Cmd {
+		m.loggingIn = false
 		m.tellHere("Logged in.")
 		if again == nil {
 			return nil
@@ -98,7 +100,7 @@ type deadDialog struct{ err error }
 
 // askRestart asks whether to start an agent again that has ended.
 func (m *Model) askRestart(err error) tea.Cmd {
-	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
+	m.dismiss(func(dialog) bool { return true }) // nobody waits for the answers
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
 	return m.asked(&question{dialog: &deadDialog{err}})

@@ -48,6 +48,7 @@ type Model struct {
 	planFolded    bool
 	lastKey       time.Time
 	lastInterrupt time.Time
+	loggingIn     bool // in the terminal, after which the agent is started anew
 	leaving       bool
 	plain         bool              // there is no screen
 	told          func(text string) // is told each line for the user; may be nil
@@ -266,6 +267,7 @@ func (m *Model) done(msg doneMsg) tea.Cmd {
 	case errors.Is(msg.err, acp.ErrAuthRequired):
 		return m.askLogin(msg.err, msg.again)
 	case msg.err != nil:
+		m.loggingIn = false
 		m.tellHere(fmt.Sprintf("%s: %v", msg.what, msg.err))
 		return nil
 	}

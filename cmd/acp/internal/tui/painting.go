@@ -113,7 +113,7 @@ func (m *Model) planView(width, height int) []string {
 	if m.chat == nil || height < 1 {
 		return nil
 	}
-	if m.planFolded {
+	if m.planFolded || m.chat.cancel == nil { // what is done, and what comes next, is of interest while the agent works
 		height = 1
 	}
 	lines := draw.Plan(m.drawn, m.chat.snapshot, width, height)

@@ -45,6 +45,7 @@ type plainProgram struct {
 	chat     *chat
 	shown    *view.Snapshot
 	rest     string         // of a line of the agent that is not whole
+	turn     int            // whose end was written
 	item     int            // the message that is being written
 	statuses map[int]string // of tool calls, as they were written
 	plan     string         // as it was written
@@ -382,7 +383,7 @@ func (p *plainProgram) showChat() {
 	}
 	if c != p.chat {
 		p.flush()
-		p.chat, p.shown, p.item, p.statuses, p.plan = c, nil, -1, map[int]string{}, ""
+		p.chat, p.shown, p.item, p.turn, p.statuses, p.plan = c, nil, -1, 0, map[int]string{}, ""
 		if len(m.chats) > 1 {
 			p.print("", "Session: "+c.name())
 		}
@@ -393,7 +394,7 @@ func (p *plainProgram) showChat() {
 		return
 	}
 	if p.shown != nil && !now.SameHistory(p.shown) {
-		p.shown, p.item, p.statuses = nil, -1, map[int]string{}
+		p.shown, p.item, p.turn, p.statuses = nil, -1, 0, map[int]string{}
 	}
 	for item := range now.Changed(p.shown) {
 		p.showItem(item)
@@ -403,8 +404,12 @@ func (p *plainProgram) showChat() {
 		p.flush()
 		p.print(plan...)
 	}
-	if c.cancel == nil {
-		p.flush()
+	for turn := range now.Turns() {
+		if turn.Ended && !turn.Replayed && turn.Number > p.turn {
+			p.turn = turn.Number
+			p.flush()
+			p.print(draw.TurnEnd(m.drawn, turn, plainWidth)...)
+		}
 	}
 	p.shown = now
 }

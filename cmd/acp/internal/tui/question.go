@@ -171,6 +171,9 @@ func (m *Model) questionView(q *question, width, height int) []string {
 		foot = append([]string{m.style.dim.Render(fit("Ctrl-G: answer", width))}, foot...)
 	}
 	room := max(1, height-len(lines)-len(foot))
+	if d, ok := q.dialog.(*formDialog); ok {
+		d.room = room
+	}
 	body := q.dialog.body(m, width)
 	if hidden := len(body) - room; hidden > 0 {
 		room = max(1, room-1)

@@ -245,7 +245,7 @@ func TestCancelWithdrawsQuestion(t *testing.T) {
 		w.sleep(time.Second)
 		a.want(t, "cancelled")
 		w.wantNot("asks for permission", "asks")
-		w.want("Cancelled.")
+		w.want("cancelled")
 	})
 }
 
