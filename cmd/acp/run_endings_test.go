@@ -12,8 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,9 +23,12 @@ import (
 
 var endingRuns = flag.Int("endings", 3, "how often each end of acp run and acp exec is tried, at random endingTime")
 
-// endingTime is the time after its start within which a program is ended: it starts, opens a session, plays a turn with processes
-// of the agent and of terminals, and waits.
-const endingTime = 1200 * time.Millisecond
+// The times within which a program is ended: after its start, and after the beginning of a turn with processes of the agent
+// and of terminals.
+const (
+	startingTime = 300 * time.Millisecond
+	turnTime     = 600 * time.Millisecond
+)
 
 // ending is how a program ends.
 type ending struct {
@@ -35,13 +38,15 @@ type ending struct {
 	wants func(p *play, end *screen.End) string
 }
 
-// statusIn wants one of some exit statuses.
+// statusIn wants one of some exit statuses, as a shell has them: a signal counts too.
 func statusIn(statuses ...int) func(*play, *screen.End) string {
 	return func(_ *play, end *screen.End) string {
-		for _, s := range statuses {
-			if end.State.ExitCode() == s {
-				return ""
-			}
+		status := end.State.ExitCode()
+		if w, ok := end.State.Sys().(syscall.WaitStatus); ok && w.Signaled() { // it had not yet begun to look
+			status = 128 + int(w.Signal())
+		}
+		if slices.Contains(statuses, status) {
+			return ""
 		}
 		return fmt.Sprintf("it ended with %v, want one of the statuses %d", end.State, statuses)
 	}
@@ -66,8 +71,8 @@ func isStage(pid int) bool {
 	return err == nil && filepath.Base(string(name)) == "stage"
 }
 
-// endings tries each end many times.
-func endings(t *testing.T, s staging, all []ending) {
+// endings tries each end many times. play brings the program into a turn.
+func endings(t *testing.T, s staging, turn func(p *play), all []ending) {
 	for _, e := range all {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,36 +80,51 @@ func endings(t *testing.T, s staging, all []ending) {
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 0))
 			for i := range *endingRuns {
-				delay := time.Duration(random.Int64N(int64(endingTime)))
-				if i == 0 {
-					delay = endingTime // at least one while all processes are there
+				var at moment
+				switch i % 3 {
+				case 0: // while all processes are there
+					at = moment{whole: true}
+				case 1:
+					at = moment{turn: true, delay: time.Duration(random.Int64N(int64(turnTime)))}
+				default:
+					at = moment{delay: time.Duration(random.Int64N(int64(startingTime)))}
 				}
-				t.Run(fmt.Sprint(delay), func(t *testing.T) { endOnce(t, s, e, delay) })
+				endOnce(t, s, turn, e, at)
 			}
 		})
 	}
 }
 
-func endOnce(t *testing.T, s staging, e ending, delay time.Duration) {
+// moment is when a program is ended.
+type moment struct {
+	turn, whole bool
+	delay       time.Duration
+}
+
+func endOnce(t *testing.T, s staging, turn func(p *play), e ending, at moment) {
+	t.Helper()
 	p := begin(t, s)
-	if delay == endingTime {
-		p.Until("the processes of a turn", func(*screen.Frame) bool {
-			return len(p.Processes()) >= 7 || strings.Contains(string(p.Raw()), "growing")
-		})
-	} else {
-		time.Sleep(delay) // a random moment is what is tried
+	if at.turn || at.whole {
+		turn(p)
 	}
+	if at.whole {
+		p.Wait("growing")
+	} else {
+		time.Sleep(at.delay) // a random moment is what is tried
+	}
+	began := time.Now()
 	e.do(t, p)
 	end := p.End()
+	t.Logf("%+v: %v after %v", at, end.State, time.Since(began).Round(time.Millisecond))
 	if wrong := e.wants(p, end); wrong != "" {
-		t.Errorf("after %v: %s\n%s\n%q", delay, wrong, end.Frame.Dump(), tail(p.Raw()))
+		t.Errorf("%+v: %s\n%s\n%q", at, wrong, end.Frame.Dump(), tail(p.Raw()))
 	}
 	p.Clean(end)
 }
 
 func tail(raw []byte) []byte { return raw[max(0, len(raw)-2000):] }
 
-// interrupt presses Ctrl-C until the program ends.
+// interruptUntilEnd presses Ctrl-C until the program ends.
 func interruptUntilEnd(t *testing.T, p *play) {
 	p.Press("ctrl+c", "ctrl+c")
 }
@@ -119,7 +139,11 @@ func hangup(_ *testing.T, p *play) { p.Hangup() }
 func anyEnd(*play, *screen.End) string { return "" }
 
 func TestRunEndings(t *testing.T) {
-	endings(t, staging{command: []string{"run", "--prompt", "tree"}}, []ending{
+	turn := func(p *play) {
+		p.Wait(" ready ")
+		p.say("tree")
+	}
+	endings(t, staging{}, turn, []ending{
 		{"Ctrl-C", interruptUntilEnd, statusIn(0, 130)},
 		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
 		{"SIGINT", sent(syscall.SIGINT), statusIn(130)},
@@ -156,7 +180,7 @@ func waitGone(t *testing.T, pid int) {
 }
 
 func TestExecEndings(t *testing.T) {
-	endings(t, staging{command: []string{"exec", "tree"}}, []ending{
+	endings(t, staging{command: []string{"exec", "tree"}}, func(*play) {}, []ending{
 		{"Ctrl-C", func(_ *testing.T, p *play) { p.Press("ctrl+c") }, statusIn(130)},
 		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
 		{"the agent is killed", killAgent, statusIn(6)},

@@ -38,8 +38,8 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	answer("Page ", "n")
 	p.answered("The end of 1.")
 	for _, look := range []struct{ key, shows string }{
-		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Write the docs"}, {"alt+m", "filter:"}, {"ctrl+l", "Value"}, {"alt+o", "filter:"},
-		{"alt+c", "command"}, {"alt+n", "stderr"}, {"?", "leave"},
+		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Stored sessions"}, {"alt+m", "filter:"}, {"ctrl+l", "filter:"},
+		{"alt+o", "filter:"}, {"alt+c", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: leave"},
 	} {
 		p.Press(look.key)
 		p.Wait(look.shows)
@@ -68,6 +68,9 @@ func TestRunControlSequences(t *testing.T) {
 	}
 	for _, c := range screen.Strange(p.Raw()) {
 		t.Errorf("the character %s reaches the terminal", c)
+	}
+	if !strings.Contains(string(p.Raw()), "pwned") {
+		t.Error("nothing of the attacks is shown, also not as text")
 	}
 	for _, c := range evil.Frame.Commands {
 		kind, _, _ := strings.Cut(c, " ")
