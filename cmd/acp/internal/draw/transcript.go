@@ -108,13 +108,17 @@ func (t *Transcript) Resize(width int) {
 	}
 }
 
-// Update shows a newer snapshot of the session's state. What is visible stays where it is, unless the end is visible.
+// Update shows a newer snapshot of the session's state; an older one is ignored. What is visible stays where it is, unless the
+// end is visible.
 func (t *Transcript) Update(s *view.Snapshot) {
 	if s == t.snapshot {
 		return
 	}
 	old := t.snapshot
-	if !s.SameHistory(old) {
+	switch same := s.SameHistory(old); {
+	case same && old != nil && s.Version < old.Version:
+		return
+	case !same:
 		t.forget()
 		old = nil
 	}

@@ -211,3 +211,18 @@ func TestSubagentState(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot that is older than what is drawn changes nothing: the end of a turn and the changes before it may cross.
+func TestOlderSnapshot(t *testing.T) {
+	s := view.New(nil)
+	s.Update(acp.AgentMessageText("first paragraph"))
+	older := s.Snapshot()
+	s.Update(acp.AgentMessageText("\n\nsecond paragraph\n\nthird"))
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	want := strings.Join(all(tr), "\n")
+	tr.Update(older)
+	if got := strings.Join(all(tr), "\n"); got != want {
+		t.Errorf("%s\n\nwant\n\n%s", got, want)
+	}
+}

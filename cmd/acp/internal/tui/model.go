@@ -136,6 +136,9 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case doneMsg:
 		return m.done(msg)
 	case changedMsg:
+		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
+			break // the end of the turn has crossed it
+		}
 		msg.chat.snapshot = msg.snapshot
 		if msg.chat == m.chat {
 			msg.chat.draw.Update(msg.snapshot)
