@@ -1,0 +1,243 @@
+package tui
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// script is the plain program with an agent, driven by lines.
+type script struct {
+	t     *testing.T
+	in    *os.File
+	ended chan error
+
+	mu      sync.Mutex
+	text    string // that was written and not yet wanted
+	all     string
+	written chan struct{}
+}
+
+// plainly runs the plain program.
+func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *script {
+	t.Helper()
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := &Options{In: inR, Out: outW, Talk: talk.Options{Agent: talk.Agent{Name: "tester"}, Cwd: t.TempDir()}}
+	ctx, stop := context.WithCancel(context.Background())
+	var agents sync.WaitGroup
+	opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
+		client, agent := acp.Pipe()
+		agents.Go(func() {
+			// How it ends is what the program shows.
+			_ = acp.ServeAgent(ctx, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
+		})
+		return client, nil
+	}
+	if setup != nil {
+		setup(opts)
+	}
+	s := &script{t: t, in: inW, ended: make(chan error, 1), written: make(chan struct{}, 1)}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for r := bufio.NewReader(outR); ; {
+			b, err := r.ReadByte()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.text += string(rune(b))
+			s.all += string([]byte{b})
+			s.mu.Unlock()
+			select {
+			case s.written <- struct{}{}:
+			default:
+			}
+		}
+	})
+	go func() {
+		err := RunPlain(ctx, opts)
+		outW.Close()
+		s.ended <- err
+	}()
+	t.Cleanup(func() {
+		inW.Close()
+		select {
+		case err := <-s.ended:
+			if err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("it does not end")
+		}
+		stop()
+		agents.Wait()
+		reading.Wait()
+		checkHarmless(t, s.all)
+		if strings.Contains(s.all, "\x1b") {
+			t.Error("a control sequence was written")
+		}
+	})
+	return s
+}
+
+// want waits until texts were written, one behind the other.
+func (s *script) want(texts ...string) {
+	s.t.Helper()
+	late := time.After(20 * time.Second)
+	for _, text := range texts {
+		for {
+			s.mu.Lock()
+			before, after, ok := strings.Cut(s.text, text)
+			if ok {
+				s.text = after
+			}
+			s.mu.Unlock()
+			if ok {
+				break
+			}
+			select {
+			case <-s.written:
+			case <-late:
+				s.t.Fatalf("%q was not written, but:\n%s", text, before)
+			}
+		}
+	}
+}
+
+// typ types lines.
+func (s *script) typ(lines ...string) {
+	for _, l := range lines {
+		fmt.Fprintln(s.in, l)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	a := &asker{}
+	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
+	s.want("> ")
+	s.typ("go")
+	s.want("tester asks for permission", "Remove the build of s1", "rm -rf build", "1. Allow", "4. Never allow", "Number: ")
+	s.typ("what?", "7") // neither is an answer: prompts that wait
+	s.typ("3")
+	s.want("Answered: Reject", "Agent: Thank you.", "asks for permission", "Number: ")
+	s.typ("1")
+	s.want("Answered: Allow", "Agent: Thank you.", "asks for permission", "Number: ")
+	s.typ("1")
+	s.want("Answered: Allow", "Agent: Thank you.", "> ")
+	a.want(t, "no", "once", "once")
+	s.typ(":help")
+	s.want(":cancel", ":sessions", "> ")
+	s.typ(":nothing")
+	s.want("There is no :nothing.")
+	s.typ(":quit")
+}
+
+// TestPlainTypedAhead: what was typed before a question is no answer to it.
+func TestPlainTypedAhead(t *testing.T) {
+	a := &asker{}
+	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
+	s.want("> ")
+	s.typ("go", "1")
+	s.want("Number: ")
+	s.typ("3")
+	s.want("Answered: Reject", "Number: ") // of the turn of the prompt "1"
+	s.typ("3")
+	s.want("Answered: Reject")
+}
+
+func TestPlainSettingsAndSessions(t *testing.T) {
+	h := settings()
+	s := plainly(t, h, nil)
+	s.want("> ")
+	s.typ(":mode")
+	s.want("1. Ask first (now)", "2. Do it", "Number: ")
+	s.typ("2")
+	s.want("> ")
+	s.typ(":mode")
+	s.want("2. Do it (now)")
+	s.typ("")
+	s.want("> ")
+	s.typ(":rename")
+	s.want("Title of the session")
+	s.typ("Mine")
+	s.want("> ")
+	s.typ(":sessions")
+	s.want("1. ", "Mine")
+	s.typ("1")
+	s.typ("hello")
+	s.want("Agent: You said: hello", "> ")
+}
+
+func TestPlainForm(t *testing.T) {
+	f := &former{schema: wideForm}
+	s := plainly(t, acp.AgentHandlers{Prompt: f.prompt}, nil)
+	s.want("> ")
+	s.typ("go")
+	s.want("Tell me about yourself.", "Your name (wanted)", "[]: ")
+	s.typ("A")
+	s.want("want at least 2 characters", "[]: ")
+	s.typ("Ann")
+	s.want("age (wanted)", "[]: ")
+	s.typ("42")
+	s.want("1. Red", "2. Green", "[a number, g]: ")
+	s.typ("1")
+	s.want("mail", "[]: ")
+	s.typ("")
+	s.want("rate", "[]: ")
+	s.typ("")
+	s.want("Are you sure?", "[y or n, true]: ")
+	s.typ("n")
+	s.want("3. plane", "[numbers, saw]: ")
+	s.typ("1,2,3")
+	s.want("want at most 2", "[numbers, saw]: ")
+	s.typ("2 3")
+	s.want("Send the form?")
+	s.typ("y")
+	s.want("> ")
+	f.want(t, `{"action":"accept","content":{"name":"Ann","age":42,"sure":false,"color":"r","tools":["hammer","plane"]}}`)
+	s.typ("go")
+	s.want("Your name", "[]: ")
+	s.typ(":decline")
+	s.want("> ")
+	f.want(t, `{"action":"decline"}`)
+}
+
+func TestPlainHostileTexts(t *testing.T) {
+	s := plainly(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		for i := range len(hostile) {
+			if err := s.Update(ctx, acp.AgentMessageText(strings.ToValidUTF8(hostile[i:i+1], ""))); err != nil {
+				return nil, err
+			}
+		}
+		_ = s.Update(ctx, acp.StartToolCall("t", hostile))
+		return nil, acp.ErrInvalidRequest.WithMessagef("%s", hostile)
+	}}, nil)
+	s.want("> ")
+	s.typ("go")
+	s.want("-32600", "> ")
+}
+
+func TestPlainEndOfInput(t *testing.T) {
+	s := plainly(t, acp.AgentHandlers{}, nil)
+	s.want("> ")
+	s.in.Close()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	s.ended <- nil
+}
