@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
 // slow answers in two pieces, and waits for a minute between them.
@@ -264,6 +266,24 @@ func TestFlood(t *testing.T) {
 		if n := w.updates - before; n > 100 {
 			t.Errorf("%d updates of the agent were drawn %d times", updates, n)
 		}
+	})
+}
+
+// TestStderrFlood: lines of the agent's standard error that come fast are taken together, and the last ones are kept.
+func TestStderrFlood(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.sleep(time.Second)
+		before := w.updates
+		for i := range 100_000 {
+			w.m.mail.put(eventMsg{Kind: talk.Stderr, Text: fmt.Sprint("line ", i)})
+			w.m.mail.put(outputMsg{"s1", "t"})
+		}
+		w.sleep(time.Second)
+		if n := w.updates - before; n > 10 {
+			t.Errorf("drawn %d times", n)
+		}
+		w.key("alt+n")
+		w.want("line 99999")
 	})
 }
 

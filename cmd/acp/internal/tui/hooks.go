@@ -26,7 +26,8 @@ type (
 		session  acp.SessionID
 		terminal acp.TerminalID
 	}
-	foundMsg conformance.Finding
+	foundMsg  conformance.Finding
+	stderrMsg []string
 )
 
 // options returns the options of a client whose hooks these are.
@@ -81,9 +82,6 @@ func ask[R any](ctx context.Context, h hooks, session acp.SessionID, build func(
 // happened takes an event of the client.
 func (m *Model) happened(e talk.Event) tea.Cmd {
 	switch e.Kind {
-	case talk.Stderr:
-		m.stderr = append(m.stderr, clean(e.Text))
-		m.stderr = m.stderr[max(0, len(m.stderr)-maxLines):]
 	case talk.Decided:
 		if d := e.Decision; d.By.Effect != policy.Ask {
 			chosen := "cancelled"

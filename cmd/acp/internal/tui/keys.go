@@ -80,7 +80,7 @@ func allKeys() []screenKeys {
 			{"", []string{"Y"}, "allow always", nil},
 			{"", []string{"n"}, "reject once", nil},
 			{"", []string{"N"}, "reject always", nil},
-			{"", []string{"1", "9"}, "choose an option by its number", nil},
+			{"", []string{"1-9"}, "choose an option by its number", nil},
 			{"", []string{"up", "down", "enter"}, "mark an option, and choose it", nil},
 			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll what is asked about", nil},
 			{"", []string{"d"}, "show diffs side by side, or unified", nil},

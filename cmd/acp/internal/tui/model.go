@@ -22,6 +22,8 @@ type Model struct {
 	opts  *Options
 	tasks *tasks
 	send  func(tea.Msg)
+	mail  *mailbox
+	clients
 	now   func() time.Time
 	style *styles
 	drawn *draw.Theme // how package draw draws
@@ -70,7 +72,7 @@ type layer interface {
 
 // newModel returns the model of a program that begins.
 func newModel(ctx context.Context, opts *Options, send func(tea.Msg)) *Model {
-	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, now: time.Now, style: newStyles(true)}
+	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), now: time.Now, style: newStyles(true)}
 	m.drawn = m.theme()
 	m.waiting = newEditor(m)
 	return m
@@ -89,6 +91,12 @@ type (
 
 // Init starts the agent.
 func (m *Model) Init() tea.Cmd {
+	if m.tasks.begin() {
+		go func() {
+			defer m.tasks.running.Done()
+			m.mail.deliver(m.tasks.ctx, m.send)
+		}()
+	}
 	return tea.Batch(tea.RequestBackgroundColor, m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		client, err := m.connect(ctx)
 		return startedMsg{client, err}
@@ -97,7 +105,11 @@ func (m *Model) Init() tea.Cmd {
 
 // connect starts the agent.
 func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
-	return talk.Open(ctx, hooks{m.send}.options(m.opts))
+	client, err := talk.Open(ctx, hooks{m.mail.put}.options(m.opts))
+	if err == nil {
+		m.clients.add(client)
+	}
+	return client, err
 }
 
 // Update takes a message.
@@ -156,6 +168,17 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case tickMsg:
 		m.ticking = false
 		return m.tick()
+	case mailMsg:
+		var cmds []tea.Cmd
+		for _, one := range msg {
+			cmds = append(cmds, m.update(one))
+		}
+		return tea.Batch(cmds...)
+	case stderrMsg:
+		for _, l := range msg {
+			m.stderr = append(m.stderr, clean(l))
+		}
+		m.stderr = m.stderr[max(0, len(m.stderr)-maxLines):]
 	case eventMsg:
 		return m.happened(talk.Event(msg))
 	case foundMsg:
@@ -233,7 +256,7 @@ func (m *Model) setUp(ctx context.Context) func(*talk.Session, error) (*talk.Ses
 	return func(s *talk.Session, err error) (*talk.Session, error) {
 		if err == nil && m.opts.Setup != nil {
 			if err := m.opts.Setup(ctx, s); err != nil {
-				m.send(eventMsg{Kind: talk.Warning, Err: err}) // the session can be used all the same
+				m.mail.put(eventMsg{Kind: talk.Warning, Err: err}) // the session can be used all the same
 			}
 		}
 		return s, err

@@ -4,7 +4,7 @@ package tui
 // people who have the screen read to them.
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/muesli/cancelreader"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -36,10 +37,7 @@ type plainProgram struct {
 	ended   chan struct{}
 	running sync.WaitGroup
 
-	wants  chan struct{} // a line is wanted
-	lines  chan typedLine
-	reads  bool // a line was wanted and has not come
-	busy   bool // something else has the terminal
+	typing *typing
 	prompt bool // the cursor is behind a prompt
 
 	chat     *chat
@@ -66,15 +64,17 @@ type typedLine struct {
 func RunPlain(ctx context.Context, opts *Options) error {
 	p := &plainProgram{
 		out: opts.Out, msgs: make(chan tea.Msg), ended: make(chan struct{}),
-		wants: make(chan struct{}), lines: make(chan typedLine), statuses: map[int]string{}, item: -1,
+		typing: newTyping(opts.In), statuses: map[int]string{}, item: -1,
 	}
 	p.m = newModel(ctx, opts, p.send)
 	p.m.plain = true
 	p.m.drawn = draw.Plain()
 	p.m.width, p.m.height = plainWidth, 1000
 	p.m.told = func(text string) { p.print("-- " + text) }
-	p.m.taken = func() { p.busy = true }
-	go p.read(opts.In) // it ends with the program: nothing ends a read from a terminal
+	p.m.taken = p.typing.stop
+	if err := p.typing.start(); err != nil {
+		return fmt.Errorf("the terminal: %w", err)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
@@ -82,20 +82,20 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	p.do(p.m.Init())
 	for !p.m.leaving {
 		p.show()
-		if !p.reads && !p.busy {
-			p.reads = true
-			p.wants <- struct{}{}
+		if l, ok := p.typing.take(); ok {
+			p.typed(l)
+			continue
 		}
 		select {
 		case msg := <-p.msgs:
 			if t, ok := msg.(terminalMsg); ok {
-				p.busy = false
 				msg = t.msg
+				if err := p.typing.start(); err != nil {
+					p.do(p.m.leave(fmt.Errorf("the terminal: %w", err)))
+				}
 			}
 			p.update(msg)
-		case l := <-p.lines:
-			p.reads = false
-			p.typed(l)
+		case <-p.typing.wake:
 		case s := <-signals:
 			p.prompt = false
 			if s == os.Interrupt {
@@ -109,6 +109,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	p.show()
 	p.flush()
 	close(p.ended)
+	p.typing.stop()
 	err := p.m.end()
 	p.running.Wait()
 	return errors.Join(err, p.m.result(nil))
@@ -150,20 +151,88 @@ func (p *plainProgram) result(msg tea.Msg) {
 	p.send(msg)
 }
 
-// read reads a line whenever one is wanted, and nothing more: what a login runs reads the same terminal.
-func (p *plainProgram) read(in io.Reader) {
-	r := bufio.NewReader(in)
-	for range p.wants {
-		text, err := r.ReadString('\n')
-		select {
-		case p.lines <- typedLine{strings.TrimRight(text, "\r\n"), p.m.now(), err}:
-		case <-p.ended:
-			return
-		}
-		if err != nil {
-			return
-		}
+// typing reads what the user types, as it comes: when a line came says what it can be an answer to.
+type typing struct {
+	in   *os.File
+	wake chan struct{}
+
+	mu    sync.Mutex
+	lines []typedLine
+
+	reader  cancelreader.CancelReader
+	running sync.WaitGroup
+	rest    []byte // of a line that is not whole
+}
+
+func newTyping(in *os.File) *typing { return &typing{in: in, wake: make(chan struct{}, 1)} }
+
+// start begins to read.
+func (t *typing) start() error {
+	reader, err := cancelreader.NewReader(t.in)
+	if err != nil {
+		return err
 	}
+	t.reader = reader
+	t.running.Go(func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := reader.Read(buf)
+			t.rest = append(t.rest, buf[:n]...)
+			for {
+				line, rest, whole := bytes.Cut(t.rest, []byte("\n"))
+				if !whole {
+					break
+				}
+				t.put(typedLine{text: strings.TrimSuffix(string(line), "\r"), at: time.Now()})
+				t.rest = rest
+			}
+			switch {
+			case errors.Is(err, cancelreader.ErrCanceled):
+				return
+			case err != nil:
+				if len(t.rest) > 0 {
+					t.put(typedLine{text: string(t.rest), at: time.Now()})
+				}
+				t.put(typedLine{err: err})
+				return
+			}
+		}
+	})
+	return nil
+}
+
+func (t *typing) put(l typedLine) {
+	t.mu.Lock()
+	t.lines = append(t.lines, l)
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take takes the next line.
+func (t *typing) take() (typedLine, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == 0 {
+		return typedLine{}, false
+	}
+	l := t.lines[0]
+	t.lines = t.lines[1:]
+	return l, true
+}
+
+// stop stops reading, so that something else can read from the terminal.
+func (t *typing) stop() {
+	if t.reader == nil {
+		return
+	}
+	if t.reader.Cancel() { // otherwise what it reads from ends by itself, or with the program
+		t.running.Wait()
+	}
+	_ = t.reader.Close() // nothing was written to it
+	t.reader = nil
 }
 
 // print writes lines.
@@ -191,7 +260,7 @@ func (p *plainProgram) ask(text string) {
 func (p *plainProgram) typed(l typedLine) {
 	m := p.m
 	p.prompt = false
-	if l.err != nil && l.text == "" {
+	if l.err != nil {
 		if errors.Is(l.err, io.EOF) {
 			l.err = nil
 		}

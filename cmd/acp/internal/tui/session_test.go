@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -200,7 +201,7 @@ func TestAgentEnds(t *testing.T) {
 		w.say("hello")
 		w.typ("draft")
 		w.sleep(time.Second)
-		w.send2(eventMsg{Kind: 8, Text: "my last \x1b[2Jwords"})
+		w.m.mail.put(eventMsg{Kind: talk.Stderr, Text: "my last \x1b[2Jwords"})
 		l.mu.Lock()
 		conn := l.conn
 		l.mu.Unlock()
@@ -215,12 +216,6 @@ func TestAgentEnds(t *testing.T) {
 		w.wantNot("has ended")
 		l.want(t, &l.loaded, "new in "+w.m.opts.Talk.Cwd)
 	})
-}
-
-// send2 gives the program a message as a client would.
-func (w *world) send2(msg tea.Msg) {
-	w.running.Go(func() { w.send(msg) })
-	w.settle()
 }
 
 func TestLogin(t *testing.T) {
@@ -330,7 +325,8 @@ func TestFindings(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Findings = func(conformance.Finding) {} }, func(w *world) {
 		w.settle()
 		w.want("0 findings")
-		w.send2(foundMsg(conformance.Finding{Rule: "SES-7", Message: "it is wrong \x1b[2J"}))
+		w.m.mail.put(foundMsg(conformance.Finding{Rule: "SES-7", Message: "it is wrong \x1b[2J"}))
+		w.sleep(time.Second)
 		w.want("1 finding")
 		w.key("alt+v")
 		w.want("Findings: 1", "SES-7", "it is wrong")

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -127,12 +128,24 @@ func (m *Model) result(err error) error {
 	return nil
 }
 
-// end ends the agent, and everything that runs beside the loop.
-func (m *Model) end() error {
-	m.tasks.cancel()
-	client := m.client
-	var err error
-	if client != nil {
+// clients are all that were opened, so that none is left when the program ends while one starts.
+type clients struct {
+	mu  sync.Mutex
+	all []*talk.Client
+}
+
+func (c *clients) add(client *talk.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, client)
+}
+
+// close closes them. An agent that does not end in time is killed.
+func (c *clients) close() (err error) {
+	c.mu.Lock()
+	all := c.all
+	c.mu.Unlock()
+	for _, client := range all {
 		closed := make(chan error, 1)
 		go func() { closed <- client.Close() }()
 		select {
@@ -141,11 +154,19 @@ func (m *Model) end() error {
 			err = client.Kill()
 			<-closed
 		}
-		if m.connection == dead {
-			err = nil // it was shown
-		}
 	}
+	return err // of the last one: how the others ended was shown
+}
+
+// end ends the agent, and everything that runs beside the loop.
+func (m *Model) end() error {
+	m.tasks.cancel()
+	err := m.clients.close()
 	m.tasks.end()
+	err = errors.Join(err, m.clients.close())
+	if m.connection == dead {
+		err = nil // it was shown
+	}
 	return err
 }
 
