@@ -4,6 +4,8 @@ package draw
 
 import (
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
@@ -25,12 +27,7 @@ func (p *painter) highlight(text, language, file string) []line {
 	if p.code == nil || len(text) > maxHighlight {
 		return plain()
 	}
-	var lexer chroma.Lexer
-	if language != "" {
-		lexer = lexers.Get(language)
-	} else if file != "" {
-		lexer = lexers.Match(file[strings.LastIndexAny(file, `/\`)+1:])
-	}
+	lexer := lexerOf(language, file[strings.LastIndexAny(file, `/\`)+1:])
 	if lexer == nil {
 		return plain()
 	}
@@ -40,6 +37,44 @@ func (p *painter) highlight(text, language, file string) []line {
 	}
 	return out[:len(lines)]
 }
+
+// maxName is how many bytes a name may have that a lexer is looked up by: it is compared with hundreds of patterns.
+const maxName = 64
+
+// lexerCache remembers lexers by language and name of a file, for all painters: looking one up takes milliseconds.
+var lexerCache struct {
+	sync.Mutex
+	lexers map[string]chroma.Lexer
+}
+
+// lexerOf returns the lexer of a language, or else of a file with a name, or nil.
+func lexerOf(language, file string) chroma.Lexer {
+	name := language + "\n" + file
+	if name == "\n" || len(name) > maxName {
+		return nil
+	}
+	c := &lexerCache
+	c.Lock()
+	defer c.Unlock()
+	lexer, known := c.lexers[name]
+	if known {
+		return lexer
+	}
+	if language != "" {
+		lexer = lexers.Get(language)
+	} else {
+		lexer = lexers.Match(file)
+	}
+	if c.lexers == nil || len(c.lexers) >= 1000 {
+		c.lexers = map[string]chroma.Lexer{}
+	}
+	c.lexers[name] = lexer
+	return lexer
+}
+
+// maxLexing bounds the time that is spent on highlighting one text: the expressions of a lexer may take very long for a
+// text that is made for it.
+const maxLexing = 200 * time.Millisecond
 
 // tokens are the lines of a text as a lexer sees them.
 func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) {
@@ -55,7 +90,11 @@ func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) 
 	}
 	var now line
 	var all strings.Builder
+	began := time.Now()
 	for token := tokens(); token != chroma.EOF; token = tokens() {
+		if time.Since(began) > maxLexing {
+			return nil, false
+		}
 		all.WriteString(token.Value)
 		s := p.tokenStyle(token.Type)
 		for i, piece := range strings.Split(token.Value, "\n") {

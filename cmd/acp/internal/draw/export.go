@@ -149,7 +149,7 @@ func closingOf(text string) string {
 		return strings.Repeat(" ", indent) + s.fence
 	}
 	closing := ""
-	for l := range strings.Lines(text[s.open.start:]) {
+	for l := range strings.Lines(text[min(s.open.start, len(text)):]) {
 		l = strings.ToLower(l)
 		if content := strings.TrimLeft(l, " "); closing == "" && len(l)-len(content) < 4 {
 			for _, html := range htmlBlocks {

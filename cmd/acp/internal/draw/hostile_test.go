@@ -3,6 +3,7 @@ package draw
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ var templates = []string{
 	`{"sessionUpdate":"session_info_update","title":"@"}`,
 	`{"sessionUpdate":"compaction_update","compactionId":"@","status":"failed","error":"@"}`,
 	`{"sessionUpdate":"compaction_summary_chunk","compactionId":"@","content":{"type":"text","text":"@"}}`,
-	`{"sessionUpdate":"notice","severity":"@","title":"@","description":"@"}`,
+	`{"sessionUpdate":"notice","severity":"@","title":"@ ","description":"@"}`,
 	`{"sessionUpdate":"_@","x":"@"}`,
 }
 
@@ -111,14 +112,14 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 }
 
 // drawn is what every function of the package makes of a text.
-func drawn(t testing.TB, theme *Theme, text string, width int, use func(name string, lines []string)) {
+func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout, use func(name string, lines []string)) {
 	s, outputs := hostileState(t, text)
 	snapshot := s.Snapshot()
 	terminal := func(id acp.TerminalID) (Output, bool) {
 		out, ok := outputs[string(id)]
 		return out, ok
 	}
-	for _, layout := range []DiffLayout{DiffUnified, DiffSideBySide} {
+	{
 		for _, unfolded := range []bool{false, true} {
 			tr := NewTranscript(&Options{Theme: theme, Width: width, Terminal: terminal, Diffs: layout, Unfolded: unfolded})
 			tr.Update(snapshot)
@@ -191,7 +192,8 @@ func check(theme *Theme, l string, width int) error {
 		}
 	}
 	// A stranger's parser sees nothing else either.
-	p := ansi.NewParser()
+	p := ansi.GetParser()
+	defer ansi.PutParser(p)
 	var err error
 	note := func(what string) { err = errors.Join(err, fmt.Errorf("the parser sees %s", what)) }
 	p.SetHandler(ansi.Handler{
@@ -225,26 +227,28 @@ func themes() map[string]*Theme {
 // No byte of an agent's text does anything to the terminal, in whatever member of whatever update it comes, and no line is
 // too wide.
 func TestHostile(t *testing.T) {
-	for name, theme := range themes() {
-		t.Run(name, func(t *testing.T) {
-			for i, text := range corpus {
-				for _, text := range []string{text, "a " + text + " b"} {
-					drawn(t, theme, text, []int{40, 80, 121}[i%3], func(function string, lines []string) {
-						for _, l := range lines {
-							w := []int{40, 80, 121}[i%3]
-							if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
-								l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colours of terminals are kept
-							}
-							if err := check(theme, l, w); err != nil {
-								t.Fatalf("%s of %q: %v in\n%q", function, text, err, l)
-							}
-						}
-					})
-				}
+	all, names := themes(), []string{"dark", "light", "no colours", "plain"}
+	for i, text := range corpus {
+		for n, name := range names {
+			if n != i%len(names) && !*everything {
+				continue
 			}
-		})
+			theme, width := all[name], []int{40, 80, 121}[i%3]
+			drawn(t, theme, "a "+text+" b\n"+text, width, DiffLayout(1+n%2), func(function string, lines []string) {
+				for _, l := range lines {
+					if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
+						l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colours of terminals are kept
+					}
+					if err := check(theme, l, width); err != nil {
+						t.Fatalf("%s of %q with theme %s: %v in\n%q", function, text, name, err, l)
+					}
+				}
+			})
+		}
 	}
 }
+
+var everything = flag.Bool("everything", false, "draw every hostile text in every theme, and at every width")
 
 // The exported file has no control characters either.
 func TestHostileExport(t *testing.T) {
@@ -271,6 +275,9 @@ func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	all := themes()
 	for width := 1; width <= 200; width++ {
+		if width > 24 && width%11 != 0 && !*everything {
+			continue
+		}
 		var b strings.Builder
 		for range 6 {
 			b.WriteString(corpus[r.IntN(len(corpus))])
@@ -278,7 +285,7 @@ func TestWidths(t *testing.T) {
 		}
 		text := b.String()
 		theme := all[[]string{"dark", "plain"}[width%2]]
-		drawn(t, theme, text, width, func(function string, lines []string) {
+		drawn(t, theme, text, width, DiffLayout(width/2%3), func(function string, lines []string) {
 			for _, l := range lines {
 				l = strings.ReplaceAll(l, ";38;2;1;2;3", "")
 				if err := check(theme, l, width); err != nil {
@@ -299,7 +306,7 @@ func FuzzDraw(f *testing.F) {
 			t.Skip() // what colours of terminals there are is seen by TestHostile
 		}
 		theme := all[[]string{"dark", "plain"}[width%2]]
-		drawn(t, theme, text, width, func(function string, lines []string) {
+		drawn(t, theme, text, width, DiffLayout(width/2%3), func(function string, lines []string) {
 			for _, l := range lines {
 				if err := check(theme, l, width); err != nil {
 					t.Fatalf("%s: %v in\n%q", function, err, l)

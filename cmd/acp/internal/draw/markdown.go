@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
-	"github.com/yuin/goldmark/text"
+	textpkg "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -81,7 +81,7 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 // behind the other.
 type apart struct{}
 
-func (apart) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		kind := n.Kind()
 		if !entering || kind != ast.KindParagraph && kind != ast.KindTextBlock || n.Parent().Kind() != ast.KindListItem ||
@@ -89,7 +89,7 @@ func (apart) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) 
 			return ast.WalkContinue, nil
 		}
 		for range 2 {
-			end := ast.NewTextSegment(text.NewSegment(0, 0))
+			end := ast.NewTextSegment(textpkg.NewSegment(0, 0))
 			end.SetHardLineBreak(true)
 			n.InsertBefore(n, n.FirstChild(), end)
 		}
@@ -127,24 +127,53 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 	if definitions != "" {
 		source = unreference(definitions) + "\n" + source // the first definition of a label counts
 	}
+	asIs := func() (out []line) {
+		for _, l := range linesOf(text) {
+			out = append(out, line{{l, p.text}}.wrap(width, nil)...)
+		}
+		return out
+	}
 	defer func() {
 		// The libraries have no promise for every text. What they cannot draw is drawn as it is.
 		if recover() != nil {
-			out = nil
 			delete(p.renderers, width)
-			for _, l := range linesOf(text) {
-				out = append(out, line{{l, p.text}}.wrap(width, nil)...)
-			}
+			out = asIs()
 		}
 	}()
+	md := p.renderer(width)
+	doc := md.Parser().Parse(textpkg.NewReader([]byte(source)))
+	if deep(doc) {
+		return asIs()
+	}
 	var b bytes.Buffer
-	if err := p.renderer(width).Convert([]byte(source), &b); err != nil {
-		panic(err)
+	if err := md.Renderer().Render(&b, []byte(source), doc); err != nil {
+		return asIs()
 	}
 	for _, l := range trimBlank(parse(b.String())) {
 		out = append(out, l.wrap(width, hanging(l))...)
 	}
 	return out
+}
+
+// maxDepth is how deep lists, quotations and emphasis may be nested: the time that glamour takes grows with more than the
+// square of that.
+const maxDepth = 20
+
+// deep reports whether a document is nested deeper.
+func deep(n ast.Node) bool {
+	depth, found := 0, false
+	_ = ast.Walk(n, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			depth--
+			return ast.WalkContinue, nil
+		}
+		if depth++; depth > 2*maxDepth { // a list in a list is two nodes
+			found = true
+			return ast.WalkStop, nil
+		}
+		return ast.WalkContinue, nil
+	})
+	return found
 }
 
 // hanging is the indentation for what goes on of a line that glamour did not wrap.
