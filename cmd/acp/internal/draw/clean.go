@@ -14,6 +14,9 @@ const tabWidth = 4
 
 // clean makes a text of any number of lines harmless. Tabs become spaces.
 func clean(text string) string {
+	if simple(text) {
+		return text
+	}
 	text = plain.Screen(text)
 	if !strings.Contains(text, "\t") {
 		return text
@@ -39,6 +42,16 @@ func clean(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// simple reports whether a text has only printable ASCII characters and newlines: it is clean.
+func simple(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 // maxLabel is how many bytes are shown of a text that is to be one short line.
