@@ -211,7 +211,7 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 
 	lines, left := h.limited(maxLines)
 	p.highlightDiff(lines, d.Path, maxLines > maxDiffLines)
-	two := p.diffs == DiffSideBySide || p.diffs == DiffAuto && width >= sideBySide && exists
+	two := exists && (p.diffs == DiffSideBySide || p.diffs == DiffAuto && width >= sideBySide)
 	if p.styles == stylesNone && p.diffs == DiffAuto {
 		two = false // who listens to a screen hears one line after another
 	}

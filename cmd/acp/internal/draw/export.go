@@ -40,10 +40,7 @@ func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 	}
 	e := &exporter{w: bufio.NewWriter(w), o: o}
 	e.heading("#", cmp.Or(o.Title, s.Title.Value(), "Session"))
-	for _, fact := range o.Facts {
-		e.bullet(fact)
-	}
-	e.blank()
+	e.facts(o.Facts)
 	if n := s.First(); n > 0 {
 		e.note("%d older items were not kept", n)
 	}
@@ -67,8 +64,7 @@ func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 			e.plan(name, c.Entries)
 		case *unstable.PlanUpdateContentFile:
 			e.heading("##", name)
-			e.bullet(c.URI)
-			e.blank()
+			e.facts([]string{c.URI})
 		case *unstable.PlanUpdateContentMarkdown:
 			e.heading("##", name)
 			e.markdown(c.Content)
@@ -90,6 +86,16 @@ func (e *exporter) printf(format string, args ...any) { fmt.Fprintf(e.w, format,
 func (e *exporter) blank()                            { e.w.WriteByte('\n') }
 func (e *exporter) heading(level, text string)        { e.printf("%s %s\n\n", level, inline(text)) }
 func (e *exporter) bullet(text string)                { e.printf("- %s\n", inline(text)) }
+
+// facts writes a list, if there is something in it.
+func (e *exporter) facts(facts []string) {
+	for _, fact := range facts {
+		e.bullet(fact)
+	}
+	if len(facts) > 0 {
+		e.blank()
+	}
+}
 
 // note writes a remark of this program. Its arguments are the program's own.
 func (e *exporter) note(format string, args ...any) { e.printf("*("+format+")*\n\n", args...) }
@@ -186,9 +192,7 @@ func (e *exporter) item(item *view.Item) {
 		e.content(v.Summary)
 	case *view.Subagent:
 		e.heading("###", "Subagent "+cmp.Or(v.Title.Value(), string(v.SessionID)))
-		e.bullet("session " + string(v.SessionID))
-		e.bullet("in " + v.Cwd.Value())
-		e.blank()
+		e.facts([]string{"session " + string(v.SessionID), "in " + v.Cwd.Value()})
 		if d := v.Description.Value(); d != "" {
 			e.fenced("", d)
 		}
@@ -267,7 +271,7 @@ func address(text string) string {
 }
 
 func (e *exporter) toolCall(c *view.ToolCall) {
-	mark, _, word := newPainter(Plain()).state(c)
+	mark, _, word := newPainter(NoColor()).state(c)
 	title := fmt.Sprintf("%s %s: %s", mark, cmp.Or(c.Call.Kind, acp.ToolKindOther), toolTitle(&c.Call))
 	if word != "" {
 		title += " (" + word + ")"
@@ -276,18 +280,17 @@ func (e *exporter) toolCall(c *view.ToolCall) {
 	if strings.Contains(strings.TrimSpace(c.Call.Title), "\n") || len(c.Call.Title) > maxLabel {
 		e.fenced("", c.Call.Title)
 	}
+	var facts []string
 	if name := c.Call.Name.Value(); name != "" {
-		e.bullet("tool " + name)
+		facts = append(facts, "tool "+name)
 	}
 	for _, at := range c.Call.Locations {
-		e.bullet("at " + location(at))
+		facts = append(facts, "at "+location(at))
 	}
 	if p := c.Permission; p != nil {
-		if outcome, ok := p.Outcome.Get(); ok {
-			e.bullet("permission: " + outcome.String())
-		}
+		facts = append(facts, newPainter(NoColor()).permissionText(p))
 	}
-	e.blank()
+	e.facts(facts)
 	if len(c.Call.RawInput) > 0 {
 		e.json("Input", c.Call.RawInput)
 	}
@@ -314,8 +317,7 @@ func (e *exporter) toolCall(c *view.ToolCall) {
 
 func (e *exporter) terminal(id acp.TerminalID) {
 	if e.o.Terminal == nil {
-		e.bullet("terminal " + string(id))
-		e.blank()
+		e.facts([]string{"terminal " + string(id)})
 		return
 	}
 	out, ok := e.o.Terminal(id)
@@ -333,8 +335,7 @@ func (e *exporter) terminal(id acp.TerminalID) {
 	}
 	e.fenced("console", b.String())
 	if out.Status != "" {
-		e.bullet(out.Status)
-		e.blank()
+		e.facts([]string{out.Status})
 	}
 }
 
@@ -363,7 +364,7 @@ func (e *exporter) diff(d *acp.Diff) {
 }
 
 func (e *exporter) turn(turn *view.TurnState) {
-	p := newPainter(Plain())
+	p := newPainter(NoColor())
 	for _, l := range p.turnEnd(turn) {
 		e.printf("*%s*\n\n", inline(l.text()))
 	}

@@ -320,7 +320,7 @@ func (p *painter) error(err error) []line {
 		}
 		out = append(out, line{{mark + l, p.bad}})
 	}
-	if e := (*rpc.Error)(nil); errors.As(err, &e) && len(e.Data) > 0 {
+	if e := (*rpc.Error)(nil); errors.As(err, &e) && !strings.Contains(err.Error(), string(e.Data)) {
 		out = append(out, line{{"  " + label(string(e.Data)), p.dim}})
 	}
 	return out

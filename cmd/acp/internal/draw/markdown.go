@@ -4,14 +4,17 @@ package draw
 
 import (
 	"bytes"
+	"cmp"
 	"html"
 	"regexp"
+	"strconv"
 	"strings"
 
 	glamour "charm.land/glamour/v2/ansi"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	textpkg "github.com/yuin/goldmark/text"
@@ -36,7 +39,7 @@ func newPainter(t *Theme) *painter {
 // maxRenderers bounds the widths that are remembered.
 const maxRenderers = 16
 
-// renderer returns glamour's renderer behind a parser that knows no HTML: tags are shown as they came, where glamour
+// renderer returns glamour's renderer for a width, or for lines that are wrapped here if that is 0, behind a parser that knows no HTML: tags are shown as they came, where glamour
 // would leave them out, and with them what an agent writes like Option<T>.
 func (p *painter) renderer(width int) goldmark.Markdown {
 	if md := p.renderers[width]; md != nil {
@@ -77,8 +80,8 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	return md
 }
 
-// apart begins a line for each paragraph in an item of a list that follows something: glamour draws what is in an item one
-// behind the other.
+// apart makes a paragraph in an item of a list that follows something begin below the first one: glamour draws what is in
+// an item one behind the other.
 type apart struct{}
 
 func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
@@ -88,6 +91,11 @@ func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
 			n.PreviousSibling() == nil {
 			return ast.WalkContinue, nil
 		}
+		mark := 2
+		if list, ok := n.Parent().Parent().(*ast.List); ok && list.IsOrdered() {
+			mark = len(strconv.Itoa(list.Start+list.ChildCount())) + 2
+		}
+		n.InsertBefore(n, n.FirstChild(), ast.NewTextSegment(textpkg.NewSegmentPadding(0, 0, mark)))
 		for range 2 {
 			end := ast.NewTextSegment(textpkg.NewSegment(0, 0))
 			end.SetHardLineBreak(true)
@@ -136,21 +144,25 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 	defer func() {
 		// The libraries have no promise for every text. What they cannot draw is drawn as it is.
 		if recover() != nil {
-			delete(p.renderers, width)
+			clear(p.renderers)
 			out = asIs()
 		}
 	}()
-	md := p.renderer(width)
+	md := p.renderer(0)
 	doc := md.Parser().Parse(textpkg.NewReader([]byte(source)))
-	if deep(doc) {
+	deep, tables := survey(doc)
+	if deep {
 		return asIs()
+	}
+	if tables {
+		md = p.renderer(width)
 	}
 	var b bytes.Buffer
 	if err := md.Renderer().Render(&b, []byte(source), doc); err != nil {
 		return asIs()
 	}
 	for _, l := range trimBlank(parse(b.String())) {
-		out = append(out, l.wrap(width, hanging(l))...)
+		out = append(out, l.wrap(width, p.hanging(l))...)
 	}
 	return out
 }
@@ -159,34 +171,61 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 // square of that.
 const maxDepth = 20
 
-// deep reports whether a document is nested deeper.
-func deep(n ast.Node) bool {
-	depth, found := 0, false
-	_ = ast.Walk(n, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
+// survey reports whether a document is nested deeper, and whether it has tables, which glamour has to make as wide as
+// there is room.
+func survey(n ast.Node) (deep, tables bool) {
+	depth := 0
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			depth--
 			return ast.WalkContinue, nil
 		}
+		tables = tables || n.Kind() == east.KindTable
 		if depth++; depth > 2*maxDepth { // a list in a list is two nodes
-			found = true
+			deep = true
 			return ast.WalkStop, nil
 		}
 		return ast.WalkContinue, nil
 	})
-	return found
+	return deep, tables
 }
 
-// hanging is the indentation for what goes on of a line that glamour did not wrap.
-func hanging(l line) line {
-	if len(l) == 0 {
-		return nil
+// hanging is what stands in front of what goes on of a line of glamour's: the marks of quotations, and spaces below the
+// mark of an item.
+func (p *painter) hanging(l line) line {
+	var out line
+	quote := strings.TrimSpace(cmp.Or(value(p.Theme.markdown.BlockQuote.IndentToken), "|"))
+	text := l.text()
+	at := 0
+	for at < len(text) && at < 200 {
+		switch rest := text[at:]; {
+		case rest[0] == ' ':
+			out.add(" ", style{})
+			at++
+			continue
+		case strings.HasPrefix(rest, quote):
+			out.add(quote, p.dim)
+			at += len(quote)
+			continue
+		default:
+			if m := itemMark.FindString(rest); m != "" {
+				out.add(strings.Repeat(" ", textWidth(m)), style{})
+			}
+		}
+		break
 	}
-	text := l[0].text
-	if n := len(text) - len(strings.TrimLeft(text, " ")); n > 0 {
-		return line{{text[:n], style{}}}
-	}
-	return nil
+	return out
 }
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// itemMark is what glamour puts in front of an item.
+var itemMark = regexp.MustCompile(`^(?:[•*] |[0-9]+\. |\[[ ✓xX]\] )`)
 
 // trimBlank removes spaces at the ends of lines, and empty lines at both ends and of several that follow each other all
 // but one.

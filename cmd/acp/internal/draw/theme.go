@@ -126,7 +126,8 @@ func Light() *Theme {
 
 // NoColor is the theme for NO_COLOR: attributes such as bold, and no colours.
 func NoColor() *Theme {
-	t := newTheme(stylesAttributes, unicodeMarks, *styles.DefaultStyles[styles.NoTTYStyle], "")
+	t := newTheme(stylesAttributes, unicodeMarks, *styles.DefaultStyles[styles.DarkStyle], "")
+	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"
 	t.dim = style{attr: faint}
 	t.strong = style{attr: bold}
 	t.title = style{attr: bold}
@@ -142,5 +143,8 @@ func NoColor() *Theme {
 // Plain is the theme for TERM=dumb, screen readers and pipes: no styles at all, and marks in ASCII. What it draws also
 // goes without commands for CI servers, see package plain.
 func Plain() *Theme {
-	return newTheme(stylesNone, asciiMarks, *styles.DefaultStyles[styles.AsciiStyle], "")
+	t := newTheme(stylesNone, asciiMarks, *styles.DefaultStyles[styles.AsciiStyle], "")
+	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"
+	t.markdown.Item.BlockPrefix = "* "
+	return t
 }

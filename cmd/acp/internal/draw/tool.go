@@ -180,6 +180,15 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 	return l.wrap(width, line{{"  ", style{}}})
 }
 
+// permissionText is that without a style.
+func (p *painter) permissionText(perm *view.Permission) string {
+	var words []string
+	for _, l := range p.permissionLine(perm, 1<<30) {
+		words = append(words, l.text())
+	}
+	return strings.Join(words, " ")
+}
+
 // toolContent draws a piece of content of a tool call.
 func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line {
 	switch v := c.Variant.(type) {
