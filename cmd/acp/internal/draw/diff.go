@@ -60,7 +60,7 @@ func compare(old, new string, exists bool) *hunks {
 	if exists && allCRLF(old) && allCRLF(new) && old+new != "" {
 		h.crlf = true
 		old, new = strings.ReplaceAll(old, "\r\n", "\n"), strings.ReplaceAll(new, "\r\n", "\n")
-	} else if allCRLF(new) && !exists {
+	} else if allCRLF(new) && !exists && new != "" {
 		h.crlf = true
 		new = strings.ReplaceAll(new, "\r\n", "\n")
 	}

@@ -15,6 +15,7 @@ const (
 	maxOutput      = 256 << 10 // bytes, from the end
 	maxOutputLines = 1000
 	maxColumns     = 4096
+	maxGaps        = 256 << 10 // cells that the cursor went past and left empty, in all
 )
 
 // screen is what a terminal without a right edge shows.
@@ -24,6 +25,7 @@ type screen struct {
 	style    style
 	saved    [2]int
 	dropped  int // lines at the beginning
+	gaps     int
 }
 
 // terminalLines are the last lines of an output.
@@ -121,6 +123,11 @@ func (s *screen) put(c cell) {
 	}
 	if s.col+c.width > maxColumns {
 		return
+	}
+	if gap := s.col - len(row); gap > 0 {
+		if s.gaps += gap; s.gaps > maxGaps {
+			s.col = len(row)
+		}
 	}
 	for len(row) < s.col+c.width {
 		row = append(row, cell{})
