@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	textpkg "github.com/yuin/goldmark/text"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/unstable"
@@ -111,10 +114,7 @@ var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "
 // fenced writes a text that is to stay as it is.
 func (e *exporter) fenced(info, text string) {
 	text = plain.Text(text)
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := longer(text, "`")
 	e.printf("%s%s\n%s", fence, info, text)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		e.blank()
@@ -143,39 +143,37 @@ func (e *exporter) markdown(text string) {
 	e.blank()
 }
 
-// closingOf is what ends the code block, or the block of HTML, that a Markdown text leaves open.
+// closingOf is what ends the code block, or the block of HTML, that a Markdown text leaves open: the first of all that can
+// end one behind which a heading is one.
 func closingOf(text string) string {
-	s := &splitter{}
-	s.extend(text + "\n")
-	if s.fence != "" {
-		indent := s.open.indent
-		if s.nested {
-			indent = s.item
-		}
-		return strings.Repeat(" ", indent) + s.fence
-	}
-	closing := ""
-	for l := range strings.Lines(text[min(s.open.start, len(text)):]) {
-		l = strings.ToLower(l)
-		if content := strings.TrimLeft(l, " "); closing == "" && len(l)-len(content) < 4 {
-			for _, html := range htmlBlocks {
-				if strings.HasPrefix(content, html[0]) {
-					closing, l = html[1], content[len(html[0]):]
-					break
-				}
-			}
-		}
-		if closing != "" && strings.Contains(l, closing) {
-			closing = ""
+	candidates := append([]string{"", longer(text, "`"), longer(text, "~")}, htmlEnds...)
+	for _, closing := range candidates {
+		source := []byte(text + "\n" + closing + "\n\n# probe\n")
+		doc := commonMark.Parse(textpkg.NewReader(source))
+		if h, ok := doc.LastChild().(*ast.Heading); ok && h.Lines().Len() == 1 && string(h.Lines().Value(source)) == "probe" {
+			return closing
 		}
 	}
-	return closing
+	return ""
 }
 
-// htmlBlocks are how the blocks of HTML begin and end that an empty line does not end.
-var htmlBlocks = [][2]string{
-	{"<!--", "-->"}, {"<![cdata[", "]]>"}, {"<?", "?>"}, {"<script", "</script>"}, {"<pre", "</pre>"}, {"<style", "</style>"},
-	{"<textarea", "</textarea>"}, {"<!", ">"},
+var commonMark = goldmark.DefaultParser()
+
+// htmlEnds end the blocks of HTML that an empty line does not end.
+var htmlEnds = []string{"-->", "]]>", "?>", "</script>", "</pre>", "</style>", "</textarea>", ">"}
+
+// longer is a fence of a character that is longer than any in a text.
+func longer(text, char string) string {
+	longest, run := 2, 0
+	for i := range len(text) {
+		if text[i] != char[0] {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat(char, longest+1)
 }
 
 func (e *exporter) item(item *view.Item) {
