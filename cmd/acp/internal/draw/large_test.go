@@ -143,3 +143,29 @@ func BenchmarkSplit(b *testing.B) {
 		(&splitter{}).extend(text)
 	}
 }
+
+// BenchmarkOpenBlock draws the largest blocks that are drawn again with each chunk.
+func BenchmarkOpenBlock(b *testing.B) {
+	for name, text := range map[string]string{
+		"paragraph": strings.Repeat("some *words* and `code` ", maxBlock/25),
+		"list":      strings.Repeat("- an item of a list, with `code`\n", maxBlock/34),
+		"table":     "| a | b |\n|---|---|\n" + strings.Repeat("| some words | more words |\n", maxBlock/30),
+		"code":      "```go\n" + strings.Repeat("x := f(1, \"text\") // comment\n", maxCode-1),
+		"brackets":  strings.Repeat("[", maxBlock),
+		"stars":     strings.Repeat("*a", maxBlock/2),
+		"backticks": strings.Repeat("`a``", maxBlock/4),
+		"links":     strings.Repeat("[a](<b ", maxBlock/8),
+		"quotes":    strings.Repeat(strings.Repeat("> ", 15)+"x\n", maxBlock/32),
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := newPainter(Dark())
+			s := &splitter{}
+			s.extend(text)
+			open := s.open
+			open.end = len(text)
+			for b.Loop() {
+				p.block(text[open.start:open.end], open, s, 0, 100)
+			}
+		})
+	}
+}

@@ -302,6 +302,18 @@ func (t *Theme) strings(lines []line, width int) []string {
 	return out
 }
 
+// harmless is a line that fits, as the lines that the theme makes of it.
+func (t *Theme) harmless(l line, width int) []line {
+	if t.styles != stylesNone {
+		return []line{l}
+	}
+	var out []line
+	for _, text := range t.bare(l.text(), width) {
+		out = append(out, line{{text, style{}}})
+	}
+	return out
+}
+
 // bare are lines without styles. They may be the output of a program that a CI server reads, so they go without commands
 // for it, which may have come about by wrapping; that makes the line longer, so it is done until there is none.
 func (t *Theme) bare(text string, width int) []string {

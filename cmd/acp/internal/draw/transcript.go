@@ -236,7 +236,9 @@ func (t *Transcript) lines(index, number int) []line {
 		gap := len(p.lines)
 		width := t.width - t.gutter()
 		for _, l := range p.draw(t.p, width) {
-			p.lines = append(p.lines, l.wrap(width, nil)...)
+			for _, l := range l.wrap(width, nil) {
+				p.lines = append(p.lines, t.p.harmless(l, width)...)
+			}
 		}
 		if len(p.lines) == gap {
 			p.lines = p.lines[:0] // nothing is not kept apart from anything

@@ -226,3 +226,17 @@ func TestOlderSnapshot(t *testing.T) {
 		t.Errorf("%s\n\nwant\n\n%s", got, want)
 	}
 }
+
+// A line that gets longer because it goes without a command for a CI server loses nothing.
+func TestCommandAtTheEdge(t *testing.T) {
+	for width := 20; width < 40; width++ {
+		s := view.New(nil)
+		s.Prompt(acp.TextBlock("words and ##[error]more words to fill this line::end"))
+		tr := NewTranscript(&Options{Width: width, Theme: Plain()})
+		tr.Update(s.Snapshot())
+		got := squeezed(strings.Join(all(tr), ""))
+		if want := `wordsand\x23#[error]morewordstofillthisline::end`; got != want {
+			t.Errorf("width %d: %q", width, got)
+		}
+	}
+}
