@@ -109,6 +109,9 @@ func (ip *itemParts) message(m *view.Message, same bool) {
 	}
 }
 
+// maxLate is how many blocks before the definition of a link are drawn again because of it.
+const maxLate = 1000
+
 // grow brings the parts of the last segment up to its text.
 func (ip *itemParts) grow(text string, role view.Role) {
 	seg := &ip.segments[len(ip.segments)-1]
@@ -117,8 +120,8 @@ func (ip *itemParts) grow(text string, role view.Role) {
 	base := len(ip.parts) - seg.parts
 	ip.parts = ip.parts[:base+seg.firm]
 	for _, ref := range seg.split.refs[known:] {
-		for i, b := range seg.split.done[:seg.firm] {
-			if mentions(normal(text[b.start:b.end]), ref) {
+		for i := max(0, seg.firm-maxLate); i < seg.firm; i++ {
+			if b := seg.split.done[i]; mentions(normal(text[b.start:b.end]), ref) {
 				ip.parts[base+i].lines = nil
 			}
 		}
