@@ -3,11 +3,14 @@ package draw
 // This file owns source code: highlighting, and code blocks.
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/formatters"
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
@@ -111,9 +114,31 @@ func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) 
 	return out, strings.TrimRight(all.String(), "\n") == strings.TrimRight(text, "\n")
 }
 
-func (p *painter) tokenStyle(t chroma.TokenType) style {
-	entry := p.code.Get(t)
-	s := p.text
+// errSlow says that highlighting takes too long.
+var errSlow = errors.New("draw: highlighting takes too long")
+
+// formatter is how glamour draws code in lists and quotations, with the bound of time that there is for other code.
+const formatter = "acp"
+
+var _ = formatters.Register(formatter, chroma.FormatterFunc(func(w io.Writer, s *chroma.Style, tokens chroma.Iterator) error {
+	began := time.Now()
+	var b strings.Builder
+	for token := tokens(); token != chroma.EOF; token = tokens() {
+		if time.Since(began) > maxLexing {
+			return errSlow
+		}
+		styleOf(s.Get(token.Type)).sgr(&b)
+		b.WriteString(token.Value)
+	}
+	b.WriteString("\x1b[0m")
+	_, err := io.WriteString(w, b.String())
+	return err
+}))
+
+func (p *painter) tokenStyle(t chroma.TokenType) style { return p.text.over(styleOf(p.code.Get(t))) }
+
+func styleOf(entry chroma.StyleEntry) style {
+	var s style
 	if entry.Colour.IsSet() {
 		s.fg = rgb(entry.Colour.Red(), entry.Colour.Green(), entry.Colour.Blue())
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,11 +34,12 @@ var corpus = []string{
 	"\x07bell", "a\bb\b\b", "a\rb", "a\r\nb\r", "\x00nul", "\x7fdel", "\x0e\x0f", "\v\f", "\x05", "\x18\x1a",
 	"\u202egnp.exe", "\u2066x\u2069", "\u200f\u200e\u061c", "\u2028\u2029", "\ufeff\u200b\u2060", "\u00ad\u034f\u180e", "\U000e0041\U000e0042", "\ufff9a\ufffab\ufffb", "\ue000\U000f0000",
 	"e\u0301\u0302", strings.Repeat("\u0301", 500), "a" + strings.Repeat("\u0336", 300), "👩\u200d👩\u200d👧\u200d👦", "🏳\ufe0f\u200d🌈", "🇩🇪🇫", "☺\ufe0f☺\ufe0e", "世界", "ｱﾞ", "\u1100\u1161\u11a8", "நி", "ﷺ", "𒐫", "\u0e33\u0e4d", "#\ufe0f\u20e3",
-	"&#27;[31m", "&#x1b;]0;x&#7;", "&#27[31m", "&#x1B", "&amp;#27;[2J", "&amp;amp;#27;x", "&#0;&#155;31m", "&#x9b;", "&#8238;x", "&rlm;&lrm;&zwj;&shy;&NewLine;&Tab;", "&#38;#27;[31m", "\\&#27;", "`&#27;[31m`",
+	"&#27;[38;2;1;2;3mx", "- &#27[38;2;1;2;3mx", "| a |\n|---|\n| &#x1b[38;2;1;2;3mx |\n", "&#27;[31m", "&#x1b;]0;x&#7;", "&#27[31m", "&#x1B", "&amp;#27;[2J", "&amp;amp;#27;x", "&#0;&#155;31m", "&#x9b;", "&#8238;x", "&rlm;&lrm;&zwj;&shy;&NewLine;&Tab;", "&#38;#27;[31m", "\\&#27;", "`&#27;[31m`",
 	"[a](http://x/\x1b[31m)", "[a](<http://x/\x1b]0;y\x07>)", "[a](http://x/&#27;[31m)", "[a](http://x/%1b%5b31m)", "<http://x/\u009b31m>", "![i](\x1b[31m)", "[\x1b[31m]: http://x", "[x](javascript:a \"\x1b[31mt\")",
 	"```\x1b[31m\ncode\x1b[2J\n```", "```go\x07\n\x1b[31m\n", "~~~ \u202e\nx\n~~~", "    \x1b[31mindented", "| \x1b[31m | b |\n|---|---|\n| \x07 | [l](http://\x1b) |\n", "# \x1b[31m", "> \x1b[31m", "- \x1b[31m\n  - \x07", "<b onclick=\x1b[31m>", "<!-- \x1b[31m -->",
 	"::add-mask::x", "##[error]x", "a ::set-output::", "\n::warning::y",
 	strings.Repeat("x", 3000), strings.Repeat("世", 500), strings.Repeat("a ", 2000), strings.Repeat("\t", 50) + "x", "\ta\tbb\tccc", strings.Repeat("> ", 100) + "deep", strings.Repeat("- ", 100) + "deep", strings.Repeat("*", 300), strings.Repeat("[", 300), strings.Repeat("`", 300), strings.Repeat("\n", 50), "|" + strings.Repeat("a|", 60) + "\n|" + strings.Repeat("-|", 60) + "\n",
+	"- ```" + strings.Repeat("x", 5000) + "\n  code\n  ```\n", "> ~~~" + strings.Repeat("go", 2000) + "\n> code\n",
 	"", " ", "\n", "%s %d %!x(MISSING)", "{{.text}}", "\\x1b[31m",
 }
 
@@ -233,7 +235,7 @@ func TestHostile(t *testing.T) {
 			if n != i%len(names) && !*everything {
 				continue
 			}
-			theme, width := all[name], []int{40, 80, 121}[i%3]
+			theme, width, began := all[name], []int{40, 80, 121}[i%3], time.Now()
 			drawn(t, theme, "a "+text+" b\n"+text, width, DiffLayout(1+n%2), func(function string, lines []string) {
 				for _, l := range lines {
 					if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
@@ -244,6 +246,9 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			})
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("%q takes %v", text, took)
+			}
 		}
 	}
 }

@@ -74,19 +74,22 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	)
 	none := true
 	md.SetRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(util.Prioritized(glamour.NewRenderer(glamour.Options{
-		WordWrap: width, Styles: p.Theme.markdown, InlineTableLinks: true, TableWrap: &none, PreserveNewLines: true,
+		WordWrap: width, Styles: p.Theme.markdown, InlineTableLinks: true, TableWrap: &none, PreserveNewLines: true, ChromaFormatter: formatter,
 	}), 1000))))
 	p.renderers[width] = md
 	return md
 }
 
 // apart makes a paragraph in an item of a list that follows something begin below the first one: glamour draws what is in
-// an item one behind the other.
+// an item one behind the other. It also removes the names of languages that take long to be looked up.
 type apart struct{}
 
 func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		kind := n.Kind()
+		if code, ok := n.(*ast.FencedCodeBlock); ok && entering && code.Info != nil && code.Info.Segment.Len() > maxName {
+			code.Info = nil
+		}
 		if !entering || kind != ast.KindParagraph && kind != ast.KindTextBlock || n.Parent().Kind() != ast.KindListItem ||
 			n.PreviousSibling() == nil {
 			return ast.WalkContinue, nil
