@@ -58,6 +58,9 @@ func open(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) er
 	for _, sc := range scenes {
 		o.Commands = append(o.Commands, acp.AvailableCommand{Name: sc.word, Description: sc.title})
 	}
+	if n := len(o.MCPServers); n > 0 {
+		log.Printf("kit-agent: %d MCP servers are not started: there is no model that would use them", n)
+	}
 	return nil
 }
 
@@ -92,10 +95,7 @@ func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptRe
 			continue
 		}
 		plan = append(plan, acp.PlanEntry{Content: sc.title, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatusInProgress})
-		err := show()
-		if err == nil {
-			err = sc.play(ctx, t, prompt)
-		}
+		err := errors.Join(show(), sc.play(ctx, t, prompt))
 		if errors.Is(err, agentkit.ErrDismissed) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 		} else if err != nil {

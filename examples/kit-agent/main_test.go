@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +34,8 @@ func TestMain(m *testing.M) {
 // host is a client that drives the agent as a process of its own. What passes is judged, advice included.
 type host struct {
 	*acp.ClientConn
-	dir string // of the session
+	dir    string       // of the session
+	stderr bytes.Buffer // complete when the agent has ended
 
 	mu      sync.Mutex
 	answer  acp.PermissionOptionID // to questions; "" dismisses them
@@ -48,8 +51,8 @@ func start(t *testing.T, state, dir string) *host {
 	}
 	cmd := exec.Command(self, "-state", state)
 	cmd.Env = append(os.Environ(), runAs+"=agent", "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = t.Output()
 	h := &host{dir: dir, answer: "once"}
+	cmd.Stderr = io.MultiWriter(t.Output(), &h.stderr)
 	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
 	machine, err := local.Serve(&handlers, dir)
 	if err != nil {
@@ -330,5 +333,18 @@ func TestLines(t *testing.T) {
 	}
 	if n := strings.Count(string(source), "\n"); n > 200 {
 		t.Errorf("main.go has %d lines, more than 200", n)
+	}
+}
+
+// The agent starts no MCP servers, and says so.
+func TestMCPServersAreNotStarted(t *testing.T) {
+	h := start(t, t.TempDir(), t.TempDir())
+	server := acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "a", Command: "/no/such/server"})
+	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir, MCPServers: []acp.MCPServer{server, server}}); err != nil {
+		t.Fatal(err)
+	}
+	h.stop(t)
+	if said := h.stderr.String(); !strings.Contains(said, "2 MCP servers are not started") {
+		t.Errorf("the agent said %q", said)
 	}
 }
