@@ -3,8 +3,10 @@
 package sessionstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,5 +131,75 @@ func TestPermissions(t *testing.T) {
 				store.Close()
 			}
 		}
+	}
+}
+
+// limitFiles lets no file of this process grow beyond a size, as a disk that is full does.
+func limitFiles(t *testing.T, size uint64) (restore func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	limit := old
+	limit.Cur = size
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Without room on the disk everything fails as a whole, leaves nothing behind, and goes on when there is room.
+func TestNoRoom(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	store, reported := watched(t, dir, sessionstore.Options{})
+	create(t, store, "s", "one")
+	before := readAll(t, store)
+	files := func() (names []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		return names
+	}
+	names := files()
+	long := strings.Repeat("x", 900<<10)
+	state := json.RawMessage(`"` + long + `"`)
+	restore := limitFiles(t, 512<<10) // which the files of the test itself do not reach
+	err := map[string]error{
+		"append": store.Append(ctx, "s", acp.AgentMessageText("two"), acp.AgentMessageText(long)),
+		"change": store.Change(ctx, "s", func(r *sessionstore.Record) error { r.State = state; return nil }),
+		"create": store.Create(ctx, sessionstore.Record{Info: sessionstore.Info{ID: "t"}, State: state}),
+	}
+	small := store.Append(ctx, "s", acp.AgentMessageText("small"))
+	restore()
+	for what, err := range err {
+		if !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("%s: got the error %v", what, err)
+		}
+	}
+	if small != nil {
+		t.Errorf("what has room is not kept: %v", small)
+	}
+	if got := files(); !slices.Equal(got, names) {
+		t.Errorf("there are the files %q, and were %q", got, names)
+	}
+	want := before.after(operation{kind: "append", id: "s", texts: []string{"small"}})
+	if got := readAll(t, store); !got.equal(want) {
+		t.Errorf("there is %v, want %v", got, want)
+	}
+	if err := store.Append(ctx, "s", acp.AgentMessageText(long)); err != nil {
+		t.Error(err)
+	}
+	if reports := reported(); len(reports) != 0 {
+		t.Errorf("reported are %v", reports)
 	}
 }

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 		{"Delete", (*suite).delete},
 		{"List", (*suite).list},
 		{"ListWhileChanging", (*suite).listWhileChanging},
+		{"ListAtOnce", (*suite).listAtOnce},
 		{"Cursors", (*suite).cursors},
 		{"Fork", (*suite).fork},
 		{"Context", (*suite).context},
@@ -583,6 +584,61 @@ func (s *suite) list() {
 	s.must(store.Append(ctx, "s001", text("appending does not move a session")))
 	want = append([]acp.SessionID{"s000"}, want[:n-1]...)
 	s.equal("after a change", s.listed(other, sessionstore.Query{}), want)
+	// The clock may have been set back meanwhile.
+	s.must(other.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(-time.Hour); return nil }))
+	want = append(want[1:], "s000")
+	s.equal("after a change back", s.listed(store, sessionstore.Query{}), want)
+	s.equal("after a change back, by pages", s.listed(store, sessionstore.Query{Limit: 7}), want)
+}
+
+// Lists do not fail because sessions come and go at the same time, and have those that stay.
+func (s *suite) listAtOnce() {
+	const workers, rounds = 3, 30
+	ctx, store := s.Context(), s.store()
+	for _, id := range []acp.SessionID{"stays1", "stays2"} {
+		s.must(store.Create(ctx, record(id, 0)))
+	}
+	var group sync.WaitGroup
+	for w := range workers {
+		other := s.store()
+		group.Go(func() {
+			for i := range rounds {
+				id := acp.SessionID(fmt.Sprintf("goes%d-%d", w, i%2))
+				err := errors.Join(other.Create(ctx, record(id, i)), other.Append(ctx, id, text("x")), other.Delete(ctx, id))
+				if err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 2 {
+		group.Go(func() {
+			for range rounds {
+				page, err := store.List(ctx, sessionstore.Query{})
+				if err != nil {
+					s.Error(err)
+					return
+				}
+				stay := 0
+				for _, info := range page.Sessions {
+					if strings.HasPrefix(string(info.ID), "stays") {
+						stay++
+					}
+					for _, err := range store.Updates(ctx, info.ID) {
+						if err != nil && !errors.Is(err, sessionstore.ErrNotFound) {
+							s.Error(err)
+						}
+					}
+				}
+				if stay != 2 || len(page.Sessions) > 2+workers {
+					s.Errorf("listed are %v", page.Sessions)
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.equal("what stays", s.listed(store, sessionstore.Query{}), []string{"stays2", "stays1"})
 }
 
 // Sessions that are not changed are on one page, whatever happens to the others between the pages.

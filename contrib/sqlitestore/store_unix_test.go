@@ -1,0 +1,49 @@
+//go:build unix
+
+package sqlitestore_test
+
+import (
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Without room on the disk a call fails as a whole, and the store goes on when there is room.
+func TestNoRoom(t *testing.T) {
+	ctx := t.Context()
+	store := openWith(t, filepath.Join(t.TempDir(), "x.db"), nil)
+	must(t, store.Create(ctx, record("s", 0)))
+	must(t, store.Append(ctx, "s", acp.AgentMessageText("one")))
+	long := acp.AgentMessageText(strings.Repeat("x", 4<<20))
+	count := func() (n int) {
+		for _, err := range store.Updates(ctx, "s") {
+			must(t, err)
+			n++
+		}
+		return n
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
+	limit := old
+	limit.Cur = 1 << 20
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	err := store.Append(ctx, "s", acp.AgentMessageText("two"), long)
+	small := store.Append(ctx, "s", acp.AgentMessageText("small"))
+	n := count()
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
+	if err == nil {
+		t.Error("appended more than there is room for")
+	}
+	if small != nil || n != 2 {
+		t.Errorf("what has room: %v, and %d updates are there", small, n)
+	}
+	must(t, store.Append(ctx, "s", acp.AgentMessageText("two"), long))
+	if n := count(); n != 4 {
+		t.Errorf("%d updates are there", n)
+	}
+}
