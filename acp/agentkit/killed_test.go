@@ -1,0 +1,108 @@
+package agentkit_test
+
+// This file owns what a client finds of a session whose agent was killed.
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+var killed = flag.Int("killed", 10, "how many agents are killed in a turn")
+
+// killable starts the agent as a process, and connects a client to it that tells told of each update.
+func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.ClientConn, *exec.Cmd) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "ACP_TEST_STORE="+dir)
+	conn, err := acp.Connect(t.Context(), acp.Command(cmd), acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			told(n.Update)
+			return nil
+		},
+	}, &acp.ClientOptions{Conn: acp.ConnOptions{Logger: quiet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, cmd
+}
+
+// Agents are killed one after the other in the turns of one session. The next one has every prompt whose turn had begun,
+// what was said of it before the last second at least, and no tool call that does not end.
+func TestKilledInATurn(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	random := rand.New(rand.NewPCG(1, 2))
+	var id acp.SessionID
+	begun := 0
+	for run := range *killed + 1 {
+		var mu sync.Mutex
+		var lines []string
+		open := map[acp.ToolCallID]acp.ToolCallStatus{}
+		left := -1 // updates until it is killed
+		dead := make(chan struct{})
+		conn, cmd := killable(t, dir, func(u acp.SessionUpdate) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, line(u))
+			switch u := u.Variant.(type) {
+			case *acp.SessionUpdateToolCall:
+				open[u.ToolCallID] = u.Status
+			case *acp.SessionUpdateToolCallUpdate:
+				if status, ok := u.Status.Get(); ok {
+					open[u.ToolCallID] = status
+				}
+			}
+			if left--; left == 0 {
+				close(dead)
+			}
+		})
+		if id == "" {
+			s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = s.ID()
+		} else if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
+			t.Fatalf("run %d: %v", run, err)
+		}
+		mu.Lock()
+		if prompts := strings.Count(strings.Join(lines, "\n"), "user: "); prompts != begun {
+			t.Errorf("run %d: there are %d prompts of %d", run, prompts, begun)
+		}
+		for call, status := range open {
+			if status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
+				t.Errorf("run %d: %s is %s", run, call, status)
+			}
+		}
+		left = 1 + random.IntN(7) // of the seven of a turn
+		mu.Unlock()
+		answered := make(chan error, 1)
+		go func() {
+			_, err := conn.Session(id).Prompt(ctx, acp.TextBlock(fmt.Sprintf("%d of some words", run)))
+			answered <- err
+		}()
+		<-dead
+		begun++
+		if run == *killed {
+			if err := errors.Join(<-answered, conn.Close()); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Wait() // it was killed
+		_ = conn.Close()
+		<-answered
+	}
+}
