@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -156,6 +157,15 @@ func limitFiles(t *testing.T, size uint64) (restore func()) {
 
 // Without room on the disk everything fails as a whole, leaves nothing behind, and goes on when there is room.
 func TestNoRoom(t *testing.T) {
+	// In a process of its own: the limit is also that of what the test itself writes.
+	if os.Getenv("ACP_TEST_NO_ROOM") == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoRoom$", "-test.count=1")
+		cmd.Env = append(os.Environ(), "ACP_TEST_NO_ROOM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
 	ctx, dir := t.Context(), t.TempDir()
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s", "one")
@@ -173,7 +183,7 @@ func TestNoRoom(t *testing.T) {
 	names := files()
 	long := strings.Repeat("x", 900<<10)
 	state := json.RawMessage(`"` + long + `"`)
-	restore := limitFiles(t, 512<<10) // which the files of the test itself do not reach
+	restore := limitFiles(t, 512<<10)
 	err := map[string]error{
 		"append": store.Append(ctx, "s", acp.AgentMessageText("two"), acp.AgentMessageText(long)),
 		"change": store.Change(ctx, "s", func(r *sessionstore.Record) error { r.State = state; return nil }),
