@@ -162,6 +162,9 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 	if strings.Contains(name, `\`) {
 		s.flaw = "contains a backslash"
 	}
+	if strings.ContainsFunc(name, invisible) { // some file systems leave them out
+		s.flaw = "contains a character that is not visible"
+	}
 	for element := range strings.SplitSeq(name, "/") {
 		if element == ".." {
 			s.flaw = `contains ".."`
@@ -211,8 +214,6 @@ func inputFlaw(text string) string {
 	switch {
 	case bare(text) != text:
 		return "has white space or quotes round it, which a tool may take away"
-	case strings.ContainsFunc(text, invisible):
-		return "contains a character that is not visible"
 	case strings.HasPrefix(text, "@"):
 		return "begins with @, which some tools take away"
 	case escaped.MatchString(text):

@@ -306,11 +306,7 @@ func (p *Policy) facts(req Request) *facts {
 		}
 		for _, command := range line.all {
 			for _, word := range command.words {
-				texts := []string{word.text}
-				if _, after, ok := strings.Cut(word.text, "="); ok {
-					texts = append(texts, after)
-				}
-				for _, text := range texts {
+				for _, text := range pathsIn(word.text) {
 					addWord(text)
 				}
 			}
@@ -327,6 +323,25 @@ func (p *Policy) facts(req Request) *facts {
 		}
 	}
 	return f
+}
+
+// pathsIn are what may be paths in a word of a command: all of it, and its parts, as in --file=a, -fa, @a and HEAD:a.
+func pathsIn(text string) []string {
+	texts := []string{text}
+	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+		texts = append(texts, text[2:])
+	}
+	const separators = "=:,@"
+	if !strings.ContainsAny(text, separators) {
+		return texts
+	}
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+		texts = append(texts, part)
+	}
+	if _, after, ok := strings.Cut(text, "="); ok { // which may have others in it
+		texts = append(texts, after)
+	}
+	return texts
 }
 
 // judge says whether a rule matches, and why.
@@ -468,7 +483,7 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 		}
 	}
 	for _, l := range f.lines {
-		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, command.dynamic)) {
+		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, func(c command) bool { return c.hides || c.dynamic() })) {
 			better(maybe, "the files of the line %q are not known", l.text)
 		}
 		if slices.Contains(r.Lines, l.text) {
