@@ -27,6 +27,14 @@ type pathPattern struct {
 func compilePaths(patterns []string, home string) (compiled []pathPattern, err error) {
 	for _, pattern := range patterns {
 		text := pattern
+		switch {
+		case len(text) > 2 && driveLetter(text[0]) && text[1:3] == `:\`, strings.HasPrefix(text, `\\`):
+			return nil, fmt.Errorf("pattern %q has \\, which takes the meaning of characters away: write / in its place", pattern)
+		case strings.HasPrefix(text, "~") && !strings.HasPrefix(text, "~/"):
+			return nil, fmt.Errorf("pattern %q begins with ~, and not with ~/, which is the user's home; ./~ is a file with that name", pattern)
+		case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "%"), strings.HasPrefix(text, "file:"):
+			return nil, fmt.Errorf("pattern %q begins with a variable or an address, which are not read", pattern)
+		}
 		if rest, ok := strings.CutPrefix(text, "~/"); ok {
 			if home == "" {
 				home = "/home" // only its form is checked

@@ -366,8 +366,13 @@ func compile(rule Rule, home string) (*compiled, error) {
 	for _, pattern := range rule.Commands {
 		words := strings.Fields(pattern)
 		for i, word := range words {
-			if word == anyWords && i < len(words)-1 {
+			switch {
+			case word == anyWords && i < len(words)-1:
 				return nil, fmt.Errorf("command %q: %s is only for the last word", pattern, anyWords)
+			case strings.ContainsAny(word, "\"'`"):
+				return nil, fmt.Errorf("command %q: words are compared without quotes", pattern)
+			case word == "|" || word == "||" || word == "&" || word == "&&":
+				return nil, fmt.Errorf("command %q: it is more than one command", pattern)
 			}
 		}
 		if len(words) == 0 {

@@ -80,6 +80,69 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// A rule that looks as if it did something, and would match nothing, is an error.
+func TestRulesThatMatchNothing(t *testing.T) {
+	for _, rule := range []policy.Rule{
+		{Effect: policy.Reject, Paths: []string{`C:\Users\me\**`}},
+		{Effect: policy.Reject, Paths: []string{`\\server\share\**`}},
+		{Effect: policy.Reject, Paths: []string{`~`}},
+		{Effect: policy.Reject, Paths: []string{`~root/**`}},
+		{Effect: policy.Reject, Paths: []string{`~\x`}},
+		{Effect: policy.Reject, Paths: []string{`$HOME/.ssh/**`}},
+		{Effect: policy.Reject, Paths: []string{`%USERPROFILE%/**`}},
+		{Effect: policy.Reject, Paths: []string{`file:///etc/**`}},
+		{Effect: policy.Reject, Cwds: []string{`C:\x`}},
+		{Effect: policy.Reject, Commands: []string{`git commit -m "a b"`}},
+		{Effect: policy.Reject, Commands: []string{"git log | sh"}},
+		{Effect: policy.Reject, Commands: []string{"a && b"}},
+		{Effect: policy.Reject, Paths: []string{}},
+		{Effect: policy.Reject, Commands: []string{}},
+		{Effect: policy.Reject, Lines: []string{}},
+		{Effect: policy.Reject, Agents: []string{}},
+		{Effect: policy.Reject, Kinds: []acp.ToolKind{}},
+	} {
+		if _, err := policy.New([]policy.Rule{rule}, &policy.Options{Home: "/home/me"}); err == nil {
+			t.Errorf("%s is a rule", rule)
+		}
+	}
+	for _, rule := range []policy.Rule{
+		{Effect: policy.Reject, Paths: []string{"C:/Users/me/**", "./~", "a$b", `/a\*b`, "a%b"}},
+		{Effect: policy.Reject, Commands: []string{"find . -exec ls {} ;"}},
+	} {
+		if _, err := policy.New([]policy.Rule{rule}, &policy.Options{Home: "/home/me"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The same rule that allows, asks and rejects rejects, and one that asks is before one that allows.
+func TestContradictions(t *testing.T) {
+	rule := func(effects ...policy.Effect) (rules []policy.Rule) {
+		for _, effect := range effects {
+			rules = append(rules, policy.Rule{Effect: effect, Kinds: []acp.ToolKind{acp.ToolKindRead}, Paths: []string{"/proj/**"}})
+		}
+		return rules
+	}
+	for _, c := range []struct {
+		rules []policy.Rule
+		want  policy.Effect
+	}{
+		{rule(policy.Allow, policy.Ask, policy.Reject), policy.Reject},
+		{rule(policy.Reject, policy.Ask, policy.Allow), policy.Reject},
+		{rule(policy.Allow, policy.Ask, policy.Allow), policy.Ask},
+		{rule(policy.Allow), policy.Allow},
+		{nil, policy.Ask},
+	} {
+		p, err := policy.New(c.rules, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := p.Explain(request(t, reads("/proj/a"))); err != nil || d.Effect != c.want {
+			t.Errorf("%v: got %s, %v, want %s", c.rules, d.Effect, err, c.want)
+		}
+	}
+}
+
 func TestNewErrors(t *testing.T) {
 	_, err := policy.New([]policy.Rule{{Effect: policy.Ask}, {Effect: policy.Allow}}, nil)
 	if want := `policy: rule {"effect":"allow"}: a rule that allows says for which kinds, tools, paths, commands or lines`; err == nil || err.Error() != want {
