@@ -22,6 +22,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // ArchiveError says that an archive, or a program that is fetched alone, is not taken: its sum is another one, it is
@@ -667,7 +669,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 // verify compares the sum of what was fetched with that of the entry, if that has one.
 func (a *Archive) verify(sum string) error {
 	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
-		return brokenf("the SHA-256 of %s is %s, and not %s", a.Archive, sum, short(a.SHA256))
+		return brokenf("the SHA-256 of %s is %s, and not %s", plain.Line(a.Archive), sum, short(a.SHA256))
 	}
 	return nil
 }

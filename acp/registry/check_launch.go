@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // launches starts all that can be started.
@@ -81,7 +82,7 @@ func (c *checker) binaryCommand(ctx context.Context, a *Archive, dir string) (*l
 	archive, into := filepath.Join(dir, "archive"), filepath.Join(dir, "unpacked")
 	sum, err := fetch(ctx, c.HTTP, a.Archive, true, archive, c.Limits.Archive)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", a.Archive, err)
+		return nil, fmt.Errorf("fetching %s: %w", plain.Line(a.Archive), err)
 	}
 	if err := a.verify(sum); err != nil {
 		return nil, err

@@ -1122,6 +1122,36 @@ func TestPlainHTTPOfOthers(t *testing.T) {
 	}
 }
 
+// TestErrorsAreClean: nothing that a registry or a server says reaches the terminal as it is.
+func TestErrorsAreClean(t *testing.T) {
+	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fmt.Fprint(conn, "HTTP/1.1 404 \x1b[2J\u202e\x07\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		conn.Close()
+	}))
+	defer strange.Close()
+	s := newServer(t)
+	s.file("/a\u202e", []byte("x"))
+	for _, address := range []string{strange.URL + "/x", s.URL + "/\x1b[2J", s.URL + "/none\u202e", s.URL + "/a\u202e", "http://example.com/\u202e\u0085"} {
+		e := s.binary("agent", "1.0.0", "/x", false)
+		e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: address, Cmd: "agent", SHA256: strings.Repeat("0", 64)}
+		s.set(e)
+		_, err := s.client(t).Install(t.Context(), "agent", nil)
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\u202e\u0085\r\n") {
+			t.Errorf("%q: %q", address, err)
+		}
+	}
+	c := s.client(t)
+	c.URL = strange.URL
+	if _, err := c.List(t.Context()); err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\u202e") {
+		t.Errorf("%q", err)
+	}
+}
+
 // TestNoCache: a cache that cannot be written, or read, keeps nobody from the list; what is installed is started.
 func TestNoCache(t *testing.T) {
 	requireShell(t)

@@ -15,6 +15,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // StatusError says that an address was answered with another status than 200.
@@ -26,7 +28,9 @@ type StatusError struct {
 }
 
 // Error implements the error interface.
-func (e *StatusError) Error() string { return fmt.Sprintf("%s is answered with %s", e.URL, e.Status) }
+func (e *StatusError) Error() string {
+	return plain.Sprintf("%s is answered with %s", e.URL, e.Status)
+}
 
 // ErrPlainHTTP says that an address is http without encryption, and is not taken: it is not on this machine, or what names
 // it is not.

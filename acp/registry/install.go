@@ -405,7 +405,7 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 		}
 	}()
 	if i.SHA256, err = fetch(ctx, c.HTTP, p.URL, plainHTTP(c.URL), archive, limits.Archive); err != nil {
-		return fmt.Errorf("fetching %s: %w", p.URL, err)
+		return fmt.Errorf("fetching %s: %w", plain.Line(p.URL), err)
 	}
 	if err := a.verify(i.SHA256); err != nil {
 		return err

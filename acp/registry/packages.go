@@ -102,7 +102,7 @@ func npmCommand(dir string, p *Plan) (string, error) {
 		return "", fmt.Errorf("the package %s: package.json: %w", p.Package, err)
 	}
 	if pkg.Version != p.Entry.Version {
-		return "", fmt.Errorf("npm has installed %s %s, and not %s", name, short(pkg.Version), p.Entry.Version)
+		return "", fmt.Errorf("npm has installed %s %q, and not %s", name, short(pkg.Version), p.Entry.Version)
 	}
 	own := name[strings.LastIndex(name, "/")+1:]
 	bins := map[string]string{}
