@@ -28,33 +28,28 @@ var shellWrappers = set("- builtin command exec nocorrect noglob time")
 var wrappers = set(
 	"- builtin command exec jobs nocorrect noglob time",
 	// Other users, roots, systems and limits.
-	"arch bwrap caffeinate capsh cgexec chpst chroot chrt cpulimit doas fakechroot fakeroot firejail gosu i386 ionice ip",
-	"linux32 linux64 nice nsenter numactl pkexec prlimit proot runas runcon runuser schroot setarch setpriv setsid setuidgid",
-	"softlimit su-exec sudo gsudo systemd-inhibit systemd-run taskset uname26 unshare winpty wsl x86_64",
+	"arch bwrap caffeinate capsh cgexec choom chpst chroot chrt coresched cpulimit doas enosys fakechroot fakeroot firejail gosu gsudo",
+	"i386 ionice linux32 linux64 nice nsenter numactl pkexec prlimit proot run0 runas runcon runuser schroot setarch setpriv setsid",
+	"setuidgid softlimit su-exec sudo systemd-inhibit systemd-nspawn systemd-run taskset uclampset uname26 unshare winpty wsl x86_64",
 	// Input, output, time and more than once.
-	"busybox catchsegv cmake daemon daemonize dbus-launch dbus-run-session dotenv direnv dumb-init eatmydata entr env envdir",
-	"fd fdfind find flock gtimeout ltrace nohup parallel perf proxychains proxychains4 rlwrap script setlock start-stop-daemon",
-	"stdbuf strace tini timeout torify torsocks toybox trickle tsocks unbuffer valgrind watch watchexec xargs xcrun xvfb-run",
-	// Packages, versions and containers.
-	"aws-vault chamber doppler infisical lerna nx op turbo",
-	"asdf bun bundle bunx conda deno docker docker-compose hatch incus kubectl lxc mamba micromamba mise nerdctl nix npm npx oc",
-	"pdm pipenv pipx pnpm pnpx podman poetry rye uv uvx vagrant yarn",
-	"aws-vault ccache chamber choom chronic coresched cross-env distcc doppler dotenvx enosys gpg-agent ifne infisical",
-	"ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 ld-linux.so.2 ld-musl-aarch64.so.1 ld-musl-x86_64.so.1 ld.so lerna nx op pipesz rr",
-	"run0 sccache ssh-agent sshpass systemd-cat systemd-nspawn turbo uclampset xtrace",
+	"busybox catchsegv ccache chronic cross-env daemon daemonize dbus-launch dbus-run-session distcc dotenv dotenvx dumb-init eatmydata",
+	"entr env envdir fd fdfind find flock gpg-agent gtimeout ifne ltrace nohup parallel pipesz proxychains proxychains4 rlwrap rr",
+	"sccache script setlock ssh-agent sshpass start-stop-daemon stdbuf strace systemd-cat timeout tini torify torsocks toybox trickle",
+	"bunx npx pnpx uvx tsocks unbuffer valgrind watch watchexec xargs xcrun xtrace xvfb-run",
+	"ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 ld-linux.so.2 ld-musl-aarch64.so.1 ld-musl-x86_64.so.1 ld.so",
 )
 
-// dispatchers are those wrappers whose first argument is the name of something that they do themselves.
+// dispatchers are such commands of which the first argument is the name of something that they do themselves: tools for
+// packages, versions, secrets and containers. What comes later may be a command, somewhere, or anything else.
 var dispatchers = set(
-	"aws-vault chamber doppler infisical lerna nx op turbo",
-	"asdf bun bundle cmake conda deno direnv docker docker-compose hatch incus ip kubectl lxc mamba micromamba mise nerdctl nix npm",
-	"oc pdm perf pipenv pipx pnpm podman poetry rye uv vagrant yarn",
+	"asdf aws-vault bun bundle chamber cmake conda deno direnv docker docker-compose doppler hatch incus infisical ip kubectl lerna",
+	"lxc mamba micromamba mise nerdctl nix npm nx oc op pdm perf pipenv pipx pnpm podman poetry rye turbo uv vagrant yarn",
 )
 
 // shells are commands whose arguments, or whose input, are lines for a shell, here or elsewhere.
 var shells = set(
-	". ash at bash batch cmd crontab csh dash elvish emulate eval expect fc fish hist ksh lksh mksh mosh nu osascript pdsh",
-	"powershell pwsh rbash rsh screen sh slogin source ssh su tcsh tmux trap xonsh yash zsh",
+	". ash at bash batch cmd crontab csh dash elvish emulate eval expect fc fish hist ksh lksh m4 mksh mosh nu osascript pdsh",
+	"powershell pwsh rbash rsh screen sh slogin source sqlite ssh su tcsh tmux trap xonsh yash zsh",
 )
 
 // builtins are commands of shells that set variables, or what a name stands for, or that run text.
@@ -68,9 +63,15 @@ var calculators = set(
 	"[ break continue exit kill logout print printf return set shift suspend test ulimit umask unset wait whence",
 )
 
+// textRunners make a command of text whatever their options are, or run a shell when they are told nothing.
+var textRunners = set(
+	"chroot concurrently fakechroot fakeroot firejail hyperfine linux32 linux64 mispipe newgrp nix-shell",
+	"nodemon nsenter parallel pee pkexec proot runuser schroot screen script sem setarch sg sops su tmux",
+	"uname26 unshare watch watchexec",
+)
+
 // textOptions are the options of a program that make a command of text.
 type textOptions struct {
-	always      bool   // also without options, or when it is told nothing
 	short, long string // short ones are letters
 	takes       string // short options that have an argument
 	operands    int    // before the command
@@ -82,67 +83,44 @@ var editor = textOptions{short: "cS", long: "--cmd --remote-expr --remote-send",
 
 // runText has programs that are not to be allowed by their name when they make a command of text.
 var runText = map[string]textOptions{
-	"apt":        {short: "oc", long: "--option --config-file", anywhere: true},
-	"apt-get":    {short: "oc", long: "--option --config-file", anywhere: true},
-	"bsdtar":     {long: "--use-compress-program", anywhere: true},
-	"cargo":      {long: "--config", anywhere: true},
-	"chroot":     {always: true},
-	"doas":       {short: "s", takes: "aCu"},
-	"entr":       {short: "s", anywhere: true},
-	"env":        {short: "S", long: "--split-string", takes: "aCLPuU"},
-	"ex":         editor,
-	"fakechroot": {always: true}, "fakeroot": {always: true}, "firejail": {always: true},
-	"flock":        {short: "c", long: "--command", takes: "Ew", operands: 1},
-	"gtar":         tarOptions,
-	"hg":           {long: "--config", anywhere: true},
-	"concurrently": {always: true}, "mispipe": {always: true}, "nodemon": {always: true}, "pee": {always: true}, "sem": {always: true}, "sops": {always: true},
-	"hyperfine": {always: true},
-	"install":   {long: "--strip-program", anywhere: true},
-	"jobs":      {short: "x"},
-	"linux32":   {always: true}, "linux64": {always: true},
+	"apt":         {short: "oc", long: "--option --config-file", anywhere: true},
+	"apt-get":     {short: "oc", long: "--option --config-file", anywhere: true},
+	"bsdtar":      {long: "--use-compress-program", anywhere: true},
+	"cargo":       {long: "--config", anywhere: true},
+	"doas":        {short: "s", takes: "aCu"},
+	"entr":        {short: "s", anywhere: true},
+	"env":         {short: "S", long: "--split-string", takes: "aCLPuU"},
+	"ex":          editor,
+	"flock":       {short: "c", long: "--command", takes: "Ew", operands: 1},
+	"gtar":        tarOptions,
+	"hg":          {long: "--config", anywhere: true},
+	"install":     {long: "--strip-program", anywhere: true},
+	"jobs":        {short: "x"},
 	"man":         {short: "PH", long: "--pager --html", takes: "CLMReSsprT", anywhere: true},
 	"nc":          {short: "ec", anywhere: true},
 	"ncat":        {short: "ec", long: "--exec --sh-exec --lua-exec", anywhere: true},
 	"netcat":      {short: "ec", anywhere: true},
-	"newgrp":      {always: true},
-	"nix-shell":   {always: true},
 	"npm":         {short: "c", long: "--call --script-shell", operands: 1},
 	"npx":         {short: "c", long: "--call --script-shell", takes: "p"},
-	"nsenter":     {always: true},
 	"nvim":        editor,
-	"parallel":    {always: true}, // a shell reads its arguments
-	"pkexec":      {always: true},
 	"pnpm":        {short: "c", long: "--shell-mode --script-shell", operands: 1},
 	"print":       {short: "v"},
 	"printf":      {short: "v"},
-	"proot":       {always: true},
 	"rg":          {long: "--pre --hostname-bin", anywhere: true},
 	"rsync":       {short: "e", long: "--rsh --rsync-path", takes: "fBTM@", anywhere: true},
-	"runuser":     {always: true},
-	"schroot":     {always: true},
 	"scp":         {short: "S", anywhere: true},
-	"screen":      {always: true},
-	"script":      {always: true},
 	"set":         {short: "A"},
-	"setarch":     {always: true},
 	"sftp":        {short: "SD", anywhere: true},
-	"sg":          {always: true},
 	"sort":        {long: "--compress-program", anywhere: true},
 	"split":       {long: "--filter", anywhere: true},
-	"su":          {always: true},
 	"sudo":        {short: "is", long: "--shell --login", takes: "aCcDghpRrTtUu"},
 	"svn":         {long: "--config-option --diff-cmd --diff3-cmd --editor-cmd", anywhere: true},
 	"systemd-run": {short: "S", long: "--shell", takes: "CEHMpptu", anywhere: true},
 	"tar":         tarOptions,
 	"tcpdump":     {short: "z", takes: "BcCDeEFGijmMrsTVwWyQ", anywhere: true},
-	"tmux":        {always: true},
-	"uname26":     {always: true},
-	"unshare":     {always: true},
 	"vi":          editor, "view": editor, "vim": editor, "vimdiff": editor,
-	"wait":      {short: "p"},
-	"watch":     {always: true}, // a shell reads its arguments
-	"watchexec": {always: true},
-	"wget":      {long: "--use-askpass", anywhere: true},
+	"wait": {short: "p"},
+	"wget": {long: "--use-askpass", anywhere: true},
 	// What is read in place of a word may be the command's name.
 	"xargs": {short: "IiJ", long: "--replace", takes: "adELnPRSs"},
 	"zip":   {short: "T", long: "--unzip-command", anywhere: true},
@@ -179,7 +157,6 @@ var programs = map[string]textOptions{
 	"lldb":    {short: "oOsS", long: "--one-line --source", anywhere: true},
 	"lua":     {short: "e"},
 	"luajit":  {short: "e"},
-	"m4":      {always: true},
 	"mariadb": {short: "e", long: "--execute", anywhere: true},
 	"mysql":   {short: "e", long: "--execute", anywhere: true},
 	"node":    {short: "ep", long: "--eval --print", takes: "rC"},
@@ -192,7 +169,6 @@ var programs = map[string]textOptions{
 	"python":  {short: "c", takes: "mWX"},
 	"rscript": {short: "e"},
 	"ruby":    {short: "e", takes: "CEIrK"},
-	"sqlite":  {always: true},
 	"ts-node": {short: "ep", long: "--eval --print"},
 	"raku":    {short: "e"},
 	"tsx":     {short: "ep", long: "--eval --print"},
@@ -206,52 +182,60 @@ func programName(text string) string {
 	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
 }
 
-// family is a program's name without a version, such as that of python3.12.
-func family(name string) string { return strings.TrimRight(name, "0123456789.-") }
-
-// isShell reports whether a program is a shell.
-func isShell(name string) bool { return shells[name] || shells[family(name)] }
+// program is the name under which a program is in the lists here: that of perl5.36 is perl.
+func program(name string) string {
+	for _, list := range []map[string]bool{wrappers, dispatchers, shells, builtins, calculators, textRunners} {
+		if list[name] {
+			return name
+		}
+	}
+	if _, ok := runText[name]; ok {
+		return name
+	}
+	if i := strings.IndexAny(name, "0123456789"); i > 0 {
+		return strings.TrimRight(name[:i], "-.")
+	}
+	return name
+}
 
 // isProgram reports whether the first of some words is an interpreter that is given a program.
 func isProgram(words []word) bool {
-	name := programName(words[0].text)
-	options, ok := programs[name]
-	if !ok {
-		options, ok = programs[family(name)]
-	}
+	options, ok := programs[program(programName(words[0].text))]
 	return ok && options.in(words[1:])
 }
 
-// runsText reports whether a command, or one that it is to run, makes a command of text, or may.
+// runsText reports whether a command, or one that a wrapper is to run, makes a command of text, or may.
 func (c command) runsText() bool {
 	if len(c.words) == 0 {
 		return false
 	}
-	wraps := wrappers[c.names[0].text]
+	wraps := wrappers[c.programs[0]]
 	if wraps && len(c.words) > maxWrapped {
 		return true
 	}
+	return c.textFrom(0, wraps)
+}
+
+// textFrom looks for programs that make a command of text: the one at a word, or one of those from there on.
+func (c command) textFrom(from int, all bool) bool {
 	inShell, subscripts := true, anyText(c.words, subscript)
 	clean := map[string]bool{} // what was looked at in all words behind
-	for i, name := range c.names {
-		if i == 1 {
-			if !wraps {
-				return false
-			}
-			inShell = shellWrappers[c.names[0].text] // otherwise what a shell has built in is not meant
+	for i := from; i < len(c.words) && (all || i == from); i++ {
+		if i > 0 {
+			inShell = shellWrappers[c.programs[0]] // otherwise what a shell has built in is not meant
 		}
-		rest := c.words[i+1:]
-		if inShell && (builtins[name.text] || calculators[name.text] && subscripts) {
+		name, rest := c.programs[i], c.words[i+1:]
+		if inShell && (builtins[name] || calculators[name] && subscripts) || textRunners[name] {
 			return true
 		}
-		if options, ok := runText[name.text]; ok && options.in(rest) {
+		if options, ok := runText[name]; ok && options.in(rest) {
 			return true
 		}
-		if runs := textOf[name.text]; runs != nil && !clean[name.text] {
+		if runs := textOf[name]; runs != nil && !clean[name] {
 			if runs(rest) {
 				return true
 			}
-			clean[name.text] = name.text != "git" && name.text != "sed" && name.text != "gsed"
+			clean[name] = name != "git" && name != "sed" && name != "gsed"
 		}
 	}
 	return false
@@ -267,9 +251,6 @@ func anyText(words []word, pattern *regexp.Regexp) bool {
 
 // in reports whether one of the options is, or may be, among the words after the program's name.
 func (o textOptions) in(words []word) bool {
-	if o.always {
-		return true
-	}
 	operands, argument := o.operands, false
 	for i, w := range words {
 		text := w.text
@@ -479,22 +460,30 @@ func known(words []word) command {
 	}
 	for _, w := range words {
 		c.folded = append(c.folded, word{fold(w.text), w.literal})
-		c.names = append(c.names, word{programName(w.text), w.literal})
+		name := programName(w.text)
+		c.names, c.programs = append(c.names, word{name, w.literal}), append(c.programs, program(name))
 	}
 	if !words[0].literal {
 		return c
 	}
-	c.hides = isShell(c.names[0].text) || isProgram(words)
-	if !wrappers[c.names[0].text] || c.hides {
+	name := c.programs[0]
+	c.hides = shells[name] || isProgram(words)
+	switch {
+	case c.hides:
+		return c
+	case wrappers[name]:
+		c.wraps = 1
+	case dispatchers[name]:
+		c.wraps = 2
+		if len(words) > 1 && !words[1].literal {
+			c.wraps = 1
+		}
+	default:
 		return c
 	}
-	c.wraps = 1
-	if len(words) > 1 && words[1].literal && dispatchers[c.names[0].text] {
-		c.wraps = 2
-	}
-	c.hides = len(words) > maxWrapped
+	c.hides = len(words) > maxWrapped || dispatchers[name] && c.textFrom(c.wraps, true)
 	for i := c.wraps; i < len(words) && !c.hides; i++ {
-		c.hides = !words[i].literal || isShell(c.names[i].text) || isProgram(words[i:])
+		c.hides = !words[i].literal || shells[c.programs[i]] || isProgram(words[i:])
 	}
 	return c
 }

@@ -23,11 +23,12 @@ type word struct {
 
 // command is a command with its arguments.
 type command struct {
-	words  []word
-	folded []word // the same, by fold
-	names  []word // the same, as names of programs
-	wraps  int    // from where on words may be a command that it runs, or 0
-	hides  bool   // it may run commands that are not known
+	words    []word
+	folded   []word   // the same, by fold
+	names    []word   // the same, as names of programs
+	programs []string // the same, as they are in lists of programs
+	wraps    int      // from where on words may be a command that it runs, or 0
+	hides    bool     // it may run commands that are not known
 }
 
 func (c command) String() string {
