@@ -119,7 +119,7 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	if err := x.findAgents(command); err != nil {
+	if err := x.untilCancelled(func() error { return x.findAgents(command) }); err != nil {
 		return x.failed(err)
 	}
 	return x.run()
@@ -278,6 +278,23 @@ func (x *execution) readAll(name string, from io.Reader) (string, error) {
 		return string(r.text), nil
 	case <-x.ctx.Done():
 		return "", context.Cause(x.ctx)
+	}
+}
+
+// untilCancelled does something until the run is cancelled. What waits for the user even then ends with the program.
+func (x *execution) untilCancelled(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-x.ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(flushTime):
+		return context.Cause(x.ctx)
 	}
 }
 

@@ -109,14 +109,14 @@ type Client struct {
 	closing sync.Once
 	closed  error
 
-	conn     *reconnect.Client
-	draft    atomic.Pointer[answer] // to initialize, on the connection of now
-	starts   atomic.Int64           // of connections
-	restarts atomic.Int64           // connections that this client ends on purpose
-	recorder recorder
+	conn       *reconnect.Client
+	draft      atomic.Pointer[answer] // to initialize, on the connection of now
+	starts     atomic.Int64           // of connections
+	restarting atomic.Bool            // the next connection is wanted, also with NoReconnect
+	recorder   recorder
 
 	mu       sync.Mutex
-	process  *exec.Cmd // of the connection of now, or nil
+	process  *exec.Cmd // which runs, of the connection of now, or nil
 	sessions map[acp.SessionID]*Session
 	rooted   map[rootKey]bool
 }
@@ -186,9 +186,14 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.recorder = recorder{client: c}
+	backoff := time.Duration(0) // the default
+	if o.NoReconnect {
+		backoff = time.Nanosecond // that there is no other connection is said at once
+	}
 	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Policy{
-		Retry:  func(err error) bool { return !errors.Is(err, errNoReconnect) && reconnect.Temporary(err) },
-		Notify: c.notify,
+		Retry:      func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
+		Notify:     c.notify,
+		MinBackoff: backoff,
 	})
 	if err != nil {
 		c.end()
@@ -244,7 +249,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 
 // transport is that of the next connection.
 func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
-	if c.starts.Add(1) > 1 && c.opts.NoReconnect && c.restarts.Load() == 0 {
+	if c.starts.Add(1) > 1 && c.opts.NoReconnect && !c.restarting.CompareAndSwap(true, false) {
 		return nil, errNoReconnect
 	}
 	var transport acp.Transport
@@ -263,9 +268,6 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 			process.Stderr = &lineWriter{line: func(line string) { c.event(Event{Kind: Stderr, Text: line}) }}
 		}
 	}
-	c.mu.Lock()
-	c.process = process
-	c.mu.Unlock()
 	return &tapped{client: c, inner: transport, process: process}, nil
 }
 
@@ -345,7 +347,7 @@ func (c *Client) Kill() error {
 	c.mu.Lock()
 	process := c.process
 	c.mu.Unlock()
-	if process != nil && process.Process != nil {
+	if process != nil {
 		// An error says that it has ended already.
 		_ = process.Process.Kill()
 	}

@@ -94,8 +94,6 @@ func (c *Client) notify(e reconnect.Event) {
 					s.state.Opened(current)
 				}
 			})
-		} else if e.Session == "" {
-			c.restarts.Store(0)
 		}
 	}
 	c.event(Event{

@@ -205,7 +205,7 @@ func (c *Client) Restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.restarts.Store(1)
+	c.restarting.Store(true)
 	if err := agent.Close(); err != nil {
 		return err
 	}

@@ -82,6 +82,9 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.client.mu.Lock()
+	t.client.process = t.process
+	t.client.mu.Unlock()
 	w := &wire{client: t.client, process: t.process, writer: t.client.recorder.begin()}
 	if t.client.opts.Findings != nil {
 		w.judge = conformance.NewJudge(nil, nil)

@@ -1,0 +1,179 @@
+//go:build !windows
+
+package main
+
+// This file owns how acp exec ends when it is told to.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// odd starts acp exec with the odd agent, and returns when it has printed something. What it returns are the processes
+// of the agent.
+func odd(t *testing.T, prompt, first string, args ...string) (c *exec.Cmd, out io.ReadCloser, pids []int) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pids")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	c = exec.CommandContext(ctx, "acp", append(append([]string{"exec"}, args...), prompt, "--", "oddagent")...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "ODD_CHILD="+file, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	c.Stderr = &strings.Builder{}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var seen []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(seen, []byte(first)); seen = append(seen, one[0]) {
+		if _, err := out.Read(one); err != nil {
+			t.Fatalf("%q, %v\n%s", seen, err, c.Stderr)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return c, out, pids
+}
+
+// ended checks how acp exec has ended, and that it has left nothing behind.
+func ended(t *testing.T, c *exec.Cmd, out io.Reader, pids []int, status int) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, out)
+	expectExit(t, errors.Join(err, c.Wait()), status)
+	if t.Failed() {
+		t.Log(c.Stderr)
+	}
+	for _, pid := range pids {
+		// A process that was killed may be a zombie until its new parent has waited for it.
+		for range 200 {
+			if !lives(pid) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if lives(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// lives reports whether a process runs.
+func lives(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return runtime.GOOS != "linux"
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+// Signals cancel the turn, and the status is that of the signal.
+func TestExecSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			c, out, pids := odd(t, "hang", "hanging")
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, c, out, pids, 128+int(s))
+		})
+	}
+}
+
+// An agent that hears nothing is killed by the second signal.
+func TestExecSecondSignal(t *testing.T) {
+	c, out, pids := odd(t, "deaf", "hanging")
+	begun := time.Now()
+	for range 20 {
+		// The second one that is seen kills.
+		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ended(t, c, out, pids, 130)
+	if took := time.Since(begun); took > cancelGrace-time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A signal while the agent starts.
+func TestExecSignalAtStart(t *testing.T) {
+	c := exec.CommandContext(t.Context(), "acp", "exec", "--verbose", "Hello", "--", "sh", "-c", "echo started >&2; cat >&2")
+	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() && lines.Text() != "agent: started" {
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	expectExit(t, c.Wait(), 143)
+}
+
+// Somebody closes standard output, or does not read it.
+func TestExecClosedOutput(t *testing.T) {
+	for format, first := range map[string]string{"text": "flood ", "json": `"flood `} {
+		t.Run(format, func(t *testing.T) {
+			c, out, pids := odd(t, "flood", first, "--format", format)
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, c, strings.NewReader(""), pids, statusPipe)
+		})
+	}
+	t.Run("stuck", func(t *testing.T) {
+		c, _, pids := odd(t, "flood", "flood ")
+		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, c, strings.NewReader(""), pids, 130)
+	})
+}
+
+// The time passes, in an agent that answers and in one that does not.
+func TestExecTimeout(t *testing.T) {
+	c, out, pids := odd(t, "hang", "hanging", "--timeout", "1s")
+	ended(t, c, out, pids, statusTimeout)
+	if text := fmt.Sprint(c.Stderr); !strings.Contains(text, "not done within 1s") {
+		t.Error(text)
+	}
+}
