@@ -65,11 +65,13 @@ func TestExecRealAgents(t *testing.T) {
 		name    string
 		command []string
 		finds   []string // what acp check finds; docs/real-agents.md says why
+		login   bool     // whether it needs one
+		goesOn  bool     // whether it can go on with a session
 	}{
-		{"claude", []string{node, filepath.Join(modules, "@agentclientprotocol/claude-agent-acp/dist/index.js")}, []string{"PRM-6"}},
-		{"opencode", []string{filepath.Join(modules, "opencode-linux-x64/bin/opencode"), "acp", "--hostname", "127.0.0.1"}, []string{"CFG-19"}},
-		{"gemini", []string{node, filepath.Join(modules, "@google/gemini-cli/bundle/gemini.js"), "--acp"}, []string{"CFG-19", "EXT-2", "PRM-6"}},
-		{"qwen", []string{node, filepath.Join(modules, "@qwen-code/qwen-code/cli-entry.js"), "--acp"}, []string{"EXT-2", "EXT-3", "PRM-6"}},
+		{"claude", []string{node, filepath.Join(modules, "@agentclientprotocol/claude-agent-acp/dist/index.js")}, []string{"PRM-6"}, true, true},
+		{"opencode", []string{filepath.Join(modules, "opencode-linux-x64/bin/opencode"), "acp", "--hostname", "127.0.0.1"}, []string{"CFG-19"}, false, true},
+		{"gemini", []string{node, filepath.Join(modules, "@google/gemini-cli/bundle/gemini.js"), "--acp"}, []string{"CFG-19", "EXT-2", "PRM-6"}, true, false},
+		{"qwen", []string{node, filepath.Join(modules, "@qwen-code/qwen-code/cli-entry.js"), "--acp"}, []string{"EXT-2", "EXT-3", "PRM-6"}, true, true},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -93,11 +95,12 @@ func TestExecRealAgents(t *testing.T) {
 			if err := os.WriteFile(notes, []byte("one\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
+			environ := model.env
 			acp := func(want int, args ...string) (string, string) {
 				t.Helper()
 				c := exec.CommandContext(t.Context(), "acp", args...)
 				c.Dir = work
-				c.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}, model.env)
+				c.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}, environ)
 				var out, errs bytes.Buffer
 				c.Stdout, c.Stderr = &out, &errs
 				began := time.Now()
@@ -175,6 +178,22 @@ func TestExecRealAgents(t *testing.T) {
 			// Statuses: the time passes, and a mode that is not there.
 			run(statusTimeout, "--timeout", "8s", "Tell me a long story.")
 			run(statusUsage, "--mode", "no such mode", "Hello")
+
+			// A session goes on.
+			if f.goesOn {
+				run(statusOK, "--session", "work", "--format", "quiet", "Hello")
+				if out, _ = run(statusOK, "--session", "work", "--format", "json", "Hello again"); !strings.Contains(out, `"resumed":true`) {
+					t.Errorf("the session does not go on: %s", out)
+				}
+			}
+
+			// Without the model there is no key.
+			if f.login {
+				environ = []string{"HOME=" + t.TempDir()}
+				if _, errs = run(statusLogin, "Hello"); !strings.Contains(errs, "needs a login") {
+					t.Error(errs)
+				}
+			}
 		})
 	}
 }
