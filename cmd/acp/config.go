@@ -154,6 +154,7 @@ header-file, header-env, allow-insecure or registry. Lists take several values.`
 		},
 	}
 	c.Flags().SetInterspersed(false) // an agent's flags are its own
+	withoutFile(c)
 	return c
 }
 
@@ -166,7 +167,7 @@ func changed(err error) error {
 }
 
 func configUnset(cfg *config.Config) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:               "unset KEY",
 		Short:             "Remove a key from the file, or an agent: agents.NAME",
 		Args:              cobra.ExactArgs(1),
@@ -178,6 +179,8 @@ func configUnset(cfg *config.Config) *cobra.Command {
 			return changed(config.Unset(ctx, path, args[0]))
 		},
 	}
+	withoutFile(c)
+	return c
 }
 
 func configPath(p *program, cfg *config.Config) *cobra.Command {
@@ -198,7 +201,7 @@ func configPath(p *program, cfg *config.Config) *cobra.Command {
 	return c
 }
 
-// withoutFile keeps a command from reading the file, which may be wrong.
+// withoutFile keeps a command from reading the file, which may be wrong, or not there yet.
 func withoutFile(c *cobra.Command) {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
 }
