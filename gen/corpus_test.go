@@ -12,13 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
 
 	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 var built = flag.Int("built", 8, "how many of the schemas in ACP_SHARED are built and exercised, beside the others")
@@ -95,10 +95,9 @@ func glob(t *testing.T, dir, pattern string) []string {
 	return paths
 }
 
-var installation struct {
-	sync.Once
-	dir string
-	err error
+// releases are those that testdata/published names.
+var releases = npmtest.Folder{
+	Files: []string{"testdata/published/package.json", "testdata/published/package-lock.json"}, Flags: []string{"--legacy-peer-deps"},
 }
 
 func TestMain(m *testing.M) {
@@ -110,9 +109,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if installation.dir != "" {
-		_ = os.RemoveAll(installation.dir) // a temporary folder
-	}
+	releases.Remove()
 	os.Exit(code)
 }
 
@@ -123,41 +120,11 @@ func installPublished(t *testing.T) (dir string) {
 	if testing.Short() {
 		return ""
 	}
-	if _, err := exec.LookPath("npm"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI must have npm: %v", err)
-		}
+	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") != "true" {
 		t.Logf("SKIPPED: the schemas of testdata/published need npm: %v", err)
 		return ""
 	}
-	installation.Do(func() {
-		installation.dir, installation.err = npmInstall("testdata/published")
-	})
-	if installation.err != nil {
-		t.Fatal(installation.err)
-	}
-	return installation.dir
-}
-
-func npmInstall(from string) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "acp-published-"); err != nil {
-		return "", err
-	}
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			return dir, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return dir, err
-		}
-	}
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps")
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return dir, nil
+	return releases.Dir(t)
 }
 
 // Every schema becomes Go that compiles. The generator has one goroutine, so that with the race detector

@@ -20,20 +20,8 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/npmtest"
 )
-
-// needNPM skips a test where npm is absent; in CI that is a failure.
-func needNPM(t *testing.T) {
-	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: it needs %s: %v", tool, err)
-		}
-	}
-}
 
 // nodeAgent is an agent for Node.js that says its version.
 const nodeAgent = `#!/usr/bin/env node
@@ -102,7 +90,7 @@ func npmEntry(id, version, pkg, cmd string) *registry.Entry {
 
 // TestREG7_NPM installs packages with npm, and starts them without it.
 func TestREG7_NPM(t *testing.T) {
-	needNPM(t)
+	npmtest.Need(t)
 	s := newServer(t)
 	address := npmServer(t, time.Now().AddDate(-1, 0, 0), map[string]string{
 		"@me/agent": `{"agent":"agent.js"}`, "single": `"agent.js"`, "alone": `{"other":"./agent.js"}`,
@@ -161,7 +149,7 @@ func TestREG7_NPM(t *testing.T) {
 
 // TestREG13_MinReleaseAge: a version that is too new for npm's settings is explained, and what is installed stays.
 func TestREG13_MinReleaseAge(t *testing.T) {
-	needNPM(t)
+	npmtest.Need(t)
 	s := newServer(t)
 	old := npmServer(t, time.Now().AddDate(-1, 0, 0), map[string]string{"agent": `"agent.js"`}, "1.0.0")
 	c := s.client(t)
@@ -188,7 +176,7 @@ func TestREG13_MinReleaseAge(t *testing.T) {
 
 // TestNPMFails: what npm says is put in words.
 func TestNPMFails(t *testing.T) {
-	needNPM(t)
+	npmtest.Need(t)
 	s := newServer(t)
 	address := npmServer(t, time.Now().AddDate(-1, 0, 0), map[string]string{"agent": `"agent.js"`}, "1.0.0")
 	for _, x := range []struct {
@@ -211,7 +199,7 @@ func TestNPMFails(t *testing.T) {
 
 // TestDoctorNPX: an agent that npx fetches at its start, and why that fails.
 func TestDoctorNPX(t *testing.T) {
-	needNPM(t)
+	npmtest.Need(t)
 	new := npmServer(t, time.Now().Add(-time.Hour), map[string]string{"agent": `"agent.js"`}, "1.0.0")
 	for _, x := range []struct {
 		name, address, more string
@@ -436,7 +424,7 @@ var realAgents = flag.Bool("real.agents", false, "install and start agents from 
 // TestRealAgents installs agents from npm that people use, by a registry on this machine, and starts them when it is gone:
 // they answer initialize, and session/new or that the user has to log in.
 func TestRealAgents(t *testing.T) {
-	needNPM(t)
+	npmtest.Need(t)
 	if !*realAgents {
 		t.Skip("it fetches some 60 MB; -real.agents does that")
 	}

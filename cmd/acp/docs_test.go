@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 // manuals are the pages whose commands are run.
@@ -160,14 +162,7 @@ func TestWorkflowGo(t *testing.T) {
 
 // TestWorkflowAnyLanguage does the other workflow with an agent on the TypeScript SDK: there is no Go but acp itself.
 func TestWorkflowAnyLanguage(t *testing.T) {
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: the test needs %s: %v", tool, err)
-		}
-	}
+	npmtest.Need(t)
 	text := workflow(t, "README.md", "# Any language:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/typescript")); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 // witness is a program that stands before another one, whose command line follows a folder: it passes all lines on, and
@@ -75,36 +76,10 @@ func observe(dir string, command []string) error {
 // typescript is a copy of the client and the agent on the TypeScript SDK, with the SDK beside them.
 func typescript(t *testing.T) string {
 	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: it needs %s: %v", tool, err)
-		}
-	}
-	dir := t.TempDir()
-	const programs = "../../conformance/interop"
-	names, err := filepath.Glob(filepath.Join(programs, "*.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(names, "package.json", "package-lock.json") {
-		name = filepath.Base(name)
-		text, err := os.ReadFile(filepath.Join(programs, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
-	return dir
+	const programs = "../../conformance/interop/"
+	folder := npmtest.Folder{Files: []string{programs + "*.mjs", programs + "package.json", programs + "package-lock.json"}}
+	t.Cleanup(folder.Remove)
+	return folder.Dir(t)
 }
 
 // Between the TypeScript client and the TypeScript agent, acp record changes no byte in either direction, and the recording

@@ -105,7 +105,7 @@ func (c *goClient) take() []acp.SessionUpdate {
 
 // TestTypeScriptAgent has this module's client drive the TypeScript agent.
 func TestTypeScriptAgent(t *testing.T) {
-	command := exec.Command("node", filepath.Join(install(t), "agent.mjs"))
+	command := exec.Command("node", filepath.Join(installed.Dir(t), "agent.mjs"))
 	command.Stderr = t.Output()
 	root := greetingRoot(t)
 	keepClean(t, "v1-typescript-agent", root, driveTypeScriptAgent(t, acp.Command(command), root, false))

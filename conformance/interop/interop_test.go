@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 func TestMain(m *testing.M) {
@@ -37,62 +37,13 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		printPartners()
-		if installed.dir != "" {
-			_ = os.RemoveAll(installed.dir) // a temporary folder
-		}
+		installed.Remove()
 		os.Exit(code)
 	}))
 }
 
 // installed is a copy of the TypeScript programs with the SDK beside them.
-var installed struct {
-	sync.Once
-	dir string
-	err error
-}
-
-// install makes the copy, once. Without npm the test is skipped, but not in CI.
-func install(t *testing.T) (dir string) {
-	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: the interoperation tests need %s: %v", tool, err)
-		}
-	}
-	installed.Do(func() { installed.dir, installed.err = npmInstall() })
-	if installed.err != nil {
-		t.Fatal(installed.err)
-	}
-	return installed.dir
-}
-
-func npmInstall() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "acp-interop-"); err != nil {
-		return "", err
-	}
-	programs, err := filepath.Glob("*.mjs")
-	if err != nil {
-		return dir, err
-	}
-	for _, name := range append(programs, "package.json", "package-lock.json") {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return dir, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return dir, err
-		}
-	}
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return dir, nil
-}
+var installed = npmtest.Folder{Files: []string{"*.mjs", "package.json", "package-lock.json"}}
 
 // build compiles one of the example agents.
 func build(t *testing.T, example string) (program string) {
@@ -130,7 +81,7 @@ type summary struct {
 
 // TestTypeScriptClient has the TypeScript client drive agents through a relay.
 func TestTypeScriptClient(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	for _, test := range []struct {
 		name  string
 		agent func(t *testing.T) []string

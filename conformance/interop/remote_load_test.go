@@ -264,7 +264,7 @@ func floodProgram(side string) string {
 
 // All updates of a session/load come before its answer, on every way with this module on one side.
 func TestRemoteLoad(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	const updates = 3000
 	for _, scheme := range schemes {
 		for _, pair := range []struct{ server, client string }{{"go", "typescript"}, {"go", "go"}, {"typescript", "go"}, {"typescript", "typescript"}} {
@@ -280,7 +280,7 @@ func TestRemoteLoad(t *testing.T) {
 
 // TestRemoteFlood prints what many small updates take. Make it large with -remote.updates 1000000.
 func TestRemoteFlood(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	const size = 64
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -70,7 +70,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 
 // TestRemoteTypeScriptServer has this module's client drive the TypeScript agent behind the TypeScript server.
 func TestRemoteTypeScriptServer(t *testing.T) {
-	address, _, _ := startServer(t, install(t), "server.mjs")
+	address, _, _ := startServer(t, installed.Dir(t), "server.mjs")
 	for _, scheme := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			messages := driveTypeScriptAgent(t, remote.Dial(scheme+"://"+address+"/acp", nil), greetingRoot(t), scheme == "http")
@@ -155,7 +155,7 @@ func serve(
 
 // TestRemoteTypeScriptClient has the TypeScript client drive the example agent over both of its transports.
 func TestRemoteTypeScriptClient(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	for _, scheme := range schemes {
 		t.Run(scheme, func(t *testing.T) { driveTypeScriptClient(t, dir, scheme, "TypeScript's client") })
 	}

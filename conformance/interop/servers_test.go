@@ -204,7 +204,7 @@ func otherPrograms(t *testing.T) (modules string) {
 func TestRemoteGooseClient(t *testing.T) {
 	modules := otherPrograms(t)
 	t.Setenv("ACP_INTEROP_GOOSE", filepath.Join(modules, "@aaif", "goose-sdk", "dist", "http-stream.js"))
-	driveTypeScriptClient(t, install(t), "http", "goose's client")
+	driveTypeScriptClient(t, installed.Dir(t), "http", "goose's client")
 }
 
 func driveServer(t *testing.T, name string, server otherServer, url, root string) {

@@ -58,7 +58,7 @@ type summaryV2 struct {
 
 // TestTypeScriptClientV2 has the TypeScript client of version 2 drive agents through a relay.
 func TestTypeScriptClientV2(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	for _, test := range []struct {
 		name, output string // what the terminal shows
 		agent        func(t *testing.T) []string
@@ -259,7 +259,7 @@ func state(u *v2draft.SessionUpdateStateUpdate) string {
 
 // TestTypeScriptAgentV2 has this module's client drive the TypeScript agent of version 2.
 func TestTypeScriptAgentV2(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	root := greetingRoot(t)
@@ -422,7 +422,7 @@ func lifecycleV2(t *testing.T, ctx context.Context, c *goClientV2, agent *v2draf
 // TestTypeScriptNegotiation has a client that prefers version 2 meet TypeScript agents of both versions. That
 // of version 1 learns from the same request which files and terminals the client serves.
 func TestTypeScriptNegotiation(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	for script, want := range map[string]int{"agent.mjs": 1, "v2-agent.mjs": 2} {
 		t.Run(script, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

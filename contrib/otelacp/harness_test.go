@@ -38,9 +38,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if installed.dir != "" {
-			_ = os.RemoveAll(installed.dir) // a temporary folder
-		}
+		installed.Remove()
 		os.Exit(code)
 	}))
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -18,63 +17,16 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/npmtest"
 )
-
-// installed is a folder with the TypeScript programs and the SDK beside them.
-var installed struct {
-	sync.Once
-	dir string
-	err error
-}
 
 // interop is where the version of the SDK is pinned.
 var interop = filepath.Join("..", "..", "conformance", "interop")
 
-// install makes the folder, once. Without npm the test is skipped, but not in CI.
-func install(t *testing.T) (dir string) {
-	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: the tests with the TypeScript SDK need %s: %v", tool, err)
-		}
-	}
-	installed.Do(func() { installed.dir, installed.err = npmInstall() })
-	if installed.err != nil {
-		t.Fatal(installed.err)
-	}
-	return installed.dir
-}
-
-func npmInstall() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "otelacp-"); err != nil {
-		return "", err
-	}
-	programs, err := filepath.Glob(filepath.Join("testdata", "*.mjs"))
-	if err != nil {
-		return dir, err
-	}
-	for _, name := range []string{"package.json", "package-lock.json", "subprocess.mjs"} {
-		programs = append(programs, filepath.Join(interop, name))
-	}
-	for _, path := range programs {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return dir, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
-			return dir, err
-		}
-	}
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return dir, nil
-}
+// installed is a folder with the TypeScript programs and the SDK beside them.
+var installed = npmtest.Folder{Files: []string{
+	"testdata/*.mjs", filepath.Join(interop, "package.json"), filepath.Join(interop, "package-lock.json"), filepath.Join(interop, "subprocess.mjs"),
+}}
 
 // seen is which _meta a TypeScript program was given, by method.
 type seen map[string][]map[string]any
@@ -96,7 +48,7 @@ func (s seen) parentOf(t *testing.T, method string, at int) trace.SpanContext {
 
 // An agent in TypeScript sees the span of each call, and what it sends back is found again.
 func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	o := newObserver()
 	cmd := exec.Command("node", filepath.Join(dir, "echo-agent.mjs"))
 	var stderr bytes.Buffer
@@ -153,7 +105,7 @@ func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
 
 // A client in TypeScript begins the trace in which an agent of ours is, and is given it back.
 func TestTEL3_TypeScriptClient(t *testing.T) {
-	dir := install(t)
+	dir := installed.Dir(t)
 	r := receive(t)
 	const meta = `{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1","baggage":"team=tools","mine":{"n":1}}`
 	cmd := exec.Command("node", filepath.Join(dir, "echo-client.mjs"), meta, os.Args[0])

@@ -5,7 +5,6 @@ package dual
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,35 +16,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/buildtest"
 )
 
 // programs are the two, built.
 var programs struct{ agent, client string }
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "dual-test")
-	if err == nil {
-		programs.agent, programs.client = filepath.Join(dir, "agent.exe"), filepath.Join(dir, "client.exe")
-		err = errors.Join(build(programs.agent, "./agent"), build(programs.client, "./client"))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "building the programs:", err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		os.RemoveAll(dir)
-		os.Exit(code)
-	}))
-}
-
-func build(program, dir string) error {
-	cmd := exec.Command("go", "build", "-o", program, dir)
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
+	buildtest.Main(m, map[string]*string{"./agent": &programs.agent, "./client": &programs.client})
 }
 
 // asV1 and asV2 are what a client prints of the three turns that both versions have.

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/buildtest"
 )
 
 // runAs makes the test binary another program; stats is the file in which the relay says what it saw.
@@ -43,21 +42,7 @@ func TestMain(m *testing.M) {
 	case "mortal":
 		err = mortal()
 	default:
-		dir, err := os.MkdirTemp("", "kit-client")
-		if err == nil {
-			exampleAgent = filepath.Join(dir, "agent.exe")
-			build := exec.Command("go", "build", "-o", exampleAgent, "../agent")
-			build.Stderr = os.Stderr
-			err = build.Run()
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "building the agent:", err)
-			os.Exit(1)
-		}
-		goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-			os.RemoveAll(dir)
-			os.Exit(code)
-		}))
+		buildtest.Main(m, map[string]*string{"../agent": &exampleAgent})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

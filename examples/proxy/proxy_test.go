@@ -9,18 +9,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode"
 
-	"go.uber.org/goleak"
-
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/buildtest"
 )
 
 // runAs makes the test binary another program: the proxy, or one of the agents below.
@@ -40,21 +38,7 @@ func TestMain(m *testing.M) {
 		act()
 		return
 	}
-	dir, err := os.MkdirTemp("", "proxy-test")
-	if err == nil {
-		exampleAgent = filepath.Join(dir, "agent.exe")
-		build := exec.Command("go", "build", "-o", exampleAgent, "../agent")
-		build.Stderr = os.Stderr
-		err = build.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "building the agent:", err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	buildtest.Main(m, map[string]*string{"../agent": &exampleAgent})
 }
 
 // agents are programs to stand behind the proxy.
