@@ -476,7 +476,7 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 			defer stop()
 			r := a.consenting(f)
 			return a.each(args, func(name string) error {
-				id, err := r.InRegistry(ctx, name)
+				id, err := r.InRegistry(ctx, a.inRegistry(name))
 				if err != nil {
 					return err
 				}
@@ -510,13 +510,19 @@ func (a *agentsCommand) each(names []string, do func(name string) error) error {
 	return errors.Join(errs...)
 }
 
+// inRegistry is the name of an agent in the registry, if the configuration has another name for it.
+func (a *agentsCommand) inRegistry(name string) string {
+	if own := a.cfg.File.Agents[name]; own != nil && own.Registry != "" {
+		return own.Registry
+	}
+	return name
+}
+
 // ids are the ids of agents that are installed, by their names.
 func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
-		if own := a.cfg.File.Agents[name]; own != nil && own.Registry != "" {
-			name = own.Registry
-		}
+		name = a.inRegistry(name)
 		installed, err := r.Installed(name)
 		if err != nil {
 			// What is damaged can be removed and installed by its id.

@@ -288,7 +288,7 @@ func (r *Resolver) install(ctx context.Context, id string) (*registry.Installed,
 // Match finds the id that a name is, or the only one that it begins, or else the only one that has it as a part between
 // hyphens: "claude" is claude-code-acp if no other id begins with "claude-". It is "" if there is none.
 func Match(name string, ids []string) (string, error) {
-	if slices.Contains(ids, name) {
+	if name == "" || slices.Contains(ids, name) {
 		return name, nil
 	}
 	for _, matches := range []func(id string) bool{

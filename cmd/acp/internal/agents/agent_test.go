@@ -123,7 +123,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveErrors(t *testing.T) {
-	r := resolver(t, testRegistry(t, "codex-acp", "codex-other", "gemini"), "[agents.mine]\ncommand = [\"a\"]\n[agents.gone]\nregistry = \"gone\"")
+	r := resolver(t, testRegistry(t, "codex-acp", "codex-other", "gemini", "two--hyphens"), "[agents.mine]\ncommand = [\"a\"]\n[agents.gone]\nregistry = \"gone\"")
 	for name, want := range map[string]string{
 		"codex":              `"codex" may be codex-acp or codex-other: say which`,
 		"gemni":              `there is no agent "gemni"; did you mean gemini?`,
