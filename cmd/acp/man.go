@@ -71,11 +71,7 @@ func manCommand(w *bufio.Writer, c *cobra.Command) {
 	if !c.IsAvailableCommand() {
 		return
 	}
-	use := c.UseLine()
-	if c.HasAvailableSubCommands() && !c.Runnable() {
-		use = c.CommandPath() + " COMMAND"
-	}
-	fmt.Fprintf(w, ".SS %s\n", roff(use))
+	fmt.Fprintf(w, ".SS %s\n", roff(useLine(c)))
 	about := c.Long
 	if about == "" {
 		about = c.Short + "."

@@ -123,11 +123,7 @@ const helpWidth = 100
 // writeUsage prints what a command is given, after what it is about.
 func writeUsage(w io.Writer, c *cobra.Command) error {
 	var b strings.Builder
-	use := c.UseLine()
-	if c.HasAvailableSubCommands() {
-		use = c.CommandPath() + " COMMAND"
-	}
-	fmt.Fprintf(&b, "Usage:\n  %s\n", use)
+	fmt.Fprintf(&b, "Usage:\n  %s\n", useLine(c))
 	width := 0
 	for _, sub := range c.Commands() {
 		width = max(width, len(sub.Name()))
@@ -161,6 +157,17 @@ func writeUsage(w io.Writer, c *cobra.Command) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// useLine is how a command is called.
+func useLine(c *cobra.Command) string {
+	switch {
+	case !c.HasAvailableSubCommands():
+		return c.UseLine()
+	case c.HasParent() && c.Runnable():
+		return c.CommandPath() + " [COMMAND]"
+	}
+	return c.CommandPath() + " COMMAND"
 }
 
 // flagUsages is the list of flags, without the one that every command has.
