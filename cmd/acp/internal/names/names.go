@@ -121,7 +121,8 @@ func (s *Store) Set(k Key, session acp.SessionID) error {
 	return nil
 }
 
-// List returns the names for an agent in a folder, the last used first. What cannot be read is left out.
+// List returns the names for an agent in a folder, the last used first; for all agents if agent is "". What cannot be read is
+// left out.
 func (s *Store) List(agent, cwd string) ([]Entry, error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +137,7 @@ func (s *Store) List(agent, cwd string) ([]Entry, error) {
 			continue
 		}
 		e, err := read(filepath.Join(s.Dir, file.Name()))
-		if err == nil && e.Agent == agent && e.Cwd == cwd {
+		if err == nil && (agent == "" || e.Agent == agent) && e.Cwd == cwd {
 			list = append(list, e)
 		}
 	}

@@ -35,6 +35,12 @@ func TestStore(t *testing.T) {
 	if list, err := s.List("agent", "/two"); err != nil || len(list) != 1 || list[0].Session != "s2" || list[0].Name != "fix" {
 		t.Errorf("got %v, %v", list, err)
 	}
+	if err := s.Set(Key{"other", "/two", "more"}, "s3"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.List("", "/two"); err != nil || len(list) != 2 || list[0].Name != "more" || list[1].Name != "fix" {
+		t.Errorf("of all agents: %v, %v", list, err)
+	}
 	lock, err := s.Lock(a)
 	if err != nil {
 		t.Fatal(err)
