@@ -5,11 +5,14 @@ package main
 import (
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -82,6 +85,30 @@ func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ stri
 		words = append(words, cobra.CompletionWithDesc(e.ID, plain.Sprintf("%s %s", e.Name, e.Version)))
 	}
 	return without(words, args), cobra.ShellCompDirectiveNoFileComp
+}
+
+// sessionFlag completes a flag with the names that the user has given to sessions in a folder.
+func sessionFlag(c *cobra.Command, flag string, folder *string) {
+	complete := func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+		store, err := names.Default()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		cwd, err := workFolder(*folder)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		sessions, _ := store.List("", cwd) // without a list there is nothing to complete
+		for _, s := range sessions {
+			// Of a command the key is all its words.
+			agent, _, _ := strings.Cut(s.Agent, "\x00")
+			words = append(words, cobra.CompletionWithDesc(s.Name, plain.Sprintf("with %s, %s", agent, s.Used.Local().Format(time.DateTime))))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // no such flag, or twice
+	}
 }
 
 // without leaves out what stands on the command line already.

@@ -96,6 +96,8 @@ With several agents it is the greatest of theirs.`,
 	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what the agent writes to standard error")
 	complete(c, "level", levelNames...)
+	agentFlag(c, f.cfg)
+	sessionFlag(c, "session", &f.cwd)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		words, command := args, []string(nil)
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -138,11 +140,7 @@ func (x *execution) settings() (err error) {
 	case cfg.Timeout < 0:
 		return usagef("--timeout: want a time above 0")
 	}
-	if x.cwd, err = filepath.Abs(f.cwd); err != nil {
-		return err
-	}
-	// Sessions are listed, and named, by the folder's own name.
-	if x.cwd, err = filepath.EvalSymlinks(x.cwd); err != nil {
+	if x.cwd, err = workFolder(f.cwd); err != nil {
 		return usage(err)
 	}
 	for _, dir := range append([]string{x.cwd}, cfg.Dirs...) {
@@ -370,4 +368,13 @@ func (x *execution) blocks(can acp.PromptCapabilities) ([]acp.ContentBlock, erro
 		blocks = append(blocks, block)
 	}
 	return blocks, nil
+}
+
+// workFolder is the folder in which an agent works, by its own name: sessions are listed, and named, by that.
+func workFolder(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
