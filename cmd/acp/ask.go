@@ -28,6 +28,7 @@ func isTerminal(file any) bool {
 func (p *program) resolver(cfg *config.Config) *agents.Resolver {
 	r := agents.New(cfg)
 	r.Ask = p.asker()
+	r.Registry.HTTP = p.downloading()
 	r.Say = func(line string) { fmt.Fprintln(p.stderr, plain.Line(line)) }
 	return r
 }

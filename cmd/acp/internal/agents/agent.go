@@ -77,10 +77,14 @@ func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 		return &NotInstalledError{ID: plan.Entry.ID}
 	}
 	yes, err := r.Ask(ctx, plan.String()+"\nInstall it?")
-	if err == nil && !yes {
-		err = ErrRefused
+	if err != nil {
+		return err
 	}
-	return err
+	if !yes {
+		return ErrRefused
+	}
+	r.say("installing %s %s", plan.Entry.ID, plan.Entry.Version)
+	return nil
 }
 
 // NotInstalledError says that an agent of the registry is not installed, and that there is nobody to ask.
@@ -279,10 +283,16 @@ func (r *Resolver) install(ctx context.Context, id string) (*registry.Installed,
 		return nil, &NotInstalledError{ID: id}
 	}
 	installed, err := r.Registry.Install(ctx, id, nil)
-	if err == nil && r.Say != nil {
-		r.Say(fmt.Sprintf("installed %s %s", id, installed.Entry.Version))
+	if err == nil {
+		r.say("installed %s %s", id, installed.Entry.Version)
 	}
 	return installed, err
+}
+
+func (r *Resolver) say(format string, args ...any) {
+	if r.Say != nil {
+		r.Say(fmt.Sprintf(format, args...))
+	}
 }
 
 // Match finds the id that a name is, or the only one that it begins, or else the only one that has it as a part between

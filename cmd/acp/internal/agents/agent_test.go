@@ -79,8 +79,9 @@ func TestResolve(t *testing.T) {
 	if _, err := r.Resolve(t.Context(), "claude"); !errors.Is(err, ErrRefused) {
 		t.Errorf("a user who says no: %v", err)
 	}
-	var asked []string
+	var asked, said []string
 	r.Ask = yes(&asked)
+	r.Say = func(line string) { said = append(said, line) }
 	for _, test := range []struct{ name, called, command string }{
 		{"mine", "mine", "my-agent --acp"},
 		{"gemini", "gemini", "my-gemini"}, // the user's own ones come first
@@ -111,6 +112,9 @@ func TestResolve(t *testing.T) {
 	}
 	if len(asked) != 2 || !strings.Contains(asked[0], "claude-code-acp") || !strings.Contains(asked[0], "fetches: http://") {
 		t.Errorf("asked: %q", asked)
+	}
+	if len(said) != 4 || said[0] != "installing claude-code-acp 1.2.3" || said[1] != "installed claude-code-acp 1.2.3" {
+		t.Errorf("said: %q", said)
 	}
 	// What is there needs no network, and is told before what is not.
 	r.Registry.URL, r.Registry.Offline, r.Ask = "http://127.0.0.1:1/", true, nil
