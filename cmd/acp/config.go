@@ -140,7 +140,7 @@ func configSet(cfg *config.Config) *cobra.Command {
 		Use:   "set KEY VALUE...",
 		Short: "Set a key of the file: a setting, or agents.NAME.KEY",
 		Long: `Set a key of the file: a setting, or agents.NAME.KEY, where KEY is command, dir, url, token-file, token-env,
-header-file, header-env, allow-insecure or registry. Lists take several values.`,
+header-file, header-env, allow-insecure, registry, mode, model or option. Lists take several values.`,
 		Example: `  acp config set registry.max-age 12h
   acp config set agents.mine.command my-agent --acp
   acp config set agents.far.url wss://agent.example/acp`,

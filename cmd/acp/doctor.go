@@ -53,7 +53,7 @@ The exit status is 0 if it can be used, and 1 if it cannot.`,
 func (a *agentsCommand) named(ctx context.Context, cmd *cobra.Command, args []string) (*agents.Agent, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
-		return agents.Command(args)
+		return a.p.resolver(a.cfg).Command(args)
 	case dash < 0 && len(args) == 1:
 		return a.p.resolver(a.cfg).Resolve(ctx, args[0])
 	}

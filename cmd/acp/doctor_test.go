@@ -22,7 +22,9 @@ func TestDoctorAtURL(t *testing.T) {
 			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 				return nil, acp.ErrAuthRequired
 			},
-			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) { return nil, nil },
+			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+				return nil, nil
+			},
 		}, &acp.AgentOptions{Info: acp.Implementation{Name: "far\x1b[2J", Version: "1.0"}})
 	}, &remote.HandlerOptions{Authenticate: remote.BearerToken(map[string]string{"": token})})
 	server := httptest.NewServer(handler)

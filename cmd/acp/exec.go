@@ -160,13 +160,6 @@ func (x *execution) settings() (err error) {
 			return usage(err)
 		}
 	}
-	for _, option := range cfg.Options {
-		name, value, ok := strings.Cut(option, "=")
-		if !ok || name == "" {
-			return usagef("--option %q: want OPTION=VALUE", option)
-		}
-		x.options = append(x.options, [2]string{name, value})
-	}
 	for _, name := range f.attach {
 		if _, err := os.Stat(name); err != nil {
 			return usage(err)
@@ -315,7 +308,7 @@ func (x *execution) findAgents(command []string) error {
 		x.add(agent, agent.Name)
 	}
 	if command != nil {
-		agent, err := agents.Command(command)
+		agent, err := resolver.Command(command)
 		if err != nil {
 			return usage(err)
 		}

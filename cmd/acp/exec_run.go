@@ -49,7 +49,6 @@ type execution struct {
 	cwd     string
 	rules   *policy.Policy
 	servers []acp.MCPServer
-	options [][2]string // of sessions: option and value
 	prompt  string
 
 	sections []*section
@@ -375,7 +374,7 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	if s.lock != nil {
 		defer func() { err = errors.Join(err, s.lock.Unlock()) }()
 	}
-	if err := x.choose(session); err != nil {
+	if err := choose(x.ctx, session, &s.agent.Settings); err != nil {
 		return err
 	}
 	res, err := session.Prompt(x.ctx, blocks...)
@@ -447,27 +446,6 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	}
 	s.open(session, id != "")
 	return session, nil
-}
-
-// choose sets the mode, the model and the options of a session.
-func (x *execution) choose(session *talk.Session) error {
-	cfg := x.f.cfg
-	if cfg.Mode != "" {
-		if err := session.ChooseMode(x.ctx, cfg.Mode); err != nil {
-			return err
-		}
-	}
-	if cfg.Model != "" {
-		if err := session.ChooseModel(x.ctx, cfg.Model); err != nil {
-			return err
-		}
-	}
-	for _, option := range x.options {
-		if err := session.ChooseOption(x.ctx, option[0], option[1]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // event says what happens beside the conversation.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -110,6 +109,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return err
 	}
 	o.Talk.Agent = talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}
+	o.Setup = func(ctx context.Context, s *talk.Session) error { return choose(ctx, s, &agent.Settings) }
 	if f.check {
 		o.Talk.Findings = func(conformance.Finding) { findings.Add(1) }
 		o.Level = f.level.level
@@ -152,11 +152,7 @@ func (f *runFlags) settings(o *tui.Options) (err error) {
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
 		return usagef("want one of --continue, --load and --pick")
 	}
-	if t.Cwd, err = filepath.Abs(f.cwd); err != nil {
-		return err
-	}
-	// Sessions are listed by the folder's own name.
-	if t.Cwd, err = filepath.EvalSymlinks(t.Cwd); err != nil {
+	if t.Cwd, err = workFolder(f.cwd); err != nil {
 		return &exit{statusUsage, err}
 	}
 	t.Dirs, t.NoFiles, t.NoTerminals = cfg.Dirs, cfg.NoFiles, cfg.NoTerminals
@@ -180,27 +176,6 @@ func (f *runFlags) settings(o *tui.Options) (err error) {
 			return &exit{statusUsage, err}
 		}
 	}
-	var options [][2]string
-	for _, option := range cfg.Options {
-		name, value, ok := strings.Cut(option, "=")
-		if !ok || name == "" {
-			return usagef("--option %q: want OPTION=VALUE", option)
-		}
-		options = append(options, [2]string{name, value})
-	}
-	o.Setup = func(ctx context.Context, s *talk.Session) error {
-		var errs []error
-		if cfg.Mode != "" {
-			errs = append(errs, s.ChooseMode(ctx, cfg.Mode))
-		}
-		if cfg.Model != "" {
-			errs = append(errs, s.ChooseModel(ctx, cfg.Model))
-		}
-		for _, option := range options {
-			errs = append(errs, s.ChooseOption(ctx, option[0], option[1]))
-		}
-		return errors.Join(errs...)
-	}
 	return nil
 }
 
@@ -208,7 +183,7 @@ func (f *runFlags) settings(o *tui.Options) (err error) {
 func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.Agent, error) {
 	switch {
 	case dash == 0:
-		agent, err := agents.Command(args)
+		agent, err := p.resolver(cfg).Command(args)
 		if err != nil {
 			return nil, &exit{statusUsage, err}
 		}

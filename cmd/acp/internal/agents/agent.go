@@ -31,6 +31,8 @@ type Agent struct {
 	URL string
 	// Installed says what is installed, of an agent of the registry.
 	Installed *registry.Installed
+	// Settings are the settings for it, some of which may be its own.
+	Settings config.Settings
 	// Connect returns a new transport to it, for one connection.
 	Connect func(context.Context) (acp.Transport, error)
 }
@@ -144,11 +146,13 @@ func orList(names []string) string {
 }
 
 // Command returns the agent that is a command: the program and its arguments.
-func Command(args []string) (*Agent, error) {
+func (r *Resolver) Command(args []string) (*Agent, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, errors.New("want the agent's command")
 	}
-	return started(args[0], launch.New(args[0], args[1:]...)), nil
+	a := started(args[0], launch.New(args[0], args[1:]...))
+	a.Settings = r.Config.Settings
+	return a, nil
 }
 
 // started is an agent that is a program.
@@ -163,6 +167,18 @@ func started(name string, command *launch.Command) *Agent {
 //
 // The error is an *UnknownError, an *AmbiguousError or a *NotInstalledError, one of the registry's, or matches ErrRefused.
 func (r *Resolver) Resolve(ctx context.Context, name string) (*Agent, error) {
+	a, err := r.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	a.Settings = r.Config.Settings
+	if own := r.Config.File.Agents[name]; own != nil {
+		a.Settings = r.Config.For(own)
+	}
+	return a, nil
+}
+
+func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 	if config.IsURL(name) {
 		if err := config.CheckURL(name); err != nil {
 			return nil, err

@@ -149,10 +149,10 @@ func TestResolveErrors(t *testing.T) {
 	if _, err := r.Resolve(t.Context(), "gemini"); !errors.As(err, new(*UnknownError)) || !strings.Contains(err.Error(), "the registry could not be asked") {
 		t.Errorf("without a registry: %v", err)
 	}
-	if _, err := Command(nil); err == nil {
+	if _, err := r.Command(nil); err == nil {
 		t.Error("no command is taken")
 	}
-	if a, err := Command([]string{"a", "-b"}); err != nil || a.Name != "a" || a.Command.String() != "a -b" {
+	if a, err := r.Command([]string{"a", "-b"}); err != nil || a.Name != "a" || a.Command.String() != "a -b" {
 		t.Errorf("%v, %v", a, err)
 	}
 }

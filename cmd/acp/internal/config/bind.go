@@ -121,6 +121,21 @@ func (cfg *Config) Load() (err error) {
 	return nil
 }
 
+// For are the settings for an agent of the file: those in its table count before those at the top of the file.
+func (cfg *Config) For(own *Agent) Settings {
+	s := cfg.Settings
+	for key, v := range own.settings {
+		row := Find(key)
+		if from := cfg.Sources[key]; from == FromFlag || from == FromVariable {
+			continue
+		}
+		if err := row.set(row.field(&s), v); err != nil {
+			panic(err) // it was taken from the file before
+		}
+	}
+	return s
+}
+
 // load sets a field to what the variable or the file says, if one does.
 func (s *Setting) load(field any, file *File) (Source, error) {
 	if text := os.Getenv(s.Variable()); text != "" {

@@ -93,6 +93,27 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// An agent's own settings count before those at the top of the file, and behind flags and variables.
+func TestFor(t *testing.T) {
+	const file = "mode = \"ask\"\nmodel = \"large\"\noption = \"a=1\"\n[agents.x]\nurl = \"ws://h\"\nmode = \"plan\"\nmodel = \"small\"\noption = [\"b=2\"]\n"
+	cfg, err := load(t, file, map[string]string{"ACP_MODEL": "middle"}, "--option=c=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := cfg.For(cfg.File.Agents["x"]); s.Mode != "plan" || s.Model != "middle" || !slices.Equal(s.Options, []string{"c=3"}) {
+		t.Errorf("%+v", s)
+	}
+	if cfg.Mode != "ask" {
+		t.Errorf("the settings of all are now %+v", cfg.Settings)
+	}
+	if cfg, err = load(t, file, map[string]string{"ACP_MODEL": ""}); err != nil {
+		t.Fatal(err)
+	}
+	if s := cfg.For(cfg.File.Agents["x"]); s.Mode != "plan" || s.Model != "small" || !slices.Equal(s.Options, []string{"b=2"}) {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		file string

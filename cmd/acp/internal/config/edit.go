@@ -43,7 +43,7 @@ func Set(ctx context.Context, path, key string, values []string) error {
 
 // Unset removes a key of the file, or an agent with all its keys and the comments above them. A key that is not there is no error.
 func Unset(ctx context.Context, path, key string) error {
-	if Find(key) == nil && agentKey(key) == nil {
+	if Find(key) == nil && partsOfAgent(key) == nil {
 		if name, is := strings.CutPrefix(key, "agents."); !is || !namePattern.MatchString(name) {
 			return UnknownKey(key)
 		}
@@ -64,8 +64,8 @@ func UnknownKey(key string) error {
 	return err
 }
 
-// agentKey is the last part of the key of an agent that can be set, as in agents.NAME.url; nil if it is none.
-func agentKey(key string) []string {
+// partsOfAgent are the name and the last part of the key of an agent that can be set, as in agents.NAME.url; nil if it is none.
+func partsOfAgent(key string) []string {
 	parts := strings.Split(key, ".")
 	if len(parts) < 3 || parts[0] != "agents" {
 		return nil
@@ -113,9 +113,12 @@ func valueOf(key string, values []string) (any, error) {
 		}
 		return text, err
 	}
-	parts := agentKey(key)
+	parts := partsOfAgent(key)
 	if parts == nil {
 		return nil, UnknownKey(key)
+	}
+	if row := Find(parts[1]); row != nil && row.Each {
+		return valueOf(row.Key, values)
 	}
 	switch parts[1] {
 	case "command", "header-env":
@@ -189,7 +192,7 @@ func quoted(text string) string {
 
 // keyPath are the parts of a key.
 func keyPath(key string) []string {
-	if parts := agentKey(key); parts != nil {
+	if parts := partsOfAgent(key); parts != nil {
 		return append([]string{"agents"}, parts...)
 	}
 	if name, is := strings.CutPrefix(key, "agents."); is {

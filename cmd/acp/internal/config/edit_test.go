@@ -89,6 +89,7 @@ func TestEdit(t *testing.T) {
 		{"remove an agent that is an inline table", "[agents]\na = { url = 'ws://h' }\n", "agents.a", nil, "[agents]\n"},
 		{"a name with a dot", "", "agents.a.b.url", []string{"ws://h"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\n"},
 		{"a name with a dot that is there", "[agents.\"a.b\"]\nurl = \"ws://h\"\n", "agents.a.b.token-env", []string{"T"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\ntoken-env = \"T\"\n"},
+		{"a setting of an agent", "[agents.a]\nurl = \"ws://h\"\n", "agents.a.option", []string{"x=1,2", "y=3"}, "[agents.a]\nurl = \"ws://h\"\noption = [\"x=1,2\", \"y=3\"]\n"},
 		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "'agent' = [\"b\"] # c\n"},
 		{"Windows lines", "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\n", "agent", []string{"b"}, "agent = [\"b\"]\r\n\r\n[registry]\r\nurl = 'u'\r\n"},
 	} {

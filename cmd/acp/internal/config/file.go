@@ -58,6 +58,8 @@ type Agent struct {
 	AllowInsecure                   bool
 	// Registry is its id in the registry.
 	Registry string
+
+	settings map[string]any // those of its own, see Config.For
 }
 
 // File is what a file says.
@@ -283,8 +285,8 @@ func (f *File) unknown(table, key string, known []string) error {
 // namePattern is what an agent may be called: nothing that a shell, a URL or a terminal takes for something else.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// agentKeys are the keys of an agent. How is that of the three that it goes with; "" for those three.
-var agentKeys = []struct{ key, how string }{
+// agentKeys are the keys of an agent. How is that of the three that it goes with, or anyAgent; "" for those three.
+var agentKeys = append([]agentKey{
 	{"command", ""},
 	{"env", "command"},
 	{"dir", "command"},
@@ -295,6 +297,21 @@ var agentKeys = []struct{ key, how string }{
 	{"header-env", "url"},
 	{"allow-insecure", "url"},
 	{"registry", ""},
+}, settingKeys()...)
+
+type agentKey struct{ key, how string }
+
+// anyAgent is the how of keys that all agents have.
+const anyAgent = "any"
+
+// settingKeys are the settings that an agent may have for itself.
+func settingKeys() (keys []agentKey) {
+	for i := range Table {
+		if Table[i].Each {
+			keys = append(keys, agentKey{Table[i].Key, anyAgent})
+		}
+	}
+	return keys
 }
 
 func (f *File) agents(all map[string]any) error {
@@ -338,7 +355,7 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 	}
 	for _, key := range keys {
 		at := below(path, key)
-		if how := hows[key]; how != "" && how != given[0] {
+		if how := hows[key]; how != "" && how != anyAgent && how != given[0] {
 			return nil, f.wrong(at, "this goes with %s", how)
 		}
 		if err := a.set(key, table[key]); err != nil {
@@ -350,6 +367,13 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 
 // set sets what a key says.
 func (a *Agent) set(key string, v any) (err error) {
+	if row := Find(key); row != nil && row.Each {
+		if a.settings == nil {
+			a.settings = map[string]any{}
+		}
+		a.settings[key] = v
+		return row.set(row.field(&Settings{}), v)
+	}
 	text, isText := v.(string)
 	switch key {
 	case "command":

@@ -86,6 +86,8 @@ func TestParseErrors(t *testing.T) {
 		"[agents.a]\nurl = \"h\"":                                 `2:1: agents.a.url: this is no URL`,
 		"[agents.a]\nulr = \"ws://h\"\nurl = \"ws://h\"":          `2:1: agents.a.ulr: there is no such key; did you mean url?`,
 		"[agents.a]\nurl = \"ws://h\"\nallow-insecure = 1":        `3:1: agents.a.allow-insecure: want true or false, and this is a number`,
+		"[agents.a]\nurl = \"ws://h\"\nmodel = 3":                 `3:1: agents.a.model: want a string, and this is a number`,
+		"[agents.a]\nurl = \"ws://h\"\nformat = \"json\"":         `3:1: agents.a.format: there is no such key`,
 		"[agents.a]\nregistry = \"\"":                             `2:1: agents.a.registry: it is empty`,
 		"[agents.\"a b\"]\nurl = \"ws://h\"":                      `1:9: agents.a b: a name has letters, digits, and . _ - behind the first of them`,
 		"\"\\u001b[2J\" = 1":                                      `1:1: \x1b[2J: there is no such key`,

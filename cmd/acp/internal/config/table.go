@@ -52,7 +52,11 @@ type Setting struct {
 	Path bool
 	// Agents says that its values are names of agents, which the command completes.
 	Agents bool
+	// Each says that an agent of the file may have a value of its own, in its table.
+	Each bool
 
+	// check, if it is set, says what is wrong with a value of a text or list.
+	check func(string) error
 	// field is where its value is: a *string, *bool, *int, *time.Duration or *[]string. What is there already is the
 	// default.
 	field func(*Settings) any
@@ -84,15 +88,15 @@ var Table = []Setting{
 		Usage: "reject what no rule allows, and ask nobody; so it is without a terminal",
 	},
 	{
-		Key: "mode", Commands: talking, field: func(s *Settings) any { return &s.Mode },
+		Key: "mode", Each: true, Commands: talking, field: func(s *Settings) any { return &s.Mode },
 		Usage: "the `MODE` of new sessions, by its id or name",
 	},
 	{
-		Key: "model", Commands: talking, field: func(s *Settings) any { return &s.Model },
+		Key: "model", Each: true, Commands: talking, field: func(s *Settings) any { return &s.Model },
 		Usage: "the `MODEL` of new sessions, by its id or name",
 	},
 	{
-		Key: "option", Commands: talking, field: func(s *Settings) any { return &s.Options },
+		Key: "option", Each: true, Commands: talking, check: pair("OPTION=VALUE"), field: func(s *Settings) any { return &s.Options },
 		Usage: "an option of new sessions and its value, as `OPTION=VALUE`",
 	},
 	{
@@ -132,7 +136,7 @@ var Table = []Setting{
 		Usage: "for an agent at a URL: a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"",
 	},
 	{
-		Key: "header-env", Commands: starting, field: func(s *Settings) any { return &s.HeaderEnv },
+		Key: "header-env", Commands: starting, check: pair("NAME=VARIABLE"), field: func(s *Settings) any { return &s.HeaderEnv },
 		Usage: "for an agent at a URL: a header whose value is in the environment, as `NAME=VARIABLE`",
 	},
 	{
@@ -159,6 +163,16 @@ var Table = []Setting{
 		Key: "registry.offline", Commands: starting, field: func(s *Settings) any { return &s.RegistryOffline },
 		Usage: "do not use the network for the registry: what is kept is used",
 	},
+}
+
+// pair checks that a value is a name, an equals sign, and something.
+func pair(form string) func(string) error {
+	return func(text string) error {
+		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
+			return fmt.Errorf("%q: want %s", text, form)
+		}
+		return nil
+	}
 }
 
 // defaults are the values of settings that nobody has set.

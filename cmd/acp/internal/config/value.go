@@ -131,8 +131,11 @@ func (s *Setting) parse(field any, text string) (err error) {
 	return err
 }
 
-// allows says what is wrong with a value of one of a few.
+// allows says what is wrong with a text.
 func (s *Setting) allows(text string) error {
+	if s.check != nil {
+		return s.check(text)
+	}
 	if s.Values == nil || slices.Contains(s.Values, text) {
 		return nil
 	}
