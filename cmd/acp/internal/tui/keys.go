@@ -59,6 +59,7 @@ func actions() []binding {
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", (*Model).showDiffs},
 		{"notes", []string{"alt+n"}, "show what was told, and what the agent wrote to standard error", (*Model).showNotes},
 		{"findings", []string{"alt+v"}, "show what breaks the protocol (with --check)", (*Model).showFindings},
+		{"wire", []string{"alt+x"}, "show the last messages as they passed", (*Model).showWire},
 		{"login", nil, "log in", (*Model).login},
 		{"restart", nil, "start the agent again, and bring its sessions back", (*Model).restart},
 		{"suspend", []string{"ctrl+z"}, "suspend the program", func(*Model) tea.Cmd { return tea.Suspend }},

@@ -23,6 +23,7 @@ type Model struct {
 	tasks *tasks
 	send  func(tea.Msg)
 	mail  *mailbox
+	wire  wire
 	clients
 	now   func() time.Time
 	style *styles
@@ -105,7 +106,9 @@ func (m *Model) Init() tea.Cmd {
 
 // connect starts the agent.
 func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
-	client, err := talk.Open(ctx, hooks{m.mail.put}.options(m.opts))
+	opts := hooks{m.mail.put}.options(m.opts)
+	opts.Line = func(from conformance.Side, line []byte) { m.wire.add(time.Now(), from, line) }
+	client, err := talk.Open(ctx, opts)
 	if err == nil {
 		m.clients.add(client)
 	}

@@ -390,6 +390,19 @@ func TestKeysAreUnique(t *testing.T) {
 	}
 }
 
+func TestWire(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		for range 600 {
+			w.m.wire.add(time.Now(), conformance.Agent, []byte("{\"old\":\"\x1b[2J\"}"))
+		}
+		w.say("hello")
+		w.sleep(time.Second)
+		w.key("alt+x")
+		w.want("The last 500 of", "→ agent", "← agent", `"method":"session/prompt"`, `"stopReason":"end_turn"`)
+	})
+}
+
 func TestForkIsRefused(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
 		w.settle()

@@ -1,0 +1,82 @@
+package tui
+
+// This file owns the last messages that have passed, as they are on the wire.
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// How many messages are kept, and how many bytes of each.
+const (
+	maxWire     = 500
+	maxWireLine = 4000
+)
+
+// wire keeps the last messages. It is filled by the connection, and must not hold it up.
+type wire struct {
+	mu    sync.Mutex
+	lines []wireLine
+	next  int // where the next one goes, when there are maxWire
+	count int
+}
+
+// wireLine is a message.
+type wireLine struct {
+	at   time.Time
+	from conformance.Side
+	text string // its beginning
+	size int
+}
+
+func (w *wire) add(at time.Time, from conformance.Side, line []byte) {
+	l := wireLine{at: at, from: from, text: string(line[:min(len(line), maxWireLine)]), size: len(line)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count++
+	if len(w.lines) < maxWire {
+		w.lines = append(w.lines, l)
+		return
+	}
+	w.lines[w.next] = l
+	w.next = (w.next + 1) % maxWire
+}
+
+// last are the messages that are kept, the oldest first, and how many there were.
+func (w *wire) last() ([]wireLine, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(append([]wireLine{}, w.lines[w.next:]...), w.lines[:w.next]...), w.count
+}
+
+// showWire shows the last messages.
+func (m *Model) showWire() tea.Cmd {
+	lines, count := m.wire.last() // as they are now: the screen does not move while it is read
+	width, drawn := 0, []string(nil)
+	m.push(&pages{title: fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), at: 1 << 30, text: func(m *Model, w int) []string {
+		if w == width {
+			return drawn
+		}
+		width, drawn = w, nil
+		for _, l := range lines {
+			head := l.at.Format("15:04:05.000") + " → agent"
+			if l.from == conformance.Agent {
+				head = l.at.Format("15:04:05.000") + " ← agent"
+			}
+			drawn = append(drawn, m.style.dim.Render(fit(head, w)))
+			text := l.text
+			if l.size > len(text) {
+				text = strings.ToValidUTF8(text, "") + fmt.Sprintf("… (%d bytes)", l.size)
+			}
+			drawn = append(drawn, wrap(cleanText(text), w)...)
+		}
+		return drawn
+	}})
+	return nil
+}
