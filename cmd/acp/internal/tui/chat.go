@@ -107,9 +107,8 @@ func (m *Model) open(s *talk.Session) *chat {
 	}
 	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), draw: newTranscript(m), editor: newEditor(m)}
 	if m.chat == nil { // what was typed while the agent started
-		c.editor = m.waiting
-		c.queue = m.typed
-		m.typed = nil
+		c.editor, c.queue = m.waiting, m.typed
+		m.waiting, m.typed = newEditor(m), nil
 	}
 	c.draw.Update(c.snapshot)
 	m.chats = append(m.chats, c)

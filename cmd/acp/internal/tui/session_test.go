@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -400,6 +401,66 @@ func TestWire(t *testing.T) {
 		w.sleep(time.Second)
 		w.key("alt+x")
 		w.want("The last 500 of", "→ agent", "← agent", `"method":"session/prompt"`, `"stopReason":"end_turn"`)
+	})
+}
+
+// TestForkAndRename: what only the unstable protocol has is used where the agent has it.
+func TestForkAndRename(t *testing.T) {
+	var mu sync.Mutex
+	var calls []string
+	note := func(call string) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, call)
+	}
+	handlers := unstable.AgentHandlers{
+		NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+			return &unstable.NewSessionResponse{SessionID: "first"}, nil
+		},
+		Prompt: func(context.Context, *unstable.AgentSession, *unstable.PromptRequest) (*unstable.PromptResponse, error) {
+			return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+		ForkSession: func(_ context.Context, s *unstable.AgentSession, _ *unstable.ForkSessionRequest) (*unstable.ForkSessionResponse, error) {
+			note("fork " + string(s.ID()))
+			return &unstable.ForkSessionResponse{SessionID: "copy"}, nil
+		},
+		SetSessionTitle: func(_ context.Context, s *unstable.AgentSession, req *unstable.SetSessionTitleRequest) (*unstable.SetSessionTitleResponse, error) {
+			note("title of " + string(s.ID()) + ": " + req.Title)
+			return &unstable.SetSessionTitleResponse{}, nil
+		},
+		ResumeSession: func(context.Context, *unstable.AgentSession, *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
+			return &unstable.ResumeSessionResponse{}, nil
+		},
+	}
+	var agents sync.WaitGroup
+	inWorld(t, acp.AgentHandlers{}, func(o *Options) {
+		ctx := context.Background() // they end with their connections
+		o.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
+			client, agent := acp.Pipe()
+			agents.Go(func() {
+				// How it ends is what the program shows.
+				_ = unstable.ServeAgent(ctx, agent, handlers, &unstable.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}})
+			})
+			return client, nil
+		}
+	}, func(w *world) {
+		w.sleep(time.Second)
+		w.key("ctrl+s", "f")
+		w.sleep(2 * time.Second)
+		w.want("A copy of first")
+		w.key("ctrl+s", "r")
+		for range len("copy") {
+			w.key("backspace")
+		}
+		w.typ("Another way")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("Another way")
+		mu.Lock()
+		defer mu.Unlock()
+		if got := strings.Join(calls, "; "); got != "fork first; title of copy: Another way" {
+			t.Errorf("calls: %s", got)
+		}
 	})
 }
 
