@@ -23,6 +23,9 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
+// statusAgentEnded is the exit status for an agent that ends while it starts.
+const statusAgentEnded = 6
+
 // runFlags are the flags of acp run that are no settings.
 type runFlags struct {
 	cfg      *config.Config
@@ -59,7 +62,8 @@ Exit status:
     0  you left
     1  --check has findings
     2  wrong usage; no terminal: for scripts there is acp exec
-    3  failed: the agent did not start, for example
+    3  failed
+    6  the agent ended while it started
   129  and the like: ended by a signal, 128 and its number`,
 		Example: `  acp run claude
   acp run --continue claude
@@ -134,6 +138,9 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 			status = 128 + int(number)
 		}
 		return &exit{status, err}
+	}
+	if errors.Is(err, acp.ErrClosed) {
+		return &exit{statusAgentEnded, err}
 	}
 	if err == nil && findings.Load() > 0 {
 		return &exit{statusFindings, nil}

@@ -116,9 +116,9 @@ func (m *Model) planView(width, height int) []string {
 	if m.planFolded || m.chat.cancel == nil { // what is done, and what comes next, is of interest while the agent works
 		height = 1
 	}
-	lines := draw.Plan(m.drawn, m.chat.snapshot, width, max(height, 2))
+	lines := draw.Plan(m.drawn, m.chat.snapshot, width, height)
 	if len(lines) == 0 || height < 2 {
-		return lines[:min(len(lines), 1)]
+		return lines
 	}
 	return append([]string{m.rule(m.style.rule, "", width)}, lines[:min(len(lines), height-1)]...)
 }
