@@ -18,10 +18,10 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// files are the paths of the files of a folder, relative to it.
+// files are the files of a folder.
 type files struct {
 	dir   string
-	paths []string
+	items []item // to choose from
 	at    time.Time
 }
 
@@ -35,7 +35,7 @@ const (
 )
 
 // filesOf are the files of a folder, as they were found last. It has them looked for again when they are old.
-func (m *Model) filesOf(dir string) []string {
+func (m *Model) filesOf(dir string) []item {
 	if m.files.dir != dir || m.now().Sub(m.files.at) > filesAge {
 		if m.files.dir != dir {
 			m.files = files{dir: dir}
@@ -44,7 +44,7 @@ func (m *Model) filesOf(dir string) []string {
 		find := m.tasks.cmd(func(ctx context.Context) tea.Msg { return filesMsg(findFiles(ctx, dir, m.now())) })
 		m.pending = append(m.pending, find)
 	}
-	return m.files.paths
+	return m.files.items
 }
 
 // findFiles finds the files of a folder. Hidden ones, and folders of packages, are left out.
@@ -52,7 +52,7 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 	found := files{dir: dir, at: now}
 	// What cannot be read is left out.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil || len(found.paths) >= maxFiles {
+		if ctx.Err() != nil || len(found.items) >= maxFiles {
 			return fs.SkipAll
 		}
 		name := d.Name()
@@ -69,7 +69,8 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 			return nil
 		}
 		if relative, err := filepath.Rel(dir, path); err == nil && harmless(relative) {
-			found.paths = append(found.paths, filepath.ToSlash(relative))
+			relative = filepath.ToSlash(relative)
+			found.items = append(found.items, item{label: "@" + relative, value: fileMention(relative)})
 		}
 		return nil
 	})

@@ -31,6 +31,9 @@ func newEditor(m *Model) *editor {
 	e.area.MaxContentHeight = 100_000
 	e.area.EndOfBufferCharacter = ' '
 	e.area.SetVirtualCursor(false)
+	// Alt with arrows, and with letters that readline has, is for other things here.
+	e.area.KeyMap.WordForward.SetKeys("ctrl+right")
+	e.area.KeyMap.WordBackward.SetKeys("ctrl+left", "alt+b")
 	style := e.area.Styles()
 	style.Focused.CursorLine, style.Focused.Base = lipgloss.NewStyle(), lipgloss.NewStyle()
 	e.area.SetStyles(style)
@@ -277,10 +280,7 @@ func (e *editor) complete(m *Model) {
 			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
 		}
 	case strings.HasPrefix(word, "@") && m.chat != nil:
-		paths := m.filesOf(m.chat.session.Cwd())
-		for _, p := range paths {
-			items = append(items, item{label: "@" + clean(p), value: fileMention(p)})
-		}
+		items = m.filesOf(m.chat.session.Cwd())
 	default:
 		e.popup = nil
 		return

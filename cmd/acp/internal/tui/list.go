@@ -124,7 +124,7 @@ type picker struct {
 	whole   bool // the whole screen
 	// keys are further keys.
 	keys []binding
-	// refresh returns the items as they are now; nil keeps them.
+	// refresh returns the items as they are now; nil keeps them. It may be nil.
 	refresh func(m *Model) []item
 	choose  func(m *Model, p *picker, it item) tea.Cmd
 }
@@ -203,7 +203,9 @@ func (p *picker) set(items []item) {
 
 func (p *picker) view(m *Model, width, height int) []string {
 	if p.refresh != nil {
-		p.set(p.refresh(m))
+		if items := p.refresh(m); items != nil {
+			p.set(items)
+		}
 	}
 	lines := []string{m.rule(m.style.asking, p.title, width)}
 	if !p.letters {

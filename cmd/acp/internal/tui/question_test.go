@@ -340,7 +340,7 @@ func TestHostileTexts(t *testing.T) {
 		w.want("failed")
 		w.key("alt+n")
 		w.screen()
-		if title := w.m.View().WindowTitle; strings.ContainsAny(title, "\x1b\x07\x9b\r\x00") {
+		if title := w.m.View().WindowTitle; strings.ContainsAny(title, "\x1b\x07\u009b\r\x00") {
 			t.Errorf("title of the window: %q", title)
 		}
 	})

@@ -25,7 +25,6 @@ type library struct {
 	loaded  []string
 	deleted []string
 	conn    *acp.AgentConn
-	died    chan struct{}
 }
 
 func (l *library) handlers() acp.AgentHandlers {

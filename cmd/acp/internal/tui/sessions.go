@@ -44,7 +44,7 @@ func (m *Model) showOverview() tea.Cmd {
 	})
 	p.letters, p.whole, p.keys = true, true, overviewKeys()
 	p.refresh = func(m *Model) []item {
-		var items []item
+		items := []item{}
 		for _, c := range m.chats {
 			label := fmt.Sprintf("%-9s  %s", m.chatState(c), c.name())
 			about := c.session.Cwd()
@@ -414,7 +414,7 @@ func (m *Model) showQueue() tea.Cmd {
 	p := newPicker("Prompts that wait", nil, func(m *Model, p *picker, _ item) tea.Cmd { return m.editWaiting() })
 	p.letters, p.keys = true, queueKeys()
 	p.refresh = func(*Model) []item {
-		var items []item
+		items := []item{}
 		for _, q := range c.queue {
 			items = append(items, item{label: clean(q.text)})
 		}

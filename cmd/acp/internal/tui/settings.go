@@ -169,7 +169,7 @@ func (m *Model) showOptions() tea.Cmd {
 		return m.showValues(o)
 	})
 	p.refresh = func(*Model) []item {
-		var items []item
+		items := []item{}
 		for _, o := range c.snapshot.ConfigOptions.Value() {
 			items = append(items, item{label: clean(o.Name) + ": " + valueOf(o), about: clean(o.Description.Value()), value: o})
 		}
@@ -253,16 +253,11 @@ func (m *Model) showFiles() tea.Cmd {
 	})
 	shown := -1
 	p.refresh = func(m *Model) []item {
-		paths := m.filesOf(dir)
-		if len(paths) == shown {
-			return p.list.items
+		if items := m.filesOf(dir); len(items) != shown {
+			shown = len(items)
+			return items
 		}
-		shown = len(paths)
-		var items []item
-		for _, path := range paths {
-			items = append(items, item{label: clean(path), value: fileMention(path)})
-		}
-		return items
+		return nil
 	}
 	m.push(p)
 	return nil
