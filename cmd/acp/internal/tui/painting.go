@@ -76,10 +76,14 @@ func (t *transcript) step(n int) {
 
 // terminalOutput is what a terminal has written.
 func (m *Model) terminalOutput(id acp.TerminalID) (draw.Output, bool) {
-	if m.client == nil {
+	return terminalOutput(m.client, id)
+}
+
+func terminalOutput(client *talk.Client, id acp.TerminalID) (draw.Output, bool) {
+	if client == nil {
 		return draw.Output{}, false
 	}
-	t, ok := m.client.Terminal(id)
+	t, ok := client.Terminal(id)
 	if !ok {
 		return draw.Output{}, false
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
@@ -204,13 +205,18 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func(*Model) t
 func (m *Model) exportChat(c *chat) tea.Cmd {
 	name := fmt.Sprintf("session-%s.md", m.now().Format("20060102-150405"))
 	m.push(newLine("Write the session to", filepath.Join(m.opts.Talk.Cwd, name), func(m *Model, path string) tea.Cmd {
-		snapshot := c.snapshot
+		snapshot, client := c.snapshot, m.client
+		o := &draw.ExportOptions{
+			Title:    c.name(),
+			Facts:    []string{"Agent: " + m.agentName(), "Folder: " + clean(c.session.Cwd())},
+			Terminal: func(id acp.TerminalID) (draw.Output, bool) { return terminalOutput(client, id) },
+		}
 		return m.call("Not written", func(context.Context) error {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return err
 			}
-			return errors.Join(exportMarkdown(f, snapshot), f.Close())
+			return errors.Join(draw.Export(f, snapshot, o), f.Close())
 		}, func(m *Model) tea.Cmd {
 			m.tellHere("Written to " + path)
 			return nil
