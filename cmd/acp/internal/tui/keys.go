@@ -186,18 +186,19 @@ func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 }
 
 // paste takes text that was pasted. It never answers a question for permission.
-func (m *Model) paste(text string) {
+func (m *Model) paste(text string) tea.Cmd {
+	takes := m.takes(m.question()) // as long as nothing else is typed
 	m.lastKey = m.now()
 	if top := m.top(); top != nil {
-		top.paste(m, text)
-		return
+		return top.paste(m, text)
 	}
-	if q := m.question(); m.takes(q) {
-		if taken, _ := q.dialog.paste(m, text); taken {
-			return
+	if takes {
+		if taken, cmd := m.question().dialog.paste(m, text); taken {
+			return cmd
 		}
 	}
 	m.editor().paste(m, text)
+	return nil
 }
 
 // endOfInput leaves.

@@ -211,7 +211,7 @@ func (m *Model) transcriptView(width, height int) []string {
 	if m.chat == nil {
 		text := "Starting " + m.agentName() + "…"
 		if m.client != nil {
-			text = "No session."
+			text = "No session: Ctrl-N opens one."
 		}
 		return pad([]string{m.style.dim.Render(fit(text, width))}, height)
 	}

@@ -184,12 +184,13 @@ func (p *picker) filtered() {
 	}
 }
 
-func (p *picker) paste(_ *Model, text string) {
+func (p *picker) paste(_ *Model, text string) tea.Cmd {
 	if !p.letters {
 		p.input.SetValue(p.input.Value() + clean(text))
 		p.input.CursorEnd()
 		p.filtered()
 	}
+	return nil
 }
 
 // set takes other items, and keeps the mark.
@@ -290,9 +291,10 @@ func (l *line) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-func (l *line) paste(_ *Model, text string) {
+func (l *line) paste(_ *Model, text string) tea.Cmd {
 	l.input.SetValue(l.input.Value() + clean(text))
 	l.input.CursorEnd()
+	return nil
 }
 
 func (l *line) view(m *Model, width, _ int) []string {
@@ -327,7 +329,7 @@ func (p *pages) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (p *pages) paste(*Model, string) {}
+func (p *pages) paste(*Model, string) tea.Cmd { return nil }
 
 func (p *pages) view(m *Model, width, height int) []string {
 	all := p.text(m, width)

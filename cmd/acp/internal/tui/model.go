@@ -66,7 +66,7 @@ type layer interface {
 	// key takes a key.
 	key(m *Model, k tea.KeyPressMsg) tea.Cmd
 	// paste takes text that was pasted.
-	paste(m *Model, text string)
+	paste(m *Model, text string) tea.Cmd
 	// view draws the layer in at most height lines.
 	view(m *Model, width, height int) []string
 }
@@ -139,7 +139,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:
-		m.paste(msg.Content)
+		return m.paste(msg.Content)
 	case tea.MouseWheelMsg:
 		m.wheel(msg)
 	case leaveMsg:

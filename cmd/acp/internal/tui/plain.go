@@ -97,17 +97,17 @@ func RunPlain(ctx context.Context, opts *Options) error {
 			p.update(msg)
 		case <-p.typing.wake:
 		case s := <-signals:
-			p.prompt = false
+			p.print() // what is told is not behind what was typed
 			if s == os.Interrupt {
-				fmt.Fprintln(p.out)
 				p.do(p.m.interrupt())
 			} else {
 				p.do(p.m.leave(&SignalError{s}))
 			}
 		}
 	}
-	p.show()
+	p.showChat()
 	p.flush()
+	p.print()
 	close(p.ended)
 	p.typing.stop()
 	err := p.m.end()
@@ -259,7 +259,6 @@ func (p *plainProgram) ask(text string) {
 // typed takes a line.
 func (p *plainProgram) typed(l typedLine) {
 	m := p.m
-	p.prompt = false
 	if l.err != nil {
 		if errors.Is(l.err, io.EOF) {
 			l.err = nil
@@ -267,6 +266,7 @@ func (p *plainProgram) typed(l typedLine) {
 		p.do(m.leave(l.err))
 		return
 	}
+	p.prompt = false // Enter has left the line
 	text := strings.TrimSpace(l.text)
 	if name, ok := strings.CutPrefix(text, ":"); ok && !strings.HasPrefix(name, ":") {
 		p.command(name)
@@ -437,6 +437,8 @@ func (p *plainProgram) show() {
 		p.form.ask(p)
 	case p.question != nil:
 		p.ask("Number: ")
+	case m.chat == nil && m.client != nil && m.connection == connected && m.note == "":
+		p.ask("There is no session (:new opens one): ")
 	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
 		p.flush()
 		p.ask("> ")

@@ -207,7 +207,10 @@ func (a *answering) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return m.questionKey(a.q, k)
 }
 
-func (a *answering) paste(m *Model, text string) { a.q.dialog.paste(m, text) }
+func (a *answering) paste(m *Model, text string) tea.Cmd {
+	_, cmd := a.q.dialog.paste(m, text)
+	return cmd
+}
 
 func (a *answering) view(m *Model, width, height int) []string {
 	return m.questionView(a.q, width, height)
