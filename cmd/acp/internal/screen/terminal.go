@@ -405,7 +405,12 @@ func (x *Terminal) Gone(text string) *Frame {
 // Until waits until the screen is as it must be; what says that in words.
 func (x *Terminal) Until(what string, is func(*Frame) bool) *Frame {
 	x.t.Helper()
-	deadline := time.NewTimer(Deadline)
+	return x.within(Deadline, what, is)
+}
+
+func (x *Terminal) within(most time.Duration, what string, is func(*Frame) bool) *Frame {
+	x.t.Helper()
+	deadline := time.NewTimer(most)
 	defer deadline.Stop()
 	for {
 		x.mu.Lock()
@@ -428,7 +433,7 @@ func (x *Terminal) Until(what string, is func(*Frame) bool) *Frame {
 		case <-changed:
 		case <-x.drained:
 		case <-deadline.C:
-			x.fail("after %v, the screen does not show %s", Deadline, what)
+			x.fail("after %v, the screen does not show %s", most, what)
 		}
 	}
 }
