@@ -505,3 +505,33 @@ func TestRunResize(t *testing.T) {
 	p.Press("ctrl+c", "ctrl+c")
 	p.Clean(p.End())
 }
+
+// In the plain mode there is no alternate screen, nothing is drawn over, and all that was said stays in the terminal.
+func TestRunPlain(t *testing.T) {
+	for name, s := range map[string]staging{
+		"flag": {command: []string{"run", "--plain"}}, "TERM": {env: []string{"TERM=dumb"}}, "NO_COLOR": {env: []string{"NO_COLOR=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.rows, s.cols = 40, 80
+			p := begin(t, s)
+			p.Wait("Type a prompt and Enter.", "> ")
+			for _, mode := range p.Frame().Changed() {
+				t.Errorf("%s, in the plain mode", mode)
+			}
+			p.say("think")
+			p.Wait("The answer is 42.")
+			p.say("permission")
+			p.Wait("Edit main.go", "apply-patch main.go", "Yes, once", "No, never")
+			p.Type("1\r")
+			p.Wait("Your answer: selected yes")
+			p.say("outputs")
+			p.Wait("It ended")
+			if history := p.History(); !strings.Contains(history, "The answer is 42.") {
+				t.Errorf("what was said is lost:\n%s", history)
+			}
+			p.Press("ctrl+d")
+			p.Leave(0)
+		})
+	}
+}
