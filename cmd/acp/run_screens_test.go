@@ -6,6 +6,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -534,4 +535,105 @@ func TestRunPlain(t *testing.T) {
 			p.Leave(0)
 		})
 	}
+}
+
+// Sessions are renamed, copied, written to files, closed and deleted.
+func TestRunSessions(t *testing.T) {
+	p := ready(t, staging{cols: 100, rows: 24})
+	p.say("think")
+	p.answered("The answer is 42.")
+	p.Press("ctrl+s")
+	p.Wait("Open sessions")
+	p.Press("r")
+	p.Wait("Title of the session")
+	p.Press("ctrl+u")
+	p.Type("My thoughts")
+	p.Press("enter")
+	p.Gone("Title of the session")
+	p.Wait("Open sessions", "My thoughts")
+	p.Press("e")
+	p.Wait("Write the session to")
+	p.Press("ctrl+u")
+	p.Type(p.dir + "/export.md")
+	p.Press("enter")
+	p.Gone("Write the session to")
+	p.back("Open sessions")
+	p.Wait("Written to " + p.dir + "/export.md")
+	if text, err := os.ReadFile(filepath.Join(p.dir, "export.md")); err != nil || !strings.Contains(string(text), "The answer is 42.") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	p.Press("ctrl+s")
+	p.Wait("Open sessions")
+	p.Press("f")
+	p.Wait("A copy of My thoughts", " ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.Press("ctrl+s")
+	p.Wait("Open sessions", "My thoughts", "hello")
+	p.shows("sessions")
+	p.Press("D")
+	p.Wait("Delete ", "keep it")
+	p.Press("down", "enter")
+	p.Gone("keep it")
+	p.Gone("hello")
+	p.back("Open sessions")
+	p.quit()
+}
+
+// The last session of the folder is opened with one flag, and a stored one by its id.
+func TestRunContinue(t *testing.T) {
+	for _, flags := range [][]string{{"run", "--continue"}, {"run", "--load", "old-1"}} {
+		t.Run(flags[1], func(t *testing.T) {
+			p := ready(t, staging{command: flags})
+			p.Wait("Why does the build fail?", "Now it builds.")
+			p.quit()
+		})
+	}
+}
+
+// What passes is recorded, judged meanwhile, and shown.
+func TestRunEvidence(t *testing.T) {
+	p := ready(t, staging{command: []string{"run", "--record", "run.jsonl", "--check"}, cols: 100, rows: 30})
+	p.say("unknown")
+	p.answered("You may not know these.", "findings")
+	p.Press("alt+v")
+	p.Wait("MUST")
+	p.back("MUST")
+	p.Press("alt+x")
+	p.Wait("hologram", "→ agent")
+	p.back("→ agent")
+	p.Press("ctrl+d")
+	p.Leave(statusFindings)
+	check := exec.Command(programPath(t, "acp"), "check", "run.jsonl")
+	check.Dir = p.dir
+	out, err := check.CombinedOutput()
+	if err != nil && check.ProcessState.ExitCode() != statusFindings || !strings.Contains(string(out), "hologram") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A file of rules decides without a question, and "always" is kept in a file for the next time.
+func TestRunPolicy(t *testing.T) {
+	p := ready(t, staging{command: []string{"run", "--remember", "rules.json"}})
+	p.say("bare-permission")
+	p.Wait("Stage asks for permission")
+	p.Gone("Ctrl-G: answer")
+	p.Press("Y")
+	p.answered("Your answer: selected always")
+	p.quit()
+	rules, err := os.ReadFile(filepath.Join(p.dir, "rules.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := p.dir
+	p = begin(t, staging{command: []string{"run", "--remember", "rules.json"}, prepare: func(p *play, _ *exec.Cmd) {
+		text := strings.ReplaceAll(string(rules), was, p.dir) // a rule is for a folder
+		if err := os.WriteFile(filepath.Join(p.dir, "rules.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}})
+	p.Wait(" ready ")
+	p.say("bare-permission")
+	p.answered("Decided by a rule")
+	p.quit()
 }
