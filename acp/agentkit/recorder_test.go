@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // calls are tool calls as updates make them.
@@ -55,7 +56,7 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 	}
 	var mu sync.Mutex
 	all := calls{}
-	conn, err = acp.Connect(t.Context(), ours, acp.ClientHandlers{
+	conn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()

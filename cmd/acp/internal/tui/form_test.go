@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -154,7 +155,10 @@ func TestPage(t *testing.T) {
 	var answers, opened []string
 	handlers := acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		long := "https://example.com/a-path-that-is-very-long/that-it-does-not-fit-into-one-line/of-the-screen/and-must-be-seen/whole"
-		res, err := s.ElicitURL(ctx, "Look at this.", "id", long)
+		mu.Lock()
+		id := acp.ElicitationID(fmt.Sprint("page ", len(answers)))
+		mu.Unlock()
+		res, err := s.ElicitURL(ctx, "Look at this.", id, long)
 		if err != nil {
 			return nil, err
 		}

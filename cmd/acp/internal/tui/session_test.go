@@ -440,7 +440,7 @@ func TestForkAndRename(t *testing.T) {
 				// How it ends is what the program shows.
 				_ = unstable.ServeAgent(ctx, agent, handlers, &unstable.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}})
 			})
-			return client, nil
+			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
 		}
 	}, func(w *world) {
 		w.sleep(time.Second)

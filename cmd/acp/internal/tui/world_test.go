@@ -20,6 +20,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // world is a program that runs.
@@ -46,7 +47,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 				// How it ends is what the program shows.
 				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
 			})
-			return client, nil
+			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
 		}
 		if setup != nil {
 			setup(opts)
