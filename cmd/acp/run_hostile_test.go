@@ -36,7 +36,7 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	answer("asks for permission", "pgdown", "pgdown", "d", "1")
 	answer("Form ", "ctrl+x")
 	answer("Page ", "n")
-	p.answered("The end of 1.")
+	p.answered("The end of all.")
 	for _, look := range []struct{ key, shows string }{
 		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Stored sessions"}, {"alt+m", "filter:"}, {"ctrl+l", "filter:"},
 		{"alt+o", "filter:"}, {"alt+c", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: leave"},
@@ -49,7 +49,7 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 		p.Press("alt+up", "ctrl+o", "pgup")
 	}
 	p.Press("ctrl+end")
-	p.Wait("The end of 1.")
+	p.Wait("The end of all.")
 	p.Press("ctrl+d")
 	return p, p.End()
 }

@@ -131,7 +131,6 @@ type stageSession struct {
 	cwd            string
 	mode           acp.SessionModeID
 	model, thought acp.SessionConfigValueID
-	web            bool
 	title          string
 }
 
@@ -1006,7 +1005,7 @@ func evilTwin(evil bool) func(context.Context, *scene) error {
 		if evil {
 			s = strings.Join(escapes, "")
 		}
-		res, err := t.ask(ctx, "session/request_permission", m{
+		_, err := t.ask(ctx, "session/request_permission", m{
 			"toolCall": m{"toolCallId": "ask", "title": "Asked " + s, "kind": s, "rawInput": m{"command": s, "reason": s, s: s}, "locations": []m{{"path": "/" + s}},
 				"content": []m{{"type": "content", "content": text(s)}, {"type": "diff", "path": "/" + s, "oldText": s, "newText": s + s}}},
 			"options": []m{{"optionId": s, "name": "Yes " + s, "kind": "allow_once"}, {"optionId": "n" + s, "name": "No " + s, "kind": "reject_once"}},
@@ -1023,7 +1022,7 @@ func evilTwin(evil bool) func(context.Context, *scene) error {
 			return err
 		}
 		fmt.Fprintln(os.Stderr, "stderr", s)
-		return t.say(ctx, fmt.Sprintf("The end of %d.", len(res)/len(res)))
+		return t.say(ctx, "The end of all.")
 	}
 }
 

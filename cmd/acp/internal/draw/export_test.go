@@ -69,10 +69,7 @@ func TestExportRoundTrip(t *testing.T) {
 		if first != "" && !slices.Contains(code, strings.TrimSuffix(first, "\n")+"\n") {
 			t.Fatalf("%q is not a code block of\n%s\n%q", first, b.String(), code)
 		}
-		var lines []string
-		for _, l := range linesOf(strings.ReplaceAll(second, "\ttab", strings.Repeat(" ", 8)+"tab")) {
-			lines = append(lines, l)
-		}
+		lines := linesOf(strings.ReplaceAll(second, "\ttab", strings.Repeat(" ", 8)+"tab"))
 		if want := strings.TrimRight(strings.Join(lines, "\n"), "\n"); want != "" && !strings.Contains(second, "\t") && !slices.Contains(code, want+"\n") {
 			t.Fatalf("%q is not a code block of\n%s\n%q", want, b.String(), code)
 		}

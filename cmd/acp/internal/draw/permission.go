@@ -92,7 +92,8 @@ func PermissionOptions(t *Theme, options []acp.PermissionOption, width int) []st
 	p := newPainter(t)
 	var out []string
 	for _, o := range options {
-		s, words := p.text, ""
+		var s style
+		words := ""
 		switch o.Kind {
 		case acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways:
 			s = p.good

@@ -31,7 +31,7 @@ type Theme struct {
 	user, thought, accent, title style
 	good, bad, warn              style
 	added, removed, hunk         style // lines of diffs
-	found, foundMark             style
+	found                        style
 	code                         *chroma.Style // nil: no highlighting
 	markdown                     glamour.StyleConfig
 }

@@ -665,8 +665,7 @@ func TestElicitation(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	completed := make(chan acp.ElicitationID, 1)
 	answers := make(chan string, 2)
-	var c *Client
-	c = open(t, &Options{Agent: example(t),
+	c := open(t, &Options{Agent: example(t),
 		Form: func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error) {
 			if e.Form == nil || len(e.Form.Properties) == 0 || e.Session == "" || e.Message == "" {
 				t.Errorf("form: %+v", e)
