@@ -34,7 +34,7 @@ func locked() {
 			`{"type":"env_var","id":"env","name":"A key","vars":[{"name":"LOCKED_KEY","label":"Key"},{"name":"LOCKED_REGION","optional":true}],"link":"https://keys.example"}`)}},
 	}
 	options := &acp.AgentOptions{}
-	for _, name := range strings.Fields(os.Getenv("LOCKED_METHODS")) {
+	for name := range strings.FieldsSeq(os.Getenv("LOCKED_METHODS")) {
 		options.AuthMethods = append(options.AuthMethods, offered[name])
 	}
 	handlers := acp.AgentHandlers{

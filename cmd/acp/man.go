@@ -117,7 +117,7 @@ func defaultText(text string) string {
 
 // paragraphs writes a text whose paragraphs are apart by empty lines; what is indented in it stays as it is.
 func paragraphs(w io.Writer, text string) {
-	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(paragraph, "  ") {
 			verbatim(w, paragraph)
 			continue

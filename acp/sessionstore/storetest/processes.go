@@ -150,15 +150,15 @@ func (s *suite) killed(kills int, name string) {
 			acks += s.ack(in.Text(), &updates, &count)
 		}
 		killed := cmd.Process.Kill()
-		said := ""
+		var said strings.Builder
 		for in.Scan() { // what it had said before
 			acks += s.ack(in.Text(), &updates, &count)
-			said += in.Text() + "\n"
+			said.WriteString(in.Text() + "\n")
 		}
 		err := cmd.Wait()
 		byItself := err == nil || killed != nil || runtime.GOOS != "windows" && cmd.ProcessState.Exited()
 		if byItself {
-			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, said)
+			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, said.String())
 		}
 		store := s.store()
 		gotUpdates, gotCount := s.kept(ctx, store)

@@ -60,7 +60,7 @@ func (v *value) Set(text string) error {
 
 // split are the parts of a list, but for empty ones.
 func split(text, separator string) (list []string) {
-	for _, one := range strings.Split(text, separator) {
+	for one := range strings.SplitSeq(text, separator) {
 		if one = strings.TrimSpace(one); one != "" {
 			list = append(list, one)
 		}

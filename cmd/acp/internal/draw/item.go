@@ -301,16 +301,17 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 }
 
 func turnUsage(u unstable.Usage) string {
-	s := fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens), count(u.OutputTokens))
+	var s strings.Builder
+	s.WriteString(fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens), count(u.OutputTokens)))
 	for _, more := range []struct {
 		name string
 		n    acp.Opt[uint64]
 	}{{"thought", u.ThoughtTokens}, {"cache read", u.CachedReadTokens}, {"cache write", u.CachedWriteTokens}} {
 		if n, ok := more.n.Get(); ok {
-			s += fmt.Sprintf(", %s %s", count(n), more.name)
+			s.WriteString(fmt.Sprintf(", %s %s", count(n), more.name))
 		}
 	}
-	return s
+	return s.String()
 }
 
 // error shows an error, with what the agent says of it.

@@ -179,11 +179,11 @@ func TestPlanInOneLine(t *testing.T) {
 func TestLastOutput(t *testing.T) {
 	s := view.New(nil)
 	s.Update(update(t, `{"sessionUpdate":"tool_call","toolCallId":"a","title":"Run","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}]}`))
-	output := ""
+	var output strings.Builder
 	for i := range 20 {
-		output += fmt.Sprintf("line %d\n", i)
+		output.WriteString(fmt.Sprintf("line %d\n", i))
 	}
-	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Terminal: func(acp.TerminalID) (Output, bool) { return Output{Text: output}, true }})
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Terminal: func(acp.TerminalID) (Output, bool) { return Output{Text: output.String()}, true }})
 	tr.Update(s.Snapshot())
 	if got := strings.Join(all(tr), "\n"); strings.Contains(got, "line 13\n") || !strings.Contains(got, "line 14\n") || !strings.Contains(got, "line 19") {
 		t.Error(got)

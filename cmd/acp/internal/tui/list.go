@@ -4,6 +4,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/textinput"
@@ -145,10 +146,8 @@ func (p *picker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		if b.run == nil {
 			continue
 		}
-		for _, own := range b.keys {
-			if own == key {
-				return b.run(m)
-			}
+		if slices.Contains(b.keys, key) {
+			return b.run(m)
 		}
 	}
 	switch key {
