@@ -204,6 +204,9 @@ func (a *agentsCommand) warn(list *registry.List) {
 	if list.Stale != nil && !errors.Is(list.Stale, registry.ErrOffline) {
 		a.say("acp: the registry's list is %s old: %v", list.Age().Round(time.Minute).String(), list.Stale)
 	}
+	if list.NotKept != nil {
+		a.say("acp: the registry's list cannot be kept: %v", list.NotKept)
+	}
 	for _, err := range list.Skipped {
 		a.say("acp: %v", err)
 	}
