@@ -256,6 +256,7 @@ func (a *agentsCommand) searchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search [FLAGS] WORD...",
 		Short: "Search the registry for agents that have all words",
+		Long:  "Search the registry for agents that have all words in name, description or authors. The exit status is 1 if there is none.",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

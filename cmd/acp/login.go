@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,10 @@ func (a *agentsCommand) loginCommand() *cobra.Command {
 		Use:   "login [FLAGS] AGENT [METHOD] | -- COMMAND [ARG...]",
 		Short: "Log in to an agent",
 		Long: `Log in to an agent, by one of the methods that it offers: it does that itself, in a browser for example, or its
-own program is run in this terminal. Some want variables of the environment instead, and are only told here.
-Without METHOD the only one is taken; of several you are told, and nothing is done.`,
+own program is run in this terminal. Some want variables of the environment instead: you are told which are not set.
+Without METHOD the only one is taken; of several you are told, and nothing is done.
+
+The exit status is 1 if there is nothing that could be done here.`,
 		Example: `  acp agents login claude
   acp agents login --list claude
   acp agents login gemini oauth-personal`,
@@ -37,11 +40,11 @@ Without METHOD the only one is taken; of several you are told, and nothing is do
 			if cmd.ArgsLenAtDash() < 0 && len(args) == 2 {
 				args, method = args[:1], args[1]
 			}
-			return a.withAgent(ctx, cmd, args, func(client *talk.Client) error {
+			return a.withAgent(ctx, cmd, args, func(agent *agents.Agent, client *talk.Client) error {
 				if list {
 					return a.listLogins(client.LoginMethods())
 				}
-				return a.login(ctx, client, acp.AuthMethodID(method))
+				return a.login(ctx, agent, client, acp.AuthMethodID(method))
 			})
 		},
 	}
@@ -51,7 +54,7 @@ Without METHOD the only one is taken; of several you are told, and nothing is do
 }
 
 // withAgent starts an agent, or connects to it, and ends it.
-func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*talk.Client) error) error {
+func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*agents.Agent, *talk.Client) error) error {
 	agent, err := a.named(ctx, cmd, args)
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args 
 	if err != nil {
 		return err
 	}
-	err = do(client)
+	err = do(agent, client)
 	if closed := client.Close(); err == nil {
 		err = closed
 	}
@@ -124,7 +127,7 @@ func writeLogins(w io.Writer, methods []talk.LoginMethod) {
 }
 
 // login logs in by a method, or by the only one.
-func (a *agentsCommand) login(ctx context.Context, client *talk.Client, id acp.AuthMethodID) error {
+func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *talk.Client, id acp.AuthMethodID) error {
 	methods := client.LoginMethods()
 	switch {
 	case len(methods) == 0:
@@ -140,8 +143,7 @@ func (a *agentsCommand) login(ctx context.Context, client *talk.Client, id acp.A
 	for _, m := range methods {
 		ids = append(ids, string(m.ID))
 		if m.ID == id && m.Kind == talk.EnvironmentLogin {
-			writeLogins(a.p.stderr, []talk.LoginMethod{m})
-			return &exit{statusFindings, nil}
+			return a.environmentLogin(agent, &m)
 		}
 		if m.ID == id {
 			a.say("%s", m.Name)
@@ -155,6 +157,27 @@ func (a *agentsCommand) login(ctx context.Context, client *talk.Client, id acp.A
 	return usagef("the agent has no login %q, but %s", string(id), strings.Join(ids, ", "))
 }
 
+// environmentLogin says whether the variables of a method are set. They are secrets, and nothing that is kept here.
+func (a *agentsCommand) environmentLogin(agent *agents.Agent, m *talk.LoginMethod) error {
+	var missing []string
+	for _, v := range m.Variables {
+		has := os.Getenv(v.Name) != ""
+		if agent.Command != nil && agent.Command.Env[v.Name] != "" {
+			has = true
+		}
+		if !has && !v.Optional {
+			missing = append(missing, v.Name)
+		}
+	}
+	writeLogins(a.p.stderr, []talk.LoginMethod{*m})
+	if len(missing) > 0 {
+		a.say("not set: %s", strings.Join(missing, ", "))
+		return &exit{statusFindings, nil}
+	}
+	a.say("they are set: there is nothing to do")
+	return nil
+}
+
 func (a *agentsCommand) logoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "logout [FLAGS] AGENT | -- COMMAND [ARG...]",
@@ -164,7 +187,7 @@ func (a *agentsCommand) logoutCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted()
 			defer stop()
-			return a.withAgent(ctx, cmd, args, func(client *talk.Client) error {
+			return a.withAgent(ctx, cmd, args, func(_ *agents.Agent, client *talk.Client) error {
 				if !client.Can(acp.MethodLogout) {
 					return fmt.Errorf("%w: the agent offers no logout", acp.ErrUnsupported)
 				}
