@@ -221,11 +221,14 @@ func (a *agentsCommand) table(rows []listed) error {
 		switch {
 		case l.Installed != nil:
 			version, kind = l.Installed.Version, string(l.Installed.Kind)
+			var notes []string
 			if l.Installed.Pinned {
-				note = "pinned"
-			} else if l.Version != version {
-				note = l.Version + " is available"
+				notes = append(notes, "pinned")
 			}
+			if l.Version != version {
+				notes = append(notes, l.Version+" is available")
+			}
+			note = strings.Join(notes, ", ")
 		case l.Source == "registry":
 			version, kind, note = l.Version, joinKinds(l.Kinds), "not installed"
 			if kind == "" {
