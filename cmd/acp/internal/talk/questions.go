@@ -90,7 +90,7 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 
 // cwdOf is the folder of a session; "" if that is not known.
 func (c *Client) cwdOf(id acp.SessionID) string {
-	if s := c.Session(id); s != nil {
+	if s := c.owner(id); s != nil {
 		return s.cwd
 	}
 	return ""
@@ -127,7 +127,7 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 		res := acp.NewCreateElicitationResponseDecline()
 		return &res, nil
 	}
-	if s := c.Session(e.Session); s != nil {
+	if s := c.owner(e.Session); s != nil {
 		var stop func()
 		ctx, stop = s.untilCancelled(ctx)
 		defer stop()

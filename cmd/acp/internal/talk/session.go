@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/unstable"
@@ -250,6 +251,52 @@ func (c *Client) Session(id acp.SessionID) *Session {
 	return c.sessions[id]
 }
 
+// maxParents bounds the subagents of which it is known whose they are.
+const maxParents = 10_000
+
+// adopt notes whose a session of a subagent is, if a line says so. It is called before the line is acted on: the requests of
+// one session do not wait for the updates of another.
+func (c *Client) adopt(line []byte) {
+	var m struct {
+		Params struct {
+			SessionID acp.SessionID `json:"sessionId"`
+			Update    struct {
+				Kind      string        `json:"sessionUpdate"`
+				SessionID acp.SessionID `json:"sessionId"`
+			} `json:"update"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(line, &m) != nil || m.Params.Update.Kind != "subagent_update" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parents) < maxParents && m.Params.Update.SessionID != m.Params.SessionID {
+		c.parents[m.Params.Update.SessionID] = m.Params.SessionID
+	}
+}
+
+// maxDepth is how many subagents are followed to the session that they work for.
+const maxDepth = 100
+
+// owner is the session that a session is, or works for as that of a subagent; nil if it is neither.
+func (c *Client) owner(id acp.SessionID) *Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ownerOf(id)
+}
+
+// ownerOf is owner; mu is held.
+func (c *Client) ownerOf(id acp.SessionID) *Session {
+	for range maxDepth {
+		if s := c.sessions[id]; s != nil {
+			return s
+		}
+		id = c.parents[id]
+	}
+	return nil
+}
+
 // ID is the session's id.
 func (s *Session) ID() acp.SessionID { return s.conn.ID() }
 
@@ -368,6 +415,9 @@ func (s *Session) Close(ctx context.Context) error {
 	c.mu.Lock()
 	delete(c.sessions, s.ID())
 	c.mu.Unlock()
+	if memory, ok := c.opts.Memory.(*policy.SessionMemory); ok {
+		memory.Forget(s.ID())
+	}
 	current, err := s.conn.Current(ctx)
 	if err == nil {
 		err = s.conn.Close(ctx)

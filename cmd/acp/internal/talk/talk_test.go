@@ -507,6 +507,84 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// What a subagent does belongs to the session that it works for: its folder, and its terminals when the turn is cancelled.
+func TestSubagent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs sleep")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan error, 1)
+	agent := Agent{Name: "parent", Connect: func(context.Context) (acp.Transport, error) {
+		ours, theirs := acp.Pipe()
+		conn, err := unstable.StartAgent(context.Background(), theirs, unstable.AgentHandlers{
+			NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+				return &unstable.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
+				err := s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child"}))
+				child := s.Conn().Session("child")
+				if err == nil {
+					_, err = child.RequestPermission(ctx, acp.ToolCallUpdate{
+						ToolCallID: "t", Title: acp.Some("Edit"), Kind: acp.Some(acp.ToolKindEdit), RawInput: acp.Raw(map[string]string{"path": filepath.Join(dir, "a.txt")}),
+					}, acp.AllowOnce("yes", "Yes"))
+				}
+				if err == nil {
+					_, err = child.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}})
+				}
+				ready <- err
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		}, &unstable.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}})
+		if err == nil {
+			t.Cleanup(func() { _ = conn.Wait() })
+		}
+		return ours, err
+	}}
+	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := make(chan *Decision, 1)
+	ended := make(chan acp.SessionID, 10)
+	var c *Client
+	c = open(t, &Options{
+		Agent: agent, Unstable: true, Cwd: dir, Rules: rules, Findings: func(conformance.Finding) {},
+		Event: func(e Event) {
+			if e.Kind == Decided {
+				decided <- e.Decision
+			}
+		},
+		Output: func(session acp.SessionID, id acp.TerminalID) {
+			if term, _ := c.Terminal(id); term.Ended {
+				ended <- session
+			}
+		},
+	})
+	s := newSession(t, c)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("go"))
+		done <- err
+	}()
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+	if d := <-decided; d.By.Effect != policy.Allow {
+		t.Errorf("decided: %v", d.By)
+	}
+	s.Cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if id := <-ended; id != "child" {
+		t.Errorf("a terminal of %s has ended", id)
+	}
+}
+
 // What only the unstable protocol has is told to the agent, called and shown.
 func TestUnstable(t *testing.T) {
 	var advertised unstable.ClientCapabilities

@@ -122,7 +122,7 @@ func rooted[P, R any](c *Client, inner local.Handler[*acp.ClientSession, P, R]) 
 func (c *Client) root(session *acp.ClientSession) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, key := c.sessions[session.ID()], rootKey{session.RPC(), session.ID()}
+	s, key := c.ownerOf(session.ID()), rootKey{session.RPC(), session.ID()}
 	if s == nil || !s.own || c.rooted[key] {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 			}
 		})
 	})
-	if s := c.Session(session.ID()); s != nil && s.makes(session, id) {
+	if s := c.owner(session.ID()); s != nil && s.makes(session, id) {
 		c.kill(session, id)
 	}
 	return res, nil

@@ -126,6 +126,9 @@ func (w *wire) read(line []byte) {
 	if !w.first.answered {
 		w.answered(line)
 	}
+	if w.client.opts.Unstable && bytes.Contains(line, []byte(`"subagent_update"`)) {
+		w.client.adopt(line)
+	}
 	w.pass(conformance.ToClient, line)
 	if tap := w.client.opts.Line; tap != nil {
 		tap(conformance.Agent, line)
