@@ -130,11 +130,11 @@ func (x *execution) begin() (stop func()) {
 	return func() {
 		close(over)
 		watching.Wait()
-		signal.Stop(signals)
-		signal.Stop(pipe)
 		cancel(nil)
 		cancelKill()
 		x.flush()
+		signal.Stop(signals)
+		signal.Stop(pipe)
 	}
 }
 
