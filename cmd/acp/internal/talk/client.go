@@ -116,7 +116,8 @@ type Client struct {
 	recorder   recorder
 
 	mu       sync.Mutex
-	process  *exec.Cmd // which runs, of the connection of now, or nil
+	alive    context.Context // ends with what is read on the connection of now; nil before the first
+	process  *exec.Cmd       // which runs, of the connection of now, or nil
 	sessions map[acp.SessionID]*Session
 	parents  map[acp.SessionID]acp.SessionID // of sessions of subagents
 	rooted   map[rootKey]bool

@@ -78,6 +78,8 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	q.Decision, _ = c.rules.Explain(policy.Request{
 		Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call,
 	}, remembered...)
+	ctx, stop := c.whileConnected(ctx)
+	defer stop()
 	chosen, err := c.opts.Ask(ctx, q)
 	if err != nil {
 		return nil, err
@@ -86,6 +88,20 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 	}
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(chosen)}, nil
+}
+
+// whileConnected ends a context as soon as the agent says no more. That of a handler ends only when the connection is over,
+// which gives handlers the time to answer.
+func (c *Client) whileConnected(ctx context.Context) (context.Context, func()) {
+	c.mu.Lock()
+	alive := c.alive
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(alive, func() { cancel(context.Cause(alive)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // cwdOf is the folder of a session; "" if that is not known.
@@ -127,6 +143,8 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 		res := acp.NewCreateElicitationResponseDecline()
 		return &res, nil
 	}
+	ctx, stop := c.whileConnected(ctx)
+	defer stop()
 	if s := c.owner(e.Session); s != nil {
 		var stop func()
 		ctx, stop = s.untilCancelled(ctx)

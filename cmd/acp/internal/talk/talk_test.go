@@ -71,9 +71,17 @@ func mortal() error {
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			text, _ := req.Prompt[0].Text()
-			if text == "Die." {
+			switch text {
+			case "Die.":
 				fmt.Fprintln(os.Stderr, "alas")
 				os.Exit(3)
+			case "Leave it open.":
+				if _, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}}); err != nil {
+					return nil, err
+				}
+				if _, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "t"}, acp.AllowOnce("yes", "Yes")); err != nil {
+					return nil, err
+				}
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText("You said: "+text))
 		},
@@ -358,6 +366,46 @@ func mortalAgent(t *testing.T) Agent {
 		t.Fatal(err)
 	}
 	return Agent{Name: "mortal", Command: &launch.Command{Program: self, Env: map[string]string{runAs: "mortal"}}}
+}
+
+// What is open when the agent dies ends: questions, and commands.
+func TestDeathEndsAll(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs sleep")
+	}
+	asked := make(chan error, 1)
+	ended := make(chan acp.TerminalID, 10)
+	kill := make(chan struct{}, 1)
+	var c *Client
+	c = open(t, &Options{Agent: mortalAgent(t), NoReconnect: true, Findings: func(conformance.Finding) {},
+		Ask: func(ctx context.Context, _ *Question) (acp.PermissionOptionID, error) {
+			kill <- struct{}{}
+			<-ctx.Done()
+			asked <- context.Cause(ctx)
+			return "", context.Cause(ctx)
+		},
+		Output: func(_ acp.SessionID, id acp.TerminalID) {
+			if term, _ := c.Terminal(id); term.Ended {
+				ended <- id
+			}
+		},
+	})
+	s := newSession(t, c)
+	go func() {
+		<-kill
+		c.mu.Lock()
+		process := c.process.Process
+		c.mu.Unlock()
+		_ = process.Kill()
+	}()
+	_, err := s.Prompt(t.Context(), acp.TextBlock("Leave it open."))
+	if exit, ok := errors.AsType[*acp.ExitError](err); !ok || exit.State.Success() {
+		t.Errorf("error: %v", err)
+	}
+	if err := <-asked; !errors.Is(err, acp.ErrClosed) {
+		t.Errorf("the question ended with %v", err)
+	}
+	<-ended
 }
 
 // Without reconnecting, the Client is over when the agent dies.

@@ -82,10 +82,12 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.client.mu.Lock()
-	t.client.process = t.process
-	t.client.mu.Unlock()
 	w := &wire{client: t.client, process: t.process, writer: t.client.recorder.begin()}
+	var alive context.Context
+	alive, w.dead = context.WithCancelCause(context.Background())
+	t.client.mu.Lock()
+	t.client.alive, t.client.process = alive, t.process
+	t.client.mu.Unlock()
 	if t.client.opts.Findings != nil {
 		w.judge = conformance.NewJudge(nil, nil)
 	}
@@ -113,6 +115,7 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 type wire struct {
 	client  *Client
 	process *exec.Cmd
+	dead    context.CancelCauseFunc
 	first   struct{ written, answered bool } // whether initialize, and its answer, have passed
 
 	mu     sync.Mutex
@@ -176,6 +179,7 @@ func (w *wire) found(findings []conformance.Finding) {
 
 // over notes who ends the connection: who does it first.
 func (w *wire) over(by conformance.Side) {
+	w.dead(acp.ErrClosed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed == 0 {
