@@ -33,7 +33,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 	}
 	switch v := b.Variant.(type) {
 	case *acp.ContentBlockText:
-		return p.text2(v.Text, width)
+		return p.markdownText(v.Text, width)
 	case *acp.ContentBlockImage:
 		return one(named("image", v.URI.Value(), v.MimeType, decoded(v.Data)))
 	case *acp.ContentBlockAudio:
@@ -70,8 +70,8 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 	return one(line{{"? no content", p.warn}})
 }
 
-// text2 draws Markdown of any length that does not grow.
-func (p *painter) text2(text string, width int) []line {
+// markdownText draws Markdown of any length that does not grow.
+func (p *painter) markdownText(text string, width int) []line {
 	s := &splitter{}
 	text = limit(text, maxText)
 	s.extend(text)

@@ -352,7 +352,7 @@ func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []lin
 	}
 	out := l.wrap(width, nil)
 	if unfolded && summary != "" {
-		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.text2(summary, max(width-2, 1)))...)
+		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.markdownText(summary, max(width-2, 1)))...)
 	}
 	return out
 }

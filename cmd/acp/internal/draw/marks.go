@@ -125,7 +125,9 @@ func (t *Transcript) ToggleAll() {
 	at, _ := t.start(t.height)
 	t.opts.Unfolded = !t.opts.Unfolded
 	clear(t.folds)
-	at.part, at.line = 0, 0
+	if item := t.snapshot.Item(at.item); item != nil && Foldable(item) {
+		at.part, at.line = 0, 0
+	}
 	follow := t.follow
 	t.place(at)
 	t.follow = t.follow || follow

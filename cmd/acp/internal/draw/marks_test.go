@@ -83,6 +83,20 @@ func TestFold(t *testing.T) {
 	if got := strings.Join(tr.Lines(60), "\n"); !strings.Contains(got, "And more.") || !strings.Contains(got, "2 - b") || !tr.AllUnfolded() {
 		t.Errorf("everything unfolded:\n%s", got)
 	}
+	long := view.New(nil)
+	long.Update(acp.AgentThoughtText("a thought"))
+	for i := range 100 {
+		long.Update(acp.AgentMessageText(fmt.Sprintf("Paragraph %d.\n\n", i)))
+	}
+	in := NewTranscript(&Options{Width: 60, Theme: Plain()})
+	in.Update(long.Snapshot())
+	in.View(10)
+	in.Top()
+	in.Scroll(91)
+	want := in.View(10)
+	if in.ToggleAll(); in.View(10) != want {
+		t.Errorf("in the middle of a message:\n%s\nwant\n%s", in.View(10), want)
+	}
 	tr.Mark(0)
 	if tr.Toggle() {
 		t.Error("what the user said was folded")

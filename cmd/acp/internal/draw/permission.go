@@ -129,7 +129,7 @@ func (g *Pager) Scroll(n, height int) {
 	g.top = min(max(g.top+n, 0), max(len(g.lines)-height, 0))
 }
 
-// Top and Bottom go to an end.
+// Top goes to the beginning.
 func (g *Pager) Top() { g.top = 0 }
 
 // Bottom goes to the end.

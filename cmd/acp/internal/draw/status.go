@@ -31,7 +31,7 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}, {" in " + label(c.URI), p.dim}}.clip(width, p.marks.ellipsis))
 		case *unstable.PlanUpdateContentMarkdown:
 			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}}.clip(width, p.marks.ellipsis))
-			out = append(out, p.text2(c.Content, width)...)
+			out = append(out, p.markdownText(c.Content, width)...)
 		default:
 			out = append(out, line{{"Plan of an unknown kind", p.dim}}.clip(width, p.marks.ellipsis))
 		}
@@ -150,7 +150,7 @@ func Paragraph(t *Theme, text string, width int) []string {
 // Markdown returns Markdown of an agent as lines.
 func Markdown(t *Theme, text string, width int) []string {
 	p := newPainter(t)
-	return p.strings(p.text2(text, width), width)
+	return p.strings(p.markdownText(text, width), width)
 }
 
 // Error returns an error as lines, with what the agent says of it.

@@ -38,27 +38,27 @@ type Theme struct {
 
 // marks are the characters that this package draws with.
 type marks struct {
-	bar, marked, folded, unfolded               string
-	pending, running, done, failed, ended       string
-	ellipsis, vertical, rule, arrow, up, down   string
-	todo, doing, did, bullet, dot, continuation string
-	notice, link                                string
+	bar, marked, folded, unfolded         string
+	pending, running, done, failed, ended string
+	ellipsis, vertical, arrow, up, down   string
+	todo, doing, did, bullet, dot         string
+	notice                                string
 }
 
 var unicodeMarks = marks{
 	bar: "┃", marked: "▌", folded: "▸", unfolded: "▾",
 	pending: "○", running: "◐", done: "✓", failed: "✗", ended: "⊘",
-	ellipsis: "…", vertical: "│", rule: "─", arrow: "→", up: "↑", down: "↓",
-	todo: "○", doing: "◐", did: "✓", bullet: "•", dot: "·", continuation: "↳",
-	notice: "●", link: "↗",
+	ellipsis: "…", vertical: "│", arrow: "→", up: "↑", down: "↓",
+	todo: "○", doing: "◐", did: "✓", bullet: "•", dot: "·",
+	notice: "●",
 }
 
 var asciiMarks = marks{
 	bar: "|", marked: ">", folded: "+", unfolded: "-",
 	pending: "[ ]", running: "[~]", done: "[x]", failed: "[!]", ended: "[-]",
-	ellipsis: "...", vertical: "|", rule: "-", arrow: "->", up: "^", down: "v",
-	todo: "[ ]", doing: "[~]", did: "[x]", bullet: "*", dot: "-", continuation: ">",
-	notice: "*", link: "->",
+	ellipsis: "...", vertical: "|", arrow: "->", up: "^", down: "v",
+	todo: "[ ]", doing: "[~]", did: "[x]", bullet: "*", dot: "-",
+	notice: "*",
 }
 
 func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Theme {
