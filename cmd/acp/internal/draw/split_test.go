@@ -86,7 +86,11 @@ func TestBlocksLikeWhole(t *testing.T) {
 		if code {
 			got, want = words(got), words(want)
 		}
-		if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		g, w := strings.Join(got, "\n"), strings.Join(want, "\n")
+		if strings.Contains(w, "-----") { // glamour wraps what is drawn together with a table
+			g, w = squeezed(g), squeezed(w)
+		}
+		if g != w {
 			t.Fatalf("seed %d: %q\nblocks %+v\ngot\n%s\nwant\n%s", seed, doc, blocks, g, w)
 		}
 	}
