@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
 )
 
 var killed = flag.Int("killed", 10, "how many agents are killed in a turn")
@@ -24,7 +25,9 @@ func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.Clie
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "ACP_TEST_STORE="+dir)
-	conn, err := acp.Connect(t.Context(), acp.Command(cmd), acp.ClientHandlers{
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
+		Accept: map[string]string{"PRM-5": "the agent is killed before it answers"},
+	}), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			told(n.Update)
 			return nil

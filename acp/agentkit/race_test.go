@@ -263,7 +263,7 @@ func TestTerminalsAreReleasedAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := acp.Connect(t.Context(), ours, handlers, &acp.ClientOptions{Conn: acp.ConnOptions{Logger: quiet}})
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, &acp.ClientOptions{Conn: acp.ConnOptions{Logger: quiet}})
 		if err != nil {
 			t.Fatal(err)
 		}
