@@ -430,3 +430,26 @@ func TestRefusedTurnsAreLeftOut(t *testing.T) {
 		wantLines(t, "replayed", c.heard(), "user: one", "user: two", "user: fork")
 	}
 }
+
+// What Config.Open says of a session that is loaded comes once, behind the history.
+func TestUpdatesInOpenOfALoad(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	base := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if err := base(ctx, s, o); err != nil || o.Reason != agentkit.Loaded {
+			return err
+		}
+		return errors.Join(s.Update(ctx, acp.AgentMessageText("I am back.")), s.Update(ctx, acp.TitleUpdate("Back")))
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	ask(t, s, "hello")
+	c.heard()
+	for _, want := range [][]string{{"agent: I am back."}, {"agent: I am back.", "agent: I am back."}} {
+		if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "told", c.heard(), append([]string{"title: Back", "user: hello", "agent: did hello"}, want...)...)
+	}
+}

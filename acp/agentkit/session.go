@@ -42,6 +42,8 @@ type Session[S any] struct {
 
 	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
 	said recorder
+	// replays says that the history is about to be sent: what Config.Open says belongs behind it.
+	replays bool
 
 	mu      sync.Mutex
 	users   int // handlers that run
@@ -68,6 +70,7 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
 		s.logger().Error("not stored", "error", err)
 	}}
+	s.replays = o.Reason == Loaded
 	if o.Reason == Created {
 		s.early, s.said.unknown = &sessionstore.Record{}, true
 	}
@@ -259,6 +262,10 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 		}
 		return nil
 	}
+	s.replays = false
+	if err := s.said.flush(); err != nil {
+		return err
+	}
 	open := map[acp.ToolCallID]bool{}
 	for update, err := range s.conversation(ctx) {
 		if err != nil {
@@ -418,6 +425,10 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 		stored = s.record(ctx, update, true) // what is sent of the session follows from it
 		sent = s.send(ctx, update)
 	default:
+		if s.replays && lasting(update) {
+			stored = s.record(ctx, update, false)
+			break
+		}
 		if sent = s.send(ctx, update); refused(sent) {
 			return sent
 		}

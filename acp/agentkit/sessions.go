@@ -28,8 +28,9 @@ type Config[S any] struct {
 
 	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and what o asks for. An
 	// error is answered to the client, and the session is not open; Close is not called for it then. Updates that
-	// it sends for a new session would come before the client knows the session: send commands by o.Commands, and other
-	// updates by acp.AfterResponse.
+	// it sends would come before the answer, and clients drop those of a session that is new: send commands by o.Commands,
+	// and other updates by acp.AfterResponse. When a session is loaded, what belongs to the conversation is sent behind the
+	// history.
 	Open func(ctx context.Context, s *Session[S], o *Opening) error
 
 	// Close, if set, is called once for each session that Open has prepared, when the session was closed, deleted,
