@@ -36,6 +36,9 @@ var wrappers = set(
 	"entr env envdir fd fdfind find flock gpg-agent gtimeout ifne ltrace nohup parallel pipesz proxychains proxychains4 rlwrap rr",
 	"sccache script setlock ssh-agent sshpass start-stop-daemon stdbuf strace systemd-cat timeout tini torify torsocks toybox trickle",
 	"bunx npx pnpx uvx tsocks unbuffer valgrind watch watchexec xargs xcrun xtrace xvfb-run",
+	"alacritty datefudge dpkg-architecture fakeroot-sysv fakeroot-tcp faketime foot fstab-decode gdbserver gksudo gnome-terminal",
+	"gp-collect-app gtime heaptrack kdesu kitty konsole logsave luit memusage mpiexec mpirun msgexec msgfilter multitime not please",
+	"sotruss srun sudo-rs torchrun uftrace wine wine64 x-terminal-emulator x86_64-linux-gnu-gp-collect-app xterm",
 	"ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 ld-linux.so.2 ld-musl-aarch64.so.1 ld-musl-x86_64.so.1 ld.so",
 )
 
