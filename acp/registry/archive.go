@@ -570,7 +570,7 @@ var interpreterOptions = map[string]struct{ files, texts, ends []string }{
 	"python":  {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
 	"python3": {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
 	"java":    {files: []string{"-cp", "-classpath", "--class-path", "-p", "--module-path"}, texts: []string{"--add-modules", "--add-opens", "--add-exports"}, ends: []string{"-m", "--module"}},
-	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e"}},
+	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
 }
 
 // scripts finds, among the arguments of an interpreter, the file that it is to run, and those that its options name. It puts
@@ -589,7 +589,8 @@ func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 			continue
 		case slices.Contains(options.files, arg): // it may be the name of something else
 			if n++; n < len(args) {
-				if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(args[n]))); err == nil && filepath.IsLocal(filepath.FromSlash(args[n])) {
+				file := filepath.FromSlash(strings.TrimSuffix(args[n], "/*")) // all archives of a folder, for Java
+				if _, err := os.Stat(filepath.Join(dir, file)); err == nil && filepath.IsLocal(file) {
 					files = append(files, n)
 				}
 			}
@@ -609,17 +610,27 @@ func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if found == "" {
-			// A folder is a program for Python, and Node.js leaves out the ends of names: where they are, these may be.
-			if _, err := os.Stat(filepath.Dir(filepath.Join(dir, wanted))); err != nil {
-				return nil, nil, brokenf("the archive has no file %q, which %s is to run", short(args[n]), interpreter)
-			}
+		if found == "" && isModule(filepath.Join(dir, wanted)) {
 			found = wanted
+		}
+		if found == "" {
+			return nil, nil, brokenf("the archive has no file %q, which %s is to run", short(args[n]), interpreter)
 		}
 		args[n] = filepath.ToSlash(found)
 		return args, append(files, n), nil
 	}
 	return args, files, nil
+}
+
+// isModule reports whether a path is a folder, which Python and Node.js run too, or a file of which Node.js adds the end.
+func isModule(path string) bool {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return true
+	}
+	return slices.ContainsFunc([]string{".js", ".mjs", ".cjs"}, func(end string) bool {
+		_, err := os.Stat(path + end)
+		return err == nil
+	})
 }
 
 // localCommand is the path of a command in an archive.

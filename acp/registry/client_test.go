@@ -1048,6 +1048,7 @@ func TestInterpreters(t *testing.T) {
 		{"python", []string{"pkg"}, []string{in("pkg")}},
 		{"java", []string{"-Xmx1g", "-jar", "a.jar", "acp"}, []string{"-Xmx1g", "-jar", in("lib/a.jar"), "acp"}},
 		{"java", []string{"-cp", "lib/a.jar", "Main", "acp"}, []string{"-cp", in("lib/a.jar"), "Main", "acp"}},
+		{"java", []string{"-cp", "lib/*", "Main"}, []string{"-cp", in("lib/*"), "Main"}},
 		{"node", nil, nil},
 	} {
 		e := s.binary("agent", "1.0.0", "/a.zip", true)
@@ -1074,7 +1075,7 @@ func TestInterpreters(t *testing.T) {
 			t.Errorf("%s %q: got %s, want %q", c.cmd, c.args, got, c.want)
 		}
 	}
-	for _, args := range [][]string{{"other/server.ts"}, {"../server.js"}, {"/etc/passwd"}} {
+	for _, args := range [][]string{{"other/server.ts"}, {"none.js"}, {"--no-warnings", "none"}, {"../server.js"}, {"/etc/passwd"}} {
 		e := s.binary("agent", "1.0.0", "/a.zip", true)
 		a := e.Distribution.Binary["linux-x86_64"]
 		a.Cmd, a.Args = "node", args
