@@ -302,6 +302,11 @@ var errTooLong = errors.New("it is too long")
 
 // readFile reads a file of at most so many bytes; the error matches errTooLong if it has more.
 func readFile(name string, most int64) ([]byte, error) {
+	if info, err := os.Stat(name); err != nil {
+		return nil, err
+	} else if info.Mode().Type()&^fs.ModeDir != 0 { // a pipe that nobody writes would be waited for
+		return nil, fmt.Errorf("%s is no file", name)
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,45 @@
+//go:build unix
+
+package registry_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/registry"
+)
+
+// TestPipes: nothing waits for a file that is a pipe, which nobody writes.
+func TestPipes(t *testing.T) {
+	pipe := func(name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"my-agent/agent.json", "my-agent/icon.svg", "other/agent.json"} {
+		pipe(filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	r, err := registry.Check(t.Context(), filepath.Join(dir, "my-agent"), &registry.CheckOptions{Offline: true})
+	if err != nil || r.OK() || !strings.Contains(r.String(), "is no file") {
+		t.Errorf("got %v, %v", r, err)
+	}
+	s := newServer(t)
+	s.set()
+	c := s.client(t)
+	pipe(filepath.Join(c.Dir, "registry.json"))
+	pipe(filepath.Join(c.Dir, "agents", "one", "installed.json"))
+	if list, err := c.List(t.Context()); err != nil || list == nil {
+		t.Errorf("got %v, %v", list, err)
+	}
+	if _, err := c.Find("one"); err == nil {
+		t.Error("it is installed")
+	}
+}
