@@ -98,14 +98,14 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 		}
 		output := &bytes.Buffer{}
 		cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
-		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append([]string{"STATUS=0"}, r.env...), time.Second
+		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append([]string{"STATUS=0"}, r.env...), 100*time.Millisecond
 		cmd.Stdout, cmd.Stderr = output, output
 		group, err := proc.Start(cmd) // some end their own
 		if err != nil {
 			t.Fatal(err)
 		}
 		killed := make(chan bool)
-		late := time.AfterFunc(3*time.Second, func() { group.Kill(); close(killed) })
+		late := time.AfterFunc(time.Second, func() { group.Kill(); close(killed) })
 		_ = cmd.Wait() // most lines fail
 		if !late.Stop() {
 			<-killed
