@@ -36,7 +36,7 @@ var (
 	textMembers = set(
 		"content contents text newtext oldtext newstring oldstring newstr oldstr newcode oldcode code patch diff edit insert",
 		"regex regexp search replace replacement query prompt message description title explanation reason thought",
-		"instructions question answer title",
+		"instructions question answer title justification summary comment comments purpose intent goal task note notes",
 	)
 )
 

@@ -610,6 +610,7 @@ var cases = []struct {
 	{"an unknown member with a rejected name", inProject + "\n" + noSecrets, reads("/proj/a") + `,"rawInput":{"where":["x",".env"]}`, policy.Reject},
 	{"a pattern of files", inProject + "\n" + `{"effect":"allow","kind":["search"],"path":["/proj/**"]}`, `"kind":"search","rawInput":{"path":"/proj","pattern":"/etc/**"}`, policy.Ask},
 	{"text of an edit with the form of a path", inProject, edits("/proj/a") + `,"rawInput":{"old_string":"/etc/x","newString":"/etc/y","content":"../z"}`, policy.Allow},
+	{"a justification is no path", allCommands + "\n" + noSecrets, `"kind":"execute","rawInput":{"command":"ls","justification":"look for config/.env"}`, policy.Allow},
 	{"a comment is no path", inProject, edits("/proj/a") + `,"rawInput":{"x":"// comment"}`, policy.Allow},
 	{"a path with space before", `{"effect":"allow","path":["**"]}`, `"kind":"read","rawInput":{"path":" /proj/a"}`, policy.Ask},
 	{"a path with space behind", `{"effect":"allow","path":["**"]}`, `"kind":"read","rawInput":{"path":"/proj/a "}`, policy.Ask},
