@@ -1,12 +1,15 @@
 package main
 
-// This file owns what sessions are set to.
+// This file owns what settings say of talking to agents: where, under which rules, and what sessions are set to.
 
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
@@ -26,4 +29,40 @@ func choose(ctx context.Context, session *talk.Session, s *config.Settings) erro
 		errs = append(errs, session.ChooseOption(ctx, name, value))
 	}
 	return errors.Join(errs...)
+}
+
+// talkOptions are the options of a client as the settings say. Its errors are about usage.
+func talkOptions(s *config.Settings, folder string) (*talk.Options, error) {
+	cwd, err := workFolder(folder)
+	if err != nil {
+		return nil, usage(err)
+	}
+	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, NoFiles: s.NoFiles, NoTerminals: s.NoTerminals}
+	for _, dir := range append([]string{cwd}, s.Dirs...) {
+		if info, err := os.Stat(dir); err != nil {
+			return nil, usage(err)
+		} else if !info.IsDir() {
+			return nil, usagef("%s: not a folder", dir)
+		}
+	}
+	if s.Policy != "" {
+		if o.Rules, err = policy.Load(s.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
+			return nil, usage(err)
+		}
+	}
+	if s.MCP != "" {
+		if o.MCPServers, err = talk.ReadMCPServers(s.MCP); err != nil {
+			return nil, usage(err)
+		}
+	}
+	return o, nil
+}
+
+// workFolder is the folder in which an agent works, by its own name: sessions are listed, and named, by that.
+func workFolder(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }

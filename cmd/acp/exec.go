@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
@@ -140,25 +138,8 @@ func (x *execution) settings() (err error) {
 	case cfg.Timeout < 0:
 		return usagef("--timeout: want a time above 0")
 	}
-	if x.cwd, err = workFolder(f.cwd); err != nil {
-		return usage(err)
-	}
-	for _, dir := range append([]string{x.cwd}, cfg.Dirs...) {
-		if info, err := os.Stat(dir); err != nil {
-			return usage(err)
-		} else if !info.IsDir() {
-			return usagef("%s: not a folder", dir)
-		}
-	}
-	if cfg.Policy != "" {
-		if x.rules, err = policy.Load(cfg.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
-			return usage(err)
-		}
-	}
-	if cfg.MCP != "" {
-		if x.servers, err = talk.ReadMCPServers(cfg.MCP); err != nil {
-			return usage(err)
-		}
+	if x.options, err = talkOptions(&cfg.Settings, f.cwd); err != nil {
+		return err
 	}
 	for _, name := range f.attach {
 		if _, err := os.Stat(name); err != nil {
@@ -361,13 +342,4 @@ func (x *execution) blocks(can acp.PromptCapabilities) ([]acp.ContentBlock, erro
 		blocks = append(blocks, block)
 	}
 	return blocks, nil
-}
-
-// workFolder is the folder in which an agent works, by its own name: sessions are listed, and named, by that.
-func workFolder(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(dir)
 }

@@ -46,9 +46,7 @@ type execution struct {
 	p       *program
 	f       *execFlags
 	format  string
-	cwd     string
-	rules   *policy.Policy
-	servers []acp.MCPServer
+	options *talk.Options // of each client, as the settings say
 	prompt  string
 
 	sections []*section
@@ -334,13 +332,11 @@ func (s *section) talk(o *outcome) (err error) {
 // clientOptions say what the client of an agent does.
 func (x *execution) clientOptions(s *section) *talk.Options {
 	cfg := x.f.cfg
-	opts := &talk.Options{
-		Agent:   talk.Agent{Name: s.agent.Name, Command: s.agent.Command, Connect: s.agent.Connect},
-		Version: moduleVersion(), Cwd: x.cwd, Dirs: cfg.Dirs, MCPServers: x.servers,
-		NoFiles: cfg.NoFiles, NoTerminals: cfg.NoTerminals, Rules: x.rules,
-		TerminalLogin: x.tty != nil, Update: s.update, Event: s.event, NoMask: x.f.noMask,
-		NoReconnect: true, CancelGrace: cancelGrace,
-	}
+	all := *x.options
+	opts := &all
+	opts.Agent = talk.Agent{Name: s.agent.Name, Command: s.agent.Command, Connect: s.agent.Connect}
+	opts.TerminalLogin, opts.Update, opts.Event, opts.NoMask = x.tty != nil, s.update, s.event, x.f.noMask
+	opts.NoReconnect, opts.CancelGrace = true, cancelGrace
 	switch {
 	case cfg.Allow:
 		opts.Ask = allow
@@ -409,7 +405,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	if err != nil {
 		return nil, err
 	}
-	key := names.Key{Agent: s.key, Cwd: x.cwd, Name: x.f.session}
+	key := names.Key{Agent: s.key, Cwd: x.options.Cwd, Name: x.f.session}
 	if s.lock, err = store.Lock(key); errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("session %q is in use by another acp exec", x.f.session)
 	} else if err != nil {

@@ -5,12 +5,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +19,6 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/tui"
 	"github.com/acpgo/sdk/conformance"
 )
-
-// statusAgentEnded is the exit status for an agent that ends while it starts.
-const statusAgentEnded = 6
 
 // runFlags are the flags of acp run that are no settings.
 type runFlags struct {
@@ -81,7 +75,7 @@ Exit status:
 	flags.BoolVar(&f.start.Pick, "pick", false, "choose from the stored sessions at first")
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `FOLDER` in which the agent works")
 	flags.StringVar(&f.remember, "remember", "", "keep what you decide for always in a `FILE` of rules, for all sessions")
-	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %t in its name becomes the time, %p the number of the process")
+	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %a in its name becomes the agent's name, %t the time, %p the number of the process")
 	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
 	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and show what breaks the protocol")
 	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
@@ -104,7 +98,6 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	var findings atomic.Int64
 	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse}
 	o.Start.Session = acp.SessionID(f.load)
-	o.Talk = talk.Options{Version: moduleVersion(), NoMask: f.noMask}
 	if err := f.settings(o); err != nil {
 		return err
 	}
@@ -119,8 +112,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		o.Level = f.level.level
 	}
 	if f.record != "" {
-		name := strings.NewReplacer("%%", "%", "%t", time.Now().Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(f.record)
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := os.OpenFile(recordFile(f.record, agent.Name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}
@@ -140,7 +132,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return &exit{status, err}
 	}
 	if errors.Is(err, acp.ErrClosed) {
-		return &exit{statusAgentEnded, err}
+		return &exit{statusDied, err}
 	}
 	if err == nil && findings.Load() > 0 {
 		return &exit{statusFindings, nil}
@@ -149,8 +141,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 }
 
 // settings takes what flags and settings say of sessions.
-func (f *runFlags) settings(o *tui.Options) (err error) {
-	cfg, t := f.cfg, &o.Talk
+func (f *runFlags) settings(o *tui.Options) error {
 	switch {
 	case f.start.NoHistory && f.load == "":
 		return usagef("--no-history is for --load")
@@ -159,29 +150,14 @@ func (f *runFlags) settings(o *tui.Options) (err error) {
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
 		return usagef("want one of --continue, --load and --pick")
 	}
-	if t.Cwd, err = workFolder(f.cwd); err != nil {
-		return &exit{statusUsage, err}
+	options, err := talkOptions(&f.cfg.Settings, f.cwd)
+	if err != nil {
+		return err
 	}
-	t.Dirs, t.NoFiles, t.NoTerminals = cfg.Dirs, cfg.NoFiles, cfg.NoTerminals
-	for _, dir := range append([]string{t.Cwd}, t.Dirs...) {
-		if info, err := os.Stat(dir); err != nil {
-			return &exit{statusUsage, err}
-		} else if !info.IsDir() {
-			return usagef("%s: not a folder", dir)
-		}
-	}
-	if cfg.Policy != "" {
-		if t.Rules, err = policy.Load(cfg.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
-			return &exit{statusUsage, err}
-		}
-	}
+	o.Talk = *options
+	o.Talk.NoMask = f.noMask
 	if f.remember != "" {
-		t.Memory = policy.NewFile(f.remember)
-	}
-	if cfg.MCP != "" {
-		if t.MCPServers, err = talk.ReadMCPServers(cfg.MCP); err != nil {
-			return &exit{statusUsage, err}
-		}
+		o.Talk.Memory = policy.NewFile(f.remember)
 	}
 	return nil
 }
