@@ -71,6 +71,27 @@ const (
 	unknownField
 )
 
+// The most fields of a form, and choices of all its fields together, that anybody is asked about.
+const (
+	maxFields  = 200
+	maxChoices = 5000
+)
+
+// tooLarge says why a form is not shown.
+func tooLarge(schema *acp.ElicitationSchema) error {
+	if n := len(schema.Properties); n > maxFields {
+		return fmt.Errorf("it has %d fields", n)
+	}
+	choices := 0
+	for _, f := range fieldsOf(schema) {
+		choices += len(f.choices)
+	}
+	if choices > maxChoices {
+		return fmt.Errorf("it has %d choices", choices)
+	}
+	return nil
+}
+
 // fieldsOf are the fields of a schema, the required ones first. A schema is an object of JSON, which has no order.
 func fieldsOf(schema *acp.ElicitationSchema) []*field {
 	required := schema.Required.Value()

@@ -192,3 +192,19 @@ func TestPage(t *testing.T) {
 		}
 	})
 }
+
+// TestFormTooLarge: a form that nobody can fill in is declined, and the user is told.
+func TestFormTooLarge(t *testing.T) {
+	schema := `{"type":"object","properties":{"first":{"type":"string"}`
+	for i := range maxFields {
+		schema += fmt.Sprintf(`,"f%d":{"type":"string"}`, i)
+	}
+	f := &former{schema: schema + "}}"}
+	inWorld(t, acp.AgentHandlers{Prompt: f.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(2 * time.Second)
+		f.want(t, `{"action":"decline"}`)
+		w.want("a form of the agent is declined: it has 201 fields")
+	})
+}

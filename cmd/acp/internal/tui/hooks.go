@@ -56,6 +56,10 @@ func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.Permission
 }
 
 func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+	if err := tooLarge(e.Form); err != nil {
+		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("a form of the agent is declined: %w", err)})
+		return declined(), nil
+	}
 	return ask(ctx, h, e.Session, func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
 }
 

@@ -86,6 +86,7 @@ func allKeys() []screenKeys {
 			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll what is asked about", nil},
 			{"", []string{"d"}, "show diffs side by side, or unified", nil},
 			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+			{"", passing, "look elsewhere, as in the conversation", nil},
 			{"", []string{"ctrl+c"}, "cancel the turn", nil},
 		}},
 		{"Form", []binding{
@@ -132,6 +133,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if q := m.question(); m.takes(q) {
 		return m.questionKey(q, k)
 	}
+	if m.question() != nil && k.Text != "" && m.editor().empty() && m.now().Sub(m.lastAnswer) < quiet {
+		return m.rearm() // it was pressed twice, or a moment too early for the next question: it is no text
+	}
 	cmd := m.chatKey(k)
 	if m.question() != nil { // which waits until nothing is typed
 		cmd = tea.Batch(cmd, m.rearm())
@@ -177,12 +181,25 @@ func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 		m.note = ""
 		return nil
 	}
+	if bound(key) {
+		return m.action(key)
+	}
+	return e.key(m, k)
+}
+
+// bound reports whether a key has something done.
+func bound(key string) bool {
+	return slices.ContainsFunc(actions(), func(a binding) bool { return a.run != nil && slices.Contains(a.keys, key) })
+}
+
+// action does what a key has done.
+func (m *Model) action(key string) tea.Cmd {
 	for _, a := range actions() {
 		if a.run != nil && slices.Contains(a.keys, key) {
 			return a.run(m)
 		}
 	}
-	return e.key(m, k)
+	return nil
 }
 
 // paste takes text that was pasted. It never answers a question for permission.

@@ -51,6 +51,7 @@ type Model struct {
 	planFolded    bool
 	lastKey       time.Time
 	lastInterrupt time.Time
+	lastAnswer    time.Time // to a question
 	loggingIn     bool // in the terminal, after which the agent is started anew
 	leaving       bool
 	plain         bool              // there is no screen

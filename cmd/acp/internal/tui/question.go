@@ -130,6 +130,9 @@ func (m *Model) focus(q *question) {
 	m.focused, q.left = q, false
 }
 
+// passing are keys that a question leaves to the chat: those that look elsewhere. No text is typed with them.
+var passing = []string{"ctrl+s", "alt+right", "alt+left", "f1", "alt+n", "alt+x", "alt+w"}
+
 // questionKey gives a key to a question that takes keys.
 func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 	m.focused = q
@@ -143,12 +146,14 @@ func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 	case "pgdown":
 		q.scroll += 5 // the view bounds it
 		return nil
-	case "ctrl+g":
-		return m.goToQuestion()
+	}
+	if slices.Contains(passing, k.String()) {
+		return m.action(k.String())
 	}
 	answered, cmd := q.dialog.key(m, q, k)
 	if answered {
 		m.withdraw(q)
+		m.lastAnswer = m.now()
 		return tea.Batch(cmd, m.rearm())
 	}
 	return cmd

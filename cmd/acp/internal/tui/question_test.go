@@ -233,6 +233,59 @@ func TestAnswerFromOverview(t *testing.T) {
 	})
 }
 
+// TestKeyPressedTwice: a key that answers one question does not answer the next one too, nor is it typed.
+func TestKeyPressedTwice(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		var asking sync.WaitGroup
+		for range 2 {
+			asking.Go(func() { _, _ = a.prompt(ctx, s, req) })
+		}
+		asking.Wait()
+		return done, nil
+	}}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(2 * time.Second)
+		w.want("(1 of 2)")
+		w.key("n", "n")
+		a.want(t, "no")
+		if !w.m.editor().empty() {
+			t.Error("it was typed")
+		}
+		w.sleep(2 * time.Second)
+		w.key("y")
+		w.sleep(time.Second)
+		a.want(t, "no", "once")
+	})
+}
+
+// TestLookElsewhere: a question that has the keys does not keep the user from other screens and sessions.
+func TestLookElsewhere(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.key("ctrl+n")
+		w.sleep(time.Second)
+		w.say("go")
+		w.sleep(2 * time.Second)
+		w.want("Remove the build of s2")
+		w.key("ctrl+s")
+		w.want("Open sessions", "? asks")
+		w.key("esc", "alt+right")
+		w.wantNot("Remove the build")
+		w.key("alt+left", "f1")
+		w.want("Keys")
+		w.key("esc")
+		w.want("Remove the build of s2")
+		a.want(t)
+		w.sleep(time.Second)
+		w.key("y")
+		w.settle()
+		a.want(t, "once")
+	})
+}
+
 // TestCancelWithdrawsQuestion: the dialog goes with its turn.
 func TestCancelWithdrawsQuestion(t *testing.T) {
 	a := &asker{}
