@@ -52,7 +52,7 @@ type Model struct {
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
-	loggingIn     bool // in the terminal, after which the agent is started anew
+	loggingIn     bool      // in the terminal, after which the agent is started anew
 	leaving       bool
 	plain         bool              // there is no screen
 	told          func(text string) // is told each line for the user; may be nil
