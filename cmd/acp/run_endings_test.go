@@ -129,7 +129,7 @@ func interruptUntilEnd(t *testing.T, p *play) {
 	p.Press("ctrl+c", "ctrl+c")
 }
 
-func sent(sig syscall.Signal) func(*testing.T, *play) {
+func withSignal(sig syscall.Signal) func(*testing.T, *play) {
 	return func(_ *testing.T, p *play) { p.Signal(sig) }
 }
 
@@ -145,8 +145,8 @@ func TestRunEndings(t *testing.T) {
 	}
 	endings(t, staging{}, turn, []ending{
 		{"Ctrl-C", interruptUntilEnd, statusIn(0, 130)},
-		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
-		{"SIGINT", sent(syscall.SIGINT), statusIn(130)},
+		{"SIGTERM", withSignal(syscall.SIGTERM), statusIn(143)},
+		{"SIGINT", withSignal(syscall.SIGINT), statusIn(130)},
 		{"the agent is killed", func(t *testing.T, p *play) {
 			killAgent(t, p)
 			p.Press("ctrl+c", "ctrl+c")
@@ -182,7 +182,7 @@ func waitGone(t *testing.T, pid int) {
 func TestExecEndings(t *testing.T) {
 	endings(t, staging{command: []string{"exec", "tree"}}, func(*play) {}, []ending{
 		{"Ctrl-C", func(_ *testing.T, p *play) { p.Press("ctrl+c") }, statusIn(130)},
-		{"SIGTERM", sent(syscall.SIGTERM), statusIn(143)},
+		{"SIGTERM", withSignal(syscall.SIGTERM), statusIn(143)},
 		{"the agent is killed", killAgent, statusIn(6)},
 		{"hangup", hangup, anyEnd},
 	})

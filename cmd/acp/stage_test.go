@@ -383,7 +383,7 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 	word, _, _ := strings.Cut(strings.TrimSpace(t.prompt), " ")
 	play := scenes[word]
 	if play == nil {
-		play = echo
+		play = playEcho
 	}
 	err := play(ctx, t)
 	var stop stops
@@ -456,8 +456,8 @@ func (t *scene) ask(ctx context.Context, method string, params m) (json.RawMessa
 	return *got, nil
 }
 
-// echo says what was said.
-func echo(ctx context.Context, t *scene) error {
+// playEcho says what was said.
+func playEcho(ctx context.Context, t *scene) error {
 	var kinds []string
 	for _, b := range t.blocks {
 		switch v := b.Variant.(type) {
@@ -481,13 +481,13 @@ func echo(ctx context.Context, t *scene) error {
 
 // scenes are what the agent plays, by the first word of a prompt.
 var scenes = map[string]func(context.Context, *scene) error{
-	"markdown": markdown, "stream": stream, "think": think, "plan": plan, "tools": tools, "diff": diff, "terminal": command,
-	"live": live, "permission": permission, "bare-permission": barePermission, "later": later, "form": form, "url": openURL,
-	"mode": switchMode, "models": switchModel, "usage": spend, "notice": notice, "compact": compact, "subagent": subagent,
-	"unknown": unknown, "title": title, "die": die, "hang": hang, "wait": wait, "flood": flood, "evil": evilTwin(true), "benign": evilTwin(false),
-	"long": long, "utf8": noUTF8, "garbage": garbage, "media": media, "files": files, "tree": tree, "error": fails,
-	"commands": commandsChange, "plans": plans, "outputs": outputs,
-	"Fix":    fix,
+	"markdown": playMarkdown, "stream": playStream, "think": playThink, "plan": playPlan, "tools": playTools, "diff": playDiff, "terminal": playTerminal,
+	"live": playLive, "permission": playPermission, "bare-permission": playBarePermission, "later": playLater, "form": playForm, "url": playOpenURL,
+	"mode": playSwitchMode, "models": playSwitchModel, "usage": playUsage, "notice": playNotice, "compact": playCompact, "subagent": playSubagent,
+	"unknown": playUnknown, "title": playTitle, "die": playDie, "hang": playHang, "wait": playWait, "flood": playFlood, "evil": playEvilTwin(true), "benign": playEvilTwin(false),
+	"long": playLong, "utf8": playNoUTF8, "garbage": playGarbage, "media": playMedia, "files": playFiles, "tree": playTree, "error": playFails,
+	"commands": playCommandsChange, "plans": playPlans, "outputs": playOutputs,
+	"Fix":    playFix,
 	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
 	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
 }
@@ -497,7 +497,7 @@ const document = "# A title\n\nSome *emphasis*, **strong** words, `code` and a [
 	"| name | value |\n| --- | ---: |\n| a | 1 |\n| b | 22 |\n\n" +
 	"```go\nfunc main() {\n\tfmt.Println(\"hello\") // greets\n}\n```\n\nThe end: 世界 😀.\n"
 
-func markdown(ctx context.Context, t *scene) error {
+func playMarkdown(ctx context.Context, t *scene) error {
 	runes := []rune(document)
 	for part := range slices.Chunk(runes, 7) {
 		if err := t.say(ctx, string(part)); err != nil {
@@ -507,8 +507,8 @@ func markdown(ctx context.Context, t *scene) error {
 	return nil
 }
 
-// stream says parts of a text, with a gate between them.
-func stream(ctx context.Context, t *scene) error {
+// playStream says parts of a text, with a gate between them.
+func playStream(ctx context.Context, t *scene) error {
 	for i, part := range []string{"# Streaming\n\nThe first par", "agraph is **bo", "ld** now.\n\n```go\nfunc f() {", "}\n```\n\nDone."} {
 		if i > 0 {
 			if err := t.gate(ctx); err != nil {
@@ -522,7 +522,7 @@ func stream(ctx context.Context, t *scene) error {
 	return nil
 }
 
-func think(ctx context.Context, t *scene) error {
+func playThink(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "agent_thought_chunk", "content": text("First I look at the question.\n\n")},
 		m{"sessionUpdate": "agent_thought_chunk", "content": text("Then I weigh the answers, of which there are many, and each has something for it and something against it.")},
@@ -530,7 +530,7 @@ func think(ctx context.Context, t *scene) error {
 	)
 }
 
-func plan(ctx context.Context, t *scene) error {
+func playPlan(ctx context.Context, t *scene) error {
 	steps := []string{"Read the code", "Find the mistake", "Mend it"}
 	for done := range len(steps) + 1 {
 		var entries []m
@@ -556,8 +556,8 @@ func plan(ctx context.Context, t *scene) error {
 	return t.say(ctx, "All steps are done.")
 }
 
-// fix is what a demo shows: a plan, thoughts, a file that is read and changed with permission, and a command.
-func fix(ctx context.Context, t *scene) error {
+// playFix is what a demo shows: a plan, thoughts, a file that is read and changed with permission, and a command.
+func playFix(ctx context.Context, t *scene) error {
 	steps := func(done int) m {
 		var entries []m
 		for i, step := range []string{"Read main.go", "Mend the mistake", "Run the tests"} {
@@ -602,8 +602,8 @@ func fix(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThe test passes now.")})
 }
 
-// plans has several with ids, as the unstable protocol knows.
-func plans(ctx context.Context, t *scene) error {
+// playPlans has several with ids, as the unstable protocol knows.
+func playPlans(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "plan_update", "plan": m{"type": "items", "planId": "p1", "entries": []m{{"content": "A planned step", "priority": "high", "status": "pending"}}}},
 		m{"sessionUpdate": "plan_update", "plan": m{"type": "markdown", "planId": "p2", "content": "# The other plan\n\nwith words"}},
@@ -611,7 +611,7 @@ func plans(ctx context.Context, t *scene) error {
 	)
 }
 
-func tools(ctx context.Context, t *scene) error {
+func playTools(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read main.go", "kind": "read", "status": "in_progress",
 			"locations": []m{{"path": t.path("main.go"), "line": 12}}, "rawInput": m{"path": "main.go"}},
@@ -640,20 +640,20 @@ func (t *scene) diffs() []m {
 	}
 }
 
-func diff(ctx context.Context, t *scene) error {
+func playDiff(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "tool_call", "toolCallId": "d1", "title": "Edit main.go and new.txt", "kind": "edit", "status": "completed", "content": t.diffs()},
 		m{"sessionUpdate": "agent_message_chunk", "content": text("Edited.")},
 	)
 }
 
-// command runs a command in a terminal of the client.
-func command(ctx context.Context, t *scene) error {
+// playTerminal runs a command in a terminal of the client.
+func playTerminal(ctx context.Context, t *scene) error {
 	return t.command(ctx, "printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
 }
 
-// live runs a command that goes on until the gate opens.
-func live(ctx context.Context, t *scene) error {
+// playLive runs a command that goes on until the gate opens.
+func playLive(ctx context.Context, t *scene) error {
 	return t.command(ctx, "echo one; echo two; exec sleep 1000", func(id string) error {
 		if err := t.gate(ctx); err != nil {
 			return err
@@ -663,8 +663,8 @@ func live(ctx context.Context, t *scene) error {
 	})
 }
 
-// outputs has the output of many lines.
-func outputs(ctx context.Context, t *scene) error {
+// playOutputs has the output of many lines.
+func playOutputs(ctx context.Context, t *scene) error {
 	return t.command(ctx, "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done", nil)
 }
 
@@ -703,27 +703,27 @@ var fourKinds = []m{
 	{"optionId": "never", "name": "No, never", "kind": "reject_always"},
 }
 
-// permission asks for one, with all that can be said of it.
-func permission(ctx context.Context, t *scene) error {
+// playPermission asks for one, with all that can be said of it.
+func playPermission(ctx context.Context, t *scene) error {
 	return t.permit(ctx, m{"toolCallId": "p1", "title": "Edit main.go", "kind": "edit", "status": "pending", "name": "edit_file",
 		"rawInput": m{"command": "apply-patch main.go", "reason": "The comma is missing"}, "locations": []m{{"path": t.path("main.go"), "line": 6}},
 		"content": append([]m{{"type": "content", "content": text("I must mend the comma.")}}, t.diffs()...)})
 }
 
-// barePermission tells of the tool call first, and then asks with its id alone.
-func barePermission(ctx context.Context, t *scene) error {
+// playBarePermission tells of the tool call first, and then asks with its id alone.
+func playBarePermission(ctx context.Context, t *scene) error {
 	if err := t.tool(ctx, m{"toolCallId": "p2", "title": "Run rm -rf build", "kind": "execute", "status": "pending", "rawInput": m{"command": "rm -rf build"}}); err != nil {
 		return err
 	}
 	return t.permit(ctx, m{"toolCallId": "p2"})
 }
 
-// later asks when the gate opens.
-func later(ctx context.Context, t *scene) error {
+// playLater asks when the gate opens.
+func playLater(ctx context.Context, t *scene) error {
 	if err := t.gate(ctx); err != nil {
 		return err
 	}
-	return barePermission(ctx, t)
+	return playBarePermission(ctx, t)
 }
 
 func (t *scene) permit(ctx context.Context, call m) error {
@@ -746,7 +746,7 @@ func (t *scene) permit(ctx context.Context, call m) error {
 		t.say(ctx, strings.TrimSpace("Your answer: "+got.Outcome.Outcome+" "+got.Outcome.OptionID)))
 }
 
-func form(ctx context.Context, t *scene) error {
+func playForm(ctx context.Context, t *scene) error {
 	res, err := t.ask(ctx, "elicitation/create", m{"mode": "form", "message": "Who are you?", "requestedSchema": m{
 		"type": "object", "required": []string{"name", "colour"},
 		"properties": m{
@@ -763,7 +763,7 @@ func form(ctx context.Context, t *scene) error {
 	return t.say(ctx, "Your answer: `"+string(res)+"`")
 }
 
-func openURL(ctx context.Context, t *scene) error {
+func playOpenURL(ctx context.Context, t *scene) error {
 	res, err := t.ask(ctx, "elicitation/create", m{"mode": "url", "message": "Please log in there.", "elicitationId": "e1", "url": "https://example.com/login?a=1"})
 	if err != nil {
 		return err
@@ -774,16 +774,16 @@ func openURL(ctx context.Context, t *scene) error {
 	return t.say(ctx, "Your answer: `"+string(res)+"`")
 }
 
-// switchMode has the agent change the mode.
-func switchMode(ctx context.Context, t *scene) error {
+// playSwitchMode has the agent change the mode.
+func playSwitchMode(ctx context.Context, t *scene) error {
 	t.agent.mu.Lock()
 	t.stage.mode = "plan"
 	t.agent.mu.Unlock()
 	return t.all(ctx, m{"sessionUpdate": "current_mode_update", "currentModeId": "plan"}, m{"sessionUpdate": "agent_message_chunk", "content": text("The mode is another one.")})
 }
 
-// switchModel has the agent change the model.
-func switchModel(ctx context.Context, t *scene) error {
+// playSwitchModel has the agent change the model.
+func playSwitchModel(ctx context.Context, t *scene) error {
 	t.agent.mu.Lock()
 	t.stage.model = "tiny"
 	options := t.stage.options()
@@ -791,19 +791,19 @@ func switchModel(ctx context.Context, t *scene) error {
 	return t.all(ctx, m{"sessionUpdate": "config_option_update", "configOptions": options}, m{"sessionUpdate": "agent_message_chunk", "content": text("The model is another one.")})
 }
 
-func commandsChange(ctx context.Context, t *scene) error {
+func playCommandsChange(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "available_commands_update", "availableCommands": []m{{"name": "fresh", "description": "A new command"}}},
 		m{"sessionUpdate": "agent_message_chunk", "content": text("There is a new command.")})
 }
 
-func spend(ctx context.Context, t *scene) error {
+func playUsage(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
 		m{"sessionUpdate": "agent_message_chunk", "content": text("Now you know.")})
 }
 
-func notice(ctx context.Context, t *scene) error {
+func playNotice(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "notice", "severity": "info", "title": "A note", "description": "Nothing to do."},
 		m{"sessionUpdate": "notice", "severity": "warning", "title": "A warning"},
@@ -811,7 +811,7 @@ func notice(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("Three notices.")})
 }
 
-func compact(ctx context.Context, t *scene) error {
+func playCompact(ctx context.Context, t *scene) error {
 	if err := t.update(ctx, m{"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "in_progress"}); err != nil {
 		return err
 	}
@@ -824,7 +824,7 @@ func compact(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("Now there is room again.")})
 }
 
-func subagent(ctx context.Context, t *scene) error {
+func playSubagent(ctx context.Context, t *scene) error {
 	if err := t.update(ctx, m{"sessionUpdate": "subagent_update", "sessionId": "sub-1", "title": "Tester", "description": "Runs the tests", "state": m{"state": "running"}}); err != nil {
 		return err
 	}
@@ -836,8 +836,8 @@ func subagent(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("The helper is done.")})
 }
 
-// unknown sends what no schema has.
-func unknown(ctx context.Context, t *scene) error {
+// playUnknown sends what no schema has.
+func playUnknown(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "hologram", "shape": "a cube"},
 		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "smell", "of": "coffee"}},
@@ -846,12 +846,12 @@ func unknown(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("You may not know these.")})
 }
 
-func title(ctx context.Context, t *scene) error {
+func playTitle(ctx context.Context, t *scene) error {
 	return t.all(ctx, m{"sessionUpdate": "session_info_update", "title": "All about titles"}, m{"sessionUpdate": "agent_message_chunk", "content": text("It has a title.")})
 }
 
-// die ends the agent, with last words.
-func die(ctx context.Context, t *scene) error {
+// playDie ends the agent, with last words.
+func playDie(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I feel"); err != nil {
 		return err
 	}
@@ -861,16 +861,16 @@ func die(ctx context.Context, t *scene) error {
 	return nil
 }
 
-// hang never ends, also when it is cancelled.
-func hang(ctx context.Context, t *scene) error {
+// playHang never ends, also when it is cancelled.
+func playHang(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I think about it."); err != nil {
 		return err
 	}
 	select {}
 }
 
-// wait ends when it is cancelled.
-func wait(ctx context.Context, t *scene) error {
+// playWait ends when it is cancelled.
+func playWait(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I wait for you."); err != nil {
 		return err
 	}
@@ -881,8 +881,8 @@ func wait(ctx context.Context, t *scene) error {
 	return errCancelled
 }
 
-// flood sends as many updates as the prompt says.
-func flood(ctx context.Context, t *scene) error {
+// playFlood sends as many updates as the prompt says.
+func playFlood(ctx context.Context, t *scene) error {
 	n := 10_000
 	if _, count, found := strings.Cut(t.prompt, " "); found {
 		var err error
@@ -911,8 +911,8 @@ func flood(ctx context.Context, t *scene) error {
 	return t.say(ctx, fmt.Sprintf("\n\nThe last of %d.", n))
 }
 
-// long says a line without a space, and a tool call with long lines.
-func long(ctx context.Context, t *scene) error {
+// playLong says a line without a space, and a tool call with long lines.
+func playLong(ctx context.Context, t *scene) error {
 	line := strings.Repeat("0123456789", 200_000)
 	return t.all(ctx,
 		m{"sessionUpdate": "tool_call", "toolCallId": "l1", "title": "Title " + line[:100_000], "kind": "read", "status": "completed",
@@ -921,8 +921,8 @@ func long(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThat was long.")})
 }
 
-// noUTF8 sends bytes that are no text.
-func noUTF8(ctx context.Context, t *scene) error {
+// playNoUTF8 sends bytes that are no text.
+func playNoUTF8(ctx context.Context, t *scene) error {
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(t.session.ID()) +
 		`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bytes: ` + "\xff\xfe\xc3\x28\x9b31m\xed\xa0\x80" + ` and \ud800 too"}}}}`
 	if err := t.agent.out.raw(line); err != nil {
@@ -931,8 +931,8 @@ func noUTF8(ctx context.Context, t *scene) error {
 	return t.say(ctx, "\n\nThat was no text.")
 }
 
-// garbage sends lines that are no messages.
-func garbage(ctx context.Context, t *scene) error {
+// playGarbage sends lines that are no messages.
+func playGarbage(ctx context.Context, t *scene) error {
 	for _, line := range []string{"Loading...", "{", `{"jsonrpc":"2.0"}`, "[]", "\x1b[31mred\x1b[0m"} {
 		if err := t.agent.out.raw(line); err != nil {
 			return err
@@ -941,7 +941,7 @@ func garbage(ctx context.Context, t *scene) error {
 	return t.say(ctx, "That was no protocol.")
 }
 
-func media(ctx context.Context, t *scene) error {
+func playMedia(ctx context.Context, t *scene) error {
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	return t.all(ctx,
 		m{"sessionUpdate": "agent_message_chunk", "content": text("An image:")},
@@ -952,8 +952,8 @@ func media(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("That was media.")})
 }
 
-// files reads and writes files of the client.
-func files(ctx context.Context, t *scene) error {
+// playFiles reads and writes files of the client.
+func playFiles(ctx context.Context, t *scene) error {
 	res, err := t.ask(ctx, "fs/read_text_file", m{"path": t.path("notes.txt")})
 	if err != nil {
 		return t.say(ctx, "I may not read: "+err.Error())
@@ -964,16 +964,16 @@ func files(ctx context.Context, t *scene) error {
 	return t.say(ctx, "I have read `"+string(res)+"` and written.")
 }
 
-// tree starts processes: children of its own, and some of a terminal.
-func tree(ctx context.Context, t *scene) error {
+// playTree starts processes: children of its own, and some of a terminal.
+func playTree(ctx context.Context, t *scene) error {
 	child := exec.Command("sh", "-c", "sleep 1000 & sleep 1000 & wait")
 	if err := child.Start(); err != nil {
 		return err
 	}
-	return t.command(ctx, "sleep 1000 & sleep 1000 & echo growing; wait", func(string) error { return wait(ctx, t) })
+	return t.command(ctx, "sleep 1000 & sleep 1000 & echo growing; wait", func(string) error { return playWait(ctx, t) })
 }
 
-func fails(context.Context, *scene) error {
+func playFails(context.Context, *scene) error {
 	return rpc.ErrInternal.WithMessagef("the model has no quota left")
 }
 
@@ -986,8 +986,8 @@ var escapes = []string{
 	"\u202epwned\u202c", "\u2066\u2069", "\u2028\u2029", "\u200b\ufeff", "\U000e0041",
 }
 
-// evilTwin has a conversation of every kind of message, with text of attackers in every member, or with harmless text.
-func evilTwin(evil bool) func(context.Context, *scene) error {
+// playEvilTwin has a conversation of every kind of message, with text of attackers in every member, or with harmless text.
+func playEvilTwin(evil bool) func(context.Context, *scene) error {
 	return func(ctx context.Context, t *scene) error {
 		for i, attack := range append([]string{strings.Join(escapes, "")}, escapes...) {
 			s := "text"
