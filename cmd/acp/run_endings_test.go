@@ -108,7 +108,7 @@ func endOnce(t *testing.T, s staging, turn func(p *play), e ending, at moment) {
 		turn(p)
 	}
 	if at.whole {
-		p.Wait("growing")
+		p.Wait("I wait for you.")
 	} else {
 		time.Sleep(at.delay) // a random moment is what is tried
 	}
