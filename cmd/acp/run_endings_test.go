@@ -52,14 +52,21 @@ func statusIn(statuses ...int) func(*play, *screen.End) string {
 	}
 }
 
-// killAgent kills the agent, if there is one yet.
+// killAgent kills the agent, as soon as there is one.
 func killAgent(t *testing.T, p *play) {
 	t.Helper()
-	for _, pid := range p.Processes() {
-		if isStage(pid) {
+	for end := time.Now().Add(screen.Deadline); ; time.Sleep(5 * time.Millisecond) {
+		for _, pid := range p.Processes() {
+			if !isStage(pid) {
+				continue
+			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 				t.Fatal(err)
 			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("there is no agent")
 		}
 	}
 }
