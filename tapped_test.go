@@ -49,8 +49,6 @@ var untapped = map[string]string{
 	"acp/agentkit/sessions_test.go TestBind":                                "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestConnectionEnds":                      "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestOptionsForgotten":                    "the client's end is tapped",
-	"acp/agentkit/killed_test.go killable":                                  "the agent is killed in a turn",
-	"acp/agentkit/race_test.go TestTerminalsAreReleasedAtOnce":              "its client does not answer",
 	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
 	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
 	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
