@@ -1,5 +1,5 @@
-// Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language, puts agents and
-// clients through it, and carries them over the network.
+// Acp is a client of the Agent Client Protocol in the terminal and in scripts. It also judges, records and replays
+// connections of programs in any language, puts agents and clients through the protocol, and carries it over the network.
 //
 // Run "acp help" for its commands, and "acp help COMMAND" for one of them.
 package main

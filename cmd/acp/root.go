@@ -48,11 +48,13 @@ func run(p *program, args []string) int {
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "acp",
-		Short: "Judge, record and replay connections of the Agent Client Protocol, probe its agents, and serve them",
-		Long: `Acp judges, records and replays connections of the Agent Client Protocol, puts agents through it, and carries
-them over the network. The programs may be in any language. It does not need to know them: what passes
-between an editor and an agent is enough.`,
-		Example: `  acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
+		Short: "Talk to agents of the Agent Client Protocol; judge, record, probe and serve them",
+		Long: `Acp is a client of the Agent Client Protocol for people and for scripts. It also judges, records and replays
+connections, puts agents and clients through the protocol, and carries it over the network. The programs may be
+in any language. To judge them, what passes between an editor and an agent is enough.`,
+		Example: `  acp run claude                        talk to an agent of the registry
+  acp exec "What is this?" -- my-agent  one prompt, in a script
+  acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
   acp check run.jsonl                   what in it breaks the protocol
   acp show run.jsonl                    what was said
   acp probe -- my-agent                 what the agent does in a hundred scenarios
