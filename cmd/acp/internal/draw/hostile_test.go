@@ -10,11 +10,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark/ast"
+	textpkg "github.com/yuin/goldmark/text"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -235,7 +236,7 @@ func TestHostile(t *testing.T) {
 			if n != i%len(names) && !*everything {
 				continue
 			}
-			theme, width, began := all[name], []int{40, 80, 121}[i%3], time.Now()
+			theme, width := all[name], []int{40, 80, 121}[i%3]
 			drawn(t, theme, "a "+text+" b\n"+text, width, DiffLayout(1+n%2), func(function string, lines []string) {
 				for _, l := range lines {
 					if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
@@ -246,14 +247,36 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			})
-			if took := time.Since(began); took > 15*time.Second {
-				t.Errorf("%q takes %v", text, took)
-			}
 		}
 	}
 }
 
 var everything = flag.Bool("everything", false, "draw every hostile text in every theme, and at every width")
+
+// Neither the name of a language nor that of a file is looked up if it is long: that takes minutes.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	p := newPainter(Dark())
+	for text, kept := range map[string]bool{"- ```" + long + "\n  code\n  ```\n": false, "> ```go\n> code\n": true} {
+		known := false
+		_ = ast.Walk(p.renderer(0).Parser().Parse(textpkg.NewReader([]byte(text))), func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+			if code, ok := n.(*ast.FencedCodeBlock); ok && code.Info != nil {
+				known = true
+			}
+			return ast.WalkContinue, nil
+		})
+		if known != kept {
+			t.Errorf("%.20q: the language is looked up: %v", text, known)
+		}
+	}
+	p.codeBlock("code\n", long, 80)
+	p.diff(&acp.Diff{Path: "/w/" + long, NewText: "x"}, 10, 80)
+	for name := range lexerCache.lexers {
+		if len(name) > maxName {
+			t.Errorf("%.20q was looked up", name)
+		}
+	}
+}
 
 // The exported file has no control characters either.
 func TestHostileExport(t *testing.T) {
