@@ -123,6 +123,8 @@ type picker struct {
 	// letters says that letters are keys and not a filter.
 	letters bool
 	whole   bool // the whole screen
+	// sudden says that the user has not asked for it: what was typed before it came is not for it.
+	sudden bool
 	// keys are further keys.
 	keys []binding
 	// refresh returns the items as they are now; nil keeps them. It may be nil.

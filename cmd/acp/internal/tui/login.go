@@ -58,7 +58,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 		m.tellHere(method.String())
 		return nil
 	})
-	p.letters = true
+	p.letters, p.sudden = true, again != nil
 	m.push(p)
 	return nil
 }

@@ -47,10 +47,7 @@ func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\
 
 // theme is how package draw draws.
 func (m *Model) theme() *draw.Theme {
-	switch {
-	case m.opts.NoColor:
-		return draw.NoColor()
-	case m.style.dark:
+	if m.style.dark {
 		return draw.Dark()
 	}
 	return draw.Light()

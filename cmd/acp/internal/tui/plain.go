@@ -275,6 +275,9 @@ func (p *plainProgram) typed(l typedLine) {
 	fresh := !l.at.Before(p.asked) // what was typed before a question is no answer to it
 	switch top := m.top().(type) {
 	case *picker:
+		if top.sudden && !fresh {
+			break
+		}
 		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(top.list.found) {
 			top.list.at = n - 1
 			it, _ := top.list.current()
@@ -327,7 +330,11 @@ func (p *plainProgram) typed(l typedLine) {
 		return
 	}
 	m.editor().set(prompt{text: l.text})
-	p.do(m.submit())
+	cmd := m.submit()
+	if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q prompt) bool { return q.text == l.text }) {
+		p.print("-- It waits: " + clean(l.text))
+	}
+	p.do(cmd)
 }
 
 // keyPress is a key by its name.
@@ -382,6 +389,7 @@ func (p *plainProgram) show() {
 	case *picker:
 		if p.layer != layer(top) || top.refresh != nil && p.layer == nil {
 			p.layer = top
+			p.asked = m.now()
 			if top.refresh != nil {
 				top.refreshNow(m)
 			}

@@ -151,14 +151,56 @@ func TestPlain(t *testing.T) {
 // TestPlainTypedAhead: what was typed before a question is no answer to it.
 func TestPlainTypedAhead(t *testing.T) {
 	a := &asker{}
-	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
+	typed := make(chan struct{})
+	s := plainly(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		<-typed
+		return a.prompt(ctx, s, req)
+	}}, nil)
 	s.want("> ")
 	s.typ("go", "1")
+	s.want("It waits: 1")
+	close(typed)
 	s.want("Number: ")
 	s.typ("3")
 	s.want("Answered: Reject", "Number: ") // of the turn of the prompt "1"
 	s.typ("3")
 	s.want("Answered: Reject")
+}
+
+// TestPlainLogin: what was typed before a list that nobody has asked for does not choose from it.
+func TestPlainLogin(t *testing.T) {
+	var mu sync.Mutex
+	loggedIn := false
+	begun := make(chan struct{})
+	s := plainly(t, acp.AgentHandlers{
+		Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			loggedIn = true
+			return &acp.AuthenticateResponse{}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !loggedIn {
+				<-begun
+				return nil, acp.ErrAuthRequired
+			}
+			return echo(ctx, s, req)
+		},
+	}, nil)
+	s.want("> ")
+	s.typ("hello", "1")
+	s.want("It waits: 1")
+	close(begun)
+	s.want("1. In the browser", "Number: ")
+	mu.Lock()
+	if loggedIn {
+		t.Error("logged in by what was typed before")
+	}
+	mu.Unlock()
+	s.typ("1")
+	s.want("Logged in.", "You said: hello", "You said: 1")
 }
 
 func TestPlainSettingsAndSessions(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
@@ -37,8 +36,8 @@ type Options struct {
 	Start Start
 	// Setup is called for each new session before it is shown: to choose a mode, a model, options.
 	Setup func(ctx context.Context, s *talk.Session) error
-	// NoColor, NoMouse: do without.
-	NoColor, NoMouse bool
+	// NoMouse leaves the mouse to the terminal.
+	NoMouse bool
 	// In and Out are the terminal.
 	In, Out *os.File
 	// OpenURL opens a page in the user's browser. Default: as the system does it.
@@ -79,11 +78,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	in := &input{File: opts.In}
 	var program *tea.Program
 	model := newModel(ctx, opts, func(msg tea.Msg) { program.Send(msg) })
-	options := []tea.ProgramOption{tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler()}
-	if opts.NoColor {
-		options = append(options, tea.WithColorProfile(colorprofile.Ascii))
-	}
-	program = tea.NewProgram(model, options...)
+	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler())
 	in.ended = func(err error) { program.Send(leaveMsg{err}) }
 
 	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is no terminal: then there is nothing to restore
@@ -97,6 +92,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		select {
 		case s := <-signals:
 			go program.Send(leaveMsg{&SignalError{s}}) // it waits for the loop
+			model.tasks.cancel()                       // which a login may hold up
 			select {
 			case <-ended:
 			case <-time.After(endTime): // the terminal takes nothing
@@ -108,8 +104,8 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	_, err = program.Run()
 	close(ended)
 	<-watching
-	// Errors say that the terminal is gone.
-	// Bubbletea sets the shape of the cursor, and takes a blinking block for everybody's own.
+	// Errors say that the terminal is gone. Bubbletea sets the shape of the cursor, and takes a blinking block for
+	// everybody's own.
 	_, _ = io.WriteString(opts.Out, ansi.SetCursorStyle(0))
 	if before != nil {
 		_ = term.Restore(int(opts.In.Fd()), before)
