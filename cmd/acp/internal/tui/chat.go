@@ -67,6 +67,7 @@ type (
 		err   error
 		again func(*Model) tea.Cmd
 		then  func(*Model) tea.Cmd
+		call  bool // it is one of Model.call
 	}
 )
 

@@ -53,7 +53,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			m.loggingIn = true
 			// While the login has the terminal, the loop takes no messages, and starting the agent anew sends some.
 			restart := func(m *Model) tea.Cmd { return m.call("Not started again", client.Restart, m.loggedIn(again)) }
-			return m.exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, restart} })
+			return m.exec(run, func(err error) tea.Msg { return doneMsg{what: "Not logged in", err: err, then: restart} })
 		}
 		m.tellHere(method.String())
 		return nil

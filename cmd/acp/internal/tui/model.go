@@ -49,6 +49,7 @@ type Model struct {
 	files         files
 	ticking       bool
 	planFolded    bool
+	calls         int // of the agent that are not answered, but for turns and those that open sessions
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
@@ -286,13 +287,17 @@ func (m *Model) opened(msg openedMsg) tea.Cmd {
 func (m *Model) call(what string, f func(ctx context.Context) error, then func(*Model) tea.Cmd) tea.Cmd {
 	var cmd func(*Model) tea.Cmd
 	cmd = func(m *Model) tea.Cmd {
-		return m.tasks.cmd(func(ctx context.Context) tea.Msg { return doneMsg{what, f(ctx), cmd, then} })
+		m.calls++
+		return m.tasks.cmd(func(ctx context.Context) tea.Msg { return doneMsg{what, f(ctx), cmd, then, true} })
 	}
 	return cmd(m)
 }
 
 // done takes the end of a call.
 func (m *Model) done(msg doneMsg) tea.Cmd {
+	if msg.call {
+		m.calls--
+	}
 	switch {
 	case errors.Is(msg.err, acp.ErrAuthRequired):
 		return m.askLogin(msg.err, msg.again)

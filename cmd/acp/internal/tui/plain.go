@@ -447,6 +447,7 @@ func (p *plainProgram) show() {
 		p.ask("Number: ")
 	case m.chat == nil && m.client != nil && m.connection == connected && m.note == "":
 		p.ask("There is no session (:new opens one): ")
+	case m.calls > 0: // what is typed next may be about what they change
 	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
 		p.flush()
 		p.ask("> ")
