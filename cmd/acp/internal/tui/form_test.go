@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -195,11 +196,12 @@ func TestPage(t *testing.T) {
 
 // TestFormTooLarge: a form that nobody can fill in is declined, and the user is told.
 func TestFormTooLarge(t *testing.T) {
-	schema := `{"type":"object","properties":{"first":{"type":"string"}`
+	var schema strings.Builder
+	schema.WriteString(`{"type":"object","properties":{"first":{"type":"string"}`)
 	for i := range maxFields {
-		schema += fmt.Sprintf(`,"f%d":{"type":"string"}`, i)
+		fmt.Fprintf(&schema, `,"f%d":{"type":"string"}`, i)
 	}
-	f := &former{schema: schema + "}}"}
+	f := &former{schema: schema.String() + "}}"}
 	inWorld(t, acp.AgentHandlers{Prompt: f.prompt}, nil, func(w *world) {
 		w.settle()
 		w.say("go")
