@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 //go:embed emulator
@@ -60,14 +62,7 @@ var theEmulator = sync.OnceValues(startEmulator)
 // need returns the emulator, or skips the test.
 func need(t testing.TB) *emulator {
 	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI must have %s: %v", tool, err)
-			}
-			t.Skipf("SKIPPED: a terminal needs %s: %v", tool, err)
-		}
-	}
+	npmtest.Need(t)
 	e, err := theEmulator()
 	if err != nil {
 		t.Fatal(err)
