@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-var killed = flag.Int("killed", 10, "how many agents are killed in a turn")
+var killed = flag.Int("killed", 5, "how many agents are killed in a turn")
 
 // killable starts the agent as a process, and connects a client to it that tells told of each update.
 func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.ClientConn, *exec.Cmd) {
