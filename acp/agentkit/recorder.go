@@ -4,6 +4,7 @@
 package agentkit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -30,7 +31,7 @@ type recorder struct {
 	store  sessionstore.Store // or nil
 	id     acp.SessionID
 	out    *sync.Mutex
-	failed func(error) // is told what the alarms' functions return
+	failed func(error) // is told what the timers' functions return
 
 	unknown bool                // the store does not have the session yet
 	early   []acp.SessionUpdate // what is to be stored when it has
@@ -143,15 +144,19 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 // addToCall stores an update of a tool call, together with what waits of it, or has it wait if the call goes on.
 func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	waiting, open := r.calls[u.ToolCallID]
+	goesOn := !ends(u.Status.Value())
+	if open && goesOn { // where it comes among other updates does not matter: its call was stored
+		if waiting == nil {
+			waiting = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID}
+			r.calls[u.ToolCallID] = waiting
+		}
+		merge(waiting, copied(u))
+		r.set(&r.callsDue, max(joinedTime, r.callTime), (*recorder).flushCallsInTime)
+		return nil
+	}
 	if waiting != nil {
 		merge(waiting, u)
 		u = *waiting
-	}
-	goesOn := !ends(u.Status.Value())
-	if open && goesOn { // where it comes among other updates does not matter: its call was stored
-		r.calls[u.ToolCallID] = &u
-		r.set(&r.callsDue, max(joinedTime, r.callTime), (*recorder).flushCallsInTime)
-		return nil
 	}
 	err := errors.Join(r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
 	return errors.Join(err, r.track(u.ToolCallID, err == nil && goesOn))
@@ -180,6 +185,18 @@ func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 // ends reports whether a tool call with this status is over.
 func ends(status acp.ToolCallStatus) bool {
 	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
+}
+
+// copied is an update whose lists and raw values its author may change.
+func copied(u acp.ToolCallUpdate) acp.ToolCallUpdate {
+	if content, ok := u.Content.Get(); ok {
+		u.Content = acp.Some(slices.Clone(content))
+	}
+	if locations, ok := u.Locations.Get(); ok {
+		u.Locations = acp.Some(slices.Clone(locations))
+	}
+	u.RawInput, u.RawOutput, u.Meta = bytes.Clone(u.RawInput), bytes.Clone(u.RawOutput), maps.Clone(u.Meta)
+	return u
 }
 
 // merge makes of an update of a tool call one that says what both say, the later one u. Members that are absent or null

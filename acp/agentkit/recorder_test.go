@@ -456,3 +456,36 @@ func TestUpdatesInOpenOfALoad(t *testing.T) {
 		wantLines(t, "told", c.heard(), append([]string{"title: Back", "user: hello", "agent: did hello"}, want...)...)
 	}
 }
+
+// An author may use the list again that an update was made of.
+func TestToolCallUpdatesAreCopied(t *testing.T) {
+	store := open(t, t.TempDir())
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		content := []acp.ToolCallContent{acp.ToolText("shown")}
+		locations := []acp.ToolCallLocation{{Path: "/shown"}}
+		raw := []byte(`"shown"`)
+		err := errors.Join(turn.Update(ctx, acp.StartToolCall("c", "Tool")), turn.Update(ctx, acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{
+			ToolCallID: "c", Content: acp.Some(content), Locations: acp.Some(locations), RawOutput: raw,
+		})))
+		content[0], locations[0].Path = acp.ToolText("never"), "/never"
+		copy(raw, `"never"`)
+		return endTurn, errors.Join(err, turn.Update(ctx, acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted))))
+	}})
+	conn, folded := watching(t, sessions)
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	live := folded()
+	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if loaded := folded(); !reflect.DeepEqual(live, loaded) {
+		t.Errorf("live\n%v\nloaded\n%v", live, loaded)
+	}
+}
