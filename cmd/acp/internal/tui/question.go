@@ -112,12 +112,15 @@ func (m *Model) goToQuestion() tea.Cmd {
 		return nil
 	}
 	q := m.question()
-	if q == nil || q == m.focused && len(m.questions) > 1 { // the next session's
-		next := (slices.Index(m.questions, m.focused) + 1) % len(m.questions)
-		q = m.questions[next]
-		if c := m.chatOf(q.session); c != nil && c != m.chat {
-			m.show(c)
-			q = m.question()
+	if q == nil || q == m.focused { // that of another session
+		at := max(0, slices.Index(m.questions, m.focused))
+		for i := range m.questions {
+			other := m.questions[(at+i)%len(m.questions)]
+			if c := m.chatOf(other.session); c != nil && c != m.chat {
+				m.show(c)
+				q = m.question()
+				break
+			}
 		}
 	}
 	m.layers = nil

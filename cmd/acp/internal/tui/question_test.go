@@ -248,6 +248,8 @@ func TestKeyPressedTwice(t *testing.T) {
 		w.say("go")
 		w.sleep(2 * time.Second)
 		w.want("(1 of 2)")
+		w.key("ctrl+g", "ctrl+g", "ctrl+g") // there is no other session
+		w.wantNot("Ctrl-G")
 		w.key("n", "n")
 		a.want(t, "no")
 		if !w.m.editor().empty() {
