@@ -93,8 +93,11 @@ func TestRunAgentDies(t *testing.T) {
 	p.Wait("Stage has ended", "stage: fatal: out of memory", "exit status 7")
 	p.Gone("Ctrl-G: answer")
 	p.shows("agent-died")
-	p.Press("ctrl+c", "ctrl+c")
-	p.Clean(p.End())
+	p.Press("r")
+	p.Wait(" ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
 }
 
 // An agent that does not start has the last word too.
