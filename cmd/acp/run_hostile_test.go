@@ -90,6 +90,8 @@ func TestRunControlSequences(t *testing.T) {
 func TestRunAgentDies(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("die")
+	p.Wait("I feel")
+	p.open()
 	p.Wait("Stage has ended", "stage: fatal: out of memory", "exit status 7")
 	p.Gone("Ctrl-G: answer")
 	p.shows("agent-died")

@@ -855,6 +855,9 @@ func playDie(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I feel"); err != nil {
 		return err
 	}
+	if err := t.gate(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintln(os.Stderr, "stage: loading the model")
 	fmt.Fprintln(os.Stderr, "stage: fatal: out of memory")
 	os.Exit(7)
