@@ -24,8 +24,8 @@ type chat struct {
 	snapshot *view.Snapshot
 	draw     *transcript
 	editor   *editor
-	queue    []prompt // which wait for the turn's end
-	title    string   // that the user gave it
+	queue    []*prompt // which wait for the turn's end
+	title    string    // that the user gave it
 
 	cancel    context.CancelFunc // of the turn in progress; nil if there is none
 	cancelled bool               // the turn in progress
@@ -140,6 +140,7 @@ func (m *Model) forget(c *chat) tea.Cmd {
 	c.stop()
 	if c.cancel != nil {
 		c.cancel()
+		c.cancel = nil // nothing is sent any more
 	}
 	m.chats = slices.DeleteFunc(m.chats, func(o *chat) bool { return o == c })
 	if m.chat != c {
@@ -173,7 +174,7 @@ func (c *chat) name() string {
 // say sends a prompt, or lets it wait for the end of the turn.
 func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	if c.cancel != nil || m.connection != connected {
-		c.queue = append(c.queue, p)
+		c.queue = append(c.queue, &p)
 		m.resize()
 		return nil
 	}
@@ -231,7 +232,7 @@ func (m *Model) next(c *chat) tea.Cmd {
 	p := c.queue[0]
 	c.queue = c.queue[1:]
 	m.resize()
-	return m.say(c, p)
+	return m.say(c, *p)
 }
 
 // cancelling is what is said until the agent has answered.

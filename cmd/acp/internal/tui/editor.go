@@ -4,6 +4,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +18,7 @@ type editor struct {
 	area   textarea.Model
 	pasted []string // long texts, of which the prompt has a mark
 	place  int      // in the history, from its end; 0 is the draft
-	draft  string   // what was typed before the user went into the history
+	draft  prompt   // what was typed before the user went into the history
 	popup  *popup   // completions; nil if there are none
 }
 
@@ -109,16 +110,15 @@ func (e *editor) recall(m *Model, step int) {
 		return
 	}
 	if e.place == 0 {
-		e.draft = e.area.Value()
+		e.draft = prompt{e.area.Value(), e.pasted}
 	}
 	e.place = place
-	if place == 0 {
-		e.area.SetValue(e.draft)
-	} else {
-		p := m.history[len(m.history)-place]
-		e.area.SetValue(p.text)
-		e.pasted = p.pasted
+	p := e.draft
+	if place > 0 {
+		p = m.history[len(m.history)-place]
 	}
+	e.area.SetValue(p.text)
+	e.pasted = slices.Clip(p.pasted)
 	e.area.MoveToEnd()
 	m.resize()
 }
@@ -127,7 +127,7 @@ func (e *editor) recall(m *Model, step int) {
 type history []prompt
 
 func (h *history) add(p prompt) {
-	if n := len(*h); n > 0 && (*h)[n-1].text == p.text {
+	if n := len(*h); n > 0 && (*h)[n-1].text == p.text && slices.Equal((*h)[n-1].pasted, p.pasted) {
 		return
 	}
 	*h = append(*h, p)
@@ -137,7 +137,7 @@ func (h *history) add(p prompt) {
 func (e *editor) take() prompt {
 	p := prompt{text: e.area.Value(), pasted: e.pasted}
 	e.area.Reset()
-	e.pasted, e.place, e.draft, e.popup = nil, 0, "", nil
+	e.pasted, e.place, e.draft, e.popup = nil, 0, prompt{}, nil
 	return p
 }
 
@@ -186,7 +186,7 @@ func (m *Model) submit() tea.Cmd {
 	m.history.add(p)
 	m.resize()
 	if m.chat == nil {
-		m.typed = append(m.typed, p)
+		m.typed = append(m.typed, &p)
 		return nil
 	}
 	m.note = ""

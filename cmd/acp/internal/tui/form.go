@@ -419,7 +419,7 @@ func (d *formDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 		d.end(cancelled())
 		return true, nil
 	case "ctrl+c":
-		return false, m.interrupt()
+		return false, m.interruptQuestion(q)
 	}
 	return d.take(m, k)
 }

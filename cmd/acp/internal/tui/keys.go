@@ -106,7 +106,7 @@ func allKeys() []screenKeys {
 		}},
 		{"Open sessions", overviewKeys()},
 		{"Stored sessions", storedKeys()},
-		{"Prompts that wait", queueKeys()},
+		{"Prompts that wait", queueKeys(nil)},
 		{"Lists", []binding{
 			{"", []string{"up", "down", "pgup", "pgdown"}, "mark", nil},
 			{"", []string{"enter"}, "choose", nil},

@@ -18,6 +18,8 @@ type item struct {
 	label, about string
 	current      bool // it is what is chosen now
 	value        any
+	// same is by what the item is found again among others, so that the mark stays at it; nil if it has nothing.
+	same any
 }
 
 // list is items, those that match a filter, and a mark.
@@ -194,13 +196,22 @@ func (p *picker) paste(_ *Model, text string) tea.Cmd {
 	return nil
 }
 
-// set takes other items, and keeps the mark.
+// set takes other items, and keeps the mark at the same item, or else in the same place.
 func (p *picker) set(items []item) {
 	at, top := p.list.at, p.list.top
+	marked, _ := p.list.current()
 	p.list.items = items
 	p.list.match()
 	p.list.at = max(0, min(at, len(p.list.found)-1))
 	p.list.top = top
+	if marked.same == nil {
+		return
+	}
+	for at, i := range p.list.found {
+		if items[i].same == marked.same {
+			p.list.at = at
+		}
+	}
 }
 
 func (p *picker) view(m *Model, width, height int) []string {

@@ -132,14 +132,14 @@ func (d *deadDialog) foot(m *Model, width int) []string {
 	return wrap(m.style.key.Render("r")+" start it again  "+m.style.key.Render("q")+" leave", width)
 }
 
-func (d *deadDialog) key(m *Model, _ *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	switch k.String() {
 	case "r":
 		return true, m.restart()
 	case "q":
 		return true, m.leave(nil)
 	case "ctrl+c":
-		return false, m.interrupt()
+		return false, m.interruptQuestion(q)
 	}
 	return false, nil
 }

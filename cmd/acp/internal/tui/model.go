@@ -34,10 +34,10 @@ type Model struct {
 	client        *talk.Client
 	connection    connection
 	chats         []*chat
-	chat          *chat    // the one that is shown; nil until there is one
-	waiting       *editor  // of what is typed until then
-	typed         []prompt // what was sent until then
-	layers        []layer  // what lies over the chat; the last one takes the keys
+	chat          *chat     // the one that is shown; nil until there is one
+	waiting       *editor   // of what is typed until then
+	typed         []*prompt // what was sent until then
+	layers        []layer   // what lies over the chat; the last one takes the keys
 	questions     []*question
 	focused       *question // the one that takes the keys
 	note          string    // the last line for the user that belongs to no chat
@@ -150,6 +150,11 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.started(msg)
 	case openedMsg:
 		return m.opened(msg)
+	case shownMsg:
+		if m.chatOf(msg.chat.id) == msg.chat { // it may be closed by now
+			m.show(msg.chat)
+			return m.rearm()
+		}
 	case doneMsg:
 		return m.done(msg)
 	case changedMsg:
@@ -370,14 +375,24 @@ func (m *Model) tick() tea.Cmd {
 const twice = 2 * time.Second
 
 // interrupt is Ctrl-C: it cancels the turn; twice, or without a turn twice, it leaves.
-func (m *Model) interrupt() tea.Cmd {
+func (m *Model) interrupt() tea.Cmd { return m.interruptChat(m.chat) }
+
+// interruptQuestion is Ctrl-C in a question: it cancels the turn that asks, which need not be of the chat that is shown.
+func (m *Model) interruptQuestion(q *question) tea.Cmd {
+	if c := m.chatOf(q.session); c != nil {
+		return m.interruptChat(c)
+	}
+	return m.interrupt()
+}
+
+func (m *Model) interruptChat(c *chat) tea.Cmd {
 	now := m.now()
 	again := !m.lastInterrupt.IsZero() && now.Sub(m.lastInterrupt) < twice
 	m.lastInterrupt = now
 	if again {
 		return m.leave(nil)
 	}
-	if !m.cancelTurn(m.chat) {
+	if !m.cancelTurn(c) {
 		m.tellHere("Press Ctrl-C again to leave.")
 	}
 	return nil

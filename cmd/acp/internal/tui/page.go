@@ -46,7 +46,7 @@ func (d *pageDialog) foot(m *Model, width int) []string {
 		m.style.key.Render("n")+" decline  "+m.style.key.Render("Ctrl-Q")+" cancel", width)
 }
 
-func (d *pageDialog) key(m *Model, _ *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+func (d *pageDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	accepted := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
 	switch k.String() {
 	case "o":
@@ -62,7 +62,7 @@ func (d *pageDialog) key(m *Model, _ *question, k tea.KeyPressMsg) (bool, tea.Cm
 	case "ctrl+q":
 		d.answer(cancelled())
 	case "ctrl+c":
-		return false, m.interrupt()
+		return false, m.interruptQuestion(q)
 	default:
 		return false, nil
 	}

@@ -3,6 +3,7 @@ package tui
 // This file owns requests for permission.
 
 import (
+	"fmt"
 	"strconv"
 
 	tea "charm.land/bubbletea/v2"
@@ -18,7 +19,9 @@ type permissionDialog struct {
 	marked int      // the option that enter chooses; -1 until the user has marked one
 	answer func(acp.PermissionOptionID)
 
-	drawn *permissionLines
+	// The options that are shown; all of them while end is 0. Others are not chosen by their keys.
+	first, end int
+	drawn      *permissionLines
 }
 
 // permissionKeys are the keys of the kinds of options. The first option of a kind has it; all have their number.
@@ -59,10 +62,31 @@ func (d *permissionDialog) body(m *Model, width int) []string {
 	return d.drawn.lines(m, d.asked, width)
 }
 
+// fit chooses the options that are shown in a dialog of a height: all, unless they would leave no room for what is asked
+// about, or not fit. Otherwise those around the mark.
+func (d *permissionDialog) fit(height int) {
+	n := len(d.asked.Options)
+	if n <= min(height, max(4, height/2)) {
+		d.first, d.end = 0, n
+		return
+	}
+	room := max(1, height/2, min(height-1, 3))
+	d.first = max(0, min(d.first, d.marked), d.marked-room+1)
+	d.end = min(n, d.first+room)
+}
+
+// shows reports whether an option is shown.
+func (d *permissionDialog) shows(i int) bool {
+	return i >= d.first && i < d.end || d.end == 0 && i < len(d.asked.Options)
+}
+
 // foot are the options with their keys.
 func (d *permissionDialog) foot(m *Model, width int) []string {
 	var lines []string
 	for i, o := range d.asked.Options {
+		if !d.shows(i) {
+			continue
+		}
 		key := strconv.Itoa(i + 1)
 		if d.keys[i] != "" {
 			key += " or " + d.keys[i]
@@ -80,6 +104,9 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		}
 		lines = append(lines, fit(mark+m.style.key.Render(key)+"  "+text, width))
 	}
+	if n := len(d.asked.Options); n > len(lines) {
+		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("Up, Down: %d to %d of %d answers", d.first+1, d.end, n), width)))
+	}
 	if len(lines) == 0 {
 		lines = append(lines, fit("The agent offers no answer. Ctrl-C cancels the turn.", width))
 	}
@@ -88,11 +115,11 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 
 func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	key := k.String()
-	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(d.asked.Options) && n <= 9 {
+	if n, err := strconv.Atoi(key); err == nil && n >= 1 && d.shows(n-1) {
 		return d.choose(m, q, n-1), nil
 	}
 	for i, own := range d.keys {
-		if own != "" && own == key {
+		if own != "" && own == key && d.shows(i) {
 			return d.choose(m, q, i), nil
 		}
 	}
@@ -112,7 +139,7 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 	case "d":
 		return false, m.toggleDiffs()
 	case "ctrl+c":
-		return false, m.interrupt()
+		return false, m.interruptQuestion(q)
 	}
 	return false, nil
 }

@@ -331,7 +331,7 @@ func (p *plainProgram) typed(l typedLine) {
 	}
 	m.editor().set(prompt{text: l.text})
 	cmd := m.submit()
-	if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q prompt) bool { return q.text == l.text }) {
+	if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == l.text }) {
 		p.print("-- It waits: " + clean(l.text))
 	}
 	p.do(cmd)

@@ -174,6 +174,9 @@ func (m *Model) questionView(q *question, width, height int) []string {
 		title += m.count(n)
 	}
 	lines := []string{m.rule(style, title, width)}
+	if d, ok := q.dialog.(*permissionDialog); ok {
+		d.fit(height)
+	}
 	foot := q.dialog.foot(m, width)
 	if !takes {
 		foot = append([]string{m.style.dim.Render(fit("Ctrl-G: answer", width))}, foot...)

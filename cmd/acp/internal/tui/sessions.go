@@ -54,7 +54,7 @@ func (m *Model) showOverview() tea.Cmd {
 					about = q.dialog.title(m)
 				}
 			}
-			items = append(items, item{label: label, about: clean(about), current: c == m.chat, value: c})
+			items = append(items, item{label: label, about: clean(about), current: c == m.chat, value: c, same: c})
 		}
 		return items
 	}
@@ -390,15 +390,25 @@ func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd
 	return nil, "", errors.New("the agent cannot open stored sessions")
 }
 
-// continueLast opens the last session of this directory, or a new one if there is none.
+// shownMsg has a chat shown that is open.
+type shownMsg struct{ chat *chat }
+
+// continueLast shows or opens the last session of this directory, or a new one if there is none.
 func (m *Model) continueLast() tea.Cmd {
 	if m.client == nil {
 		return nil
 	}
 	cwd, client := m.opts.Talk.Cwd, m.client
+	open := map[acp.SessionID]*chat{}
+	for _, c := range m.chats {
+		open[c.id] = c
+	}
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		all, err := listSessions(ctx, client, cwd)
 		if err == nil && len(all) > 0 {
+			if c := open[all[0].SessionID]; c != nil { // which may be in the middle of a turn
+				return shownMsg{c}
+			}
 			s, about, err := openSession(ctx, client, all[0].SessionID, all[0].Cwd, true)
 			return openedMsg{s, about, err, (*Model).continueLast}
 		}
@@ -417,12 +427,12 @@ func (m *Model) showQueue() tea.Cmd {
 		return nil
 	}
 	c := m.chat
-	p := newPicker("Prompts that wait", nil, func(m *Model, p *picker, _ item) tea.Cmd { return m.editWaiting() })
-	p.letters, p.keys = true, queueKeys()
+	p := newPicker("Prompts that wait", nil, func(m *Model, _ *picker, _ item) tea.Cmd { return m.editWaiting(c) })
+	p.letters, p.keys = true, queueKeys(c)
 	p.refresh = func(*Model) []item {
 		items := []item{}
 		for _, q := range c.queue {
-			items = append(items, item{label: clean(q.text)})
+			items = append(items, item{label: clean(q.text), value: q, same: q})
 		}
 		return items
 	}
@@ -431,15 +441,32 @@ func (m *Model) showQueue() tea.Cmd {
 	return nil
 }
 
+// waitingAt is the place in the queue of the prompt that is marked; false if it does not wait any more.
+func (m *Model) waitingAt(c *chat) (p *picker, i int, ok bool) {
+	p, ok = m.top().(*picker)
+	if !ok {
+		return nil, 0, false
+	}
+	it, ok := p.list.current()
+	if !ok {
+		return nil, 0, false
+	}
+	i = slices.Index(c.queue, it.value.(*prompt))
+	if i < 0 {
+		m.tell(c.id, "It is sent already.")
+	}
+	return p, i, i >= 0
+}
+
 // queueKeys are the keys of the prompts that wait.
-func queueKeys() []binding {
-	on := func(f func(m *Model, p *picker, i int)) func(*Model) tea.Cmd {
+func queueKeys(c *chat) []binding {
+	on := func(f func(i int)) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd {
-			if p, ok := m.top().(*picker); ok && p.list.at < len(m.chat.queue) {
-				f(m, p, p.list.at)
-			}
-			if len(m.chat.queue) == 0 {
-				m.layers = nil
+			if p, i, ok := m.waitingAt(c); ok {
+				f(i)
+				if len(c.queue) == 0 {
+					m.pop(p)
+				}
 			}
 			m.resize()
 			return nil
@@ -447,29 +474,27 @@ func queueKeys() []binding {
 	}
 	return []binding{
 		{"edit", []string{"enter"}, "take it back into the editor", nil},
-		{"remove", []string{"x"}, "remove it", on(func(m *Model, _ *picker, i int) { m.chat.queue = slices.Delete(m.chat.queue, i, i+1) })},
-		{"sooner", []string{"u"}, "send it sooner", on(func(m *Model, p *picker, i int) {
+		{"remove", []string{"x"}, "remove it", on(func(i int) { c.queue = slices.Delete(c.queue, i, i+1) })},
+		{"sooner", []string{"u"}, "send it sooner", on(func(i int) {
 			if i > 0 {
-				q := m.chat.queue
-				q[i-1], q[i] = q[i], q[i-1]
-				p.list.at--
+				c.queue[i-1], c.queue[i] = c.queue[i], c.queue[i-1]
 			}
 		})},
 	}
 }
 
 // editWaiting takes the marked prompt back into the editor.
-func (m *Model) editWaiting() tea.Cmd {
-	p, ok := m.top().(*picker)
-	if !ok || m.chat == nil || p.list.at >= len(m.chat.queue) {
+func (m *Model) editWaiting(c *chat) tea.Cmd {
+	p, i, ok := m.waitingAt(c)
+	if !ok {
 		return nil
 	}
-	q := m.chat.queue[p.list.at]
-	if !m.chat.editor.empty() { // what is typed is not lost
-		m.history.add(m.chat.editor.take())
+	q := c.queue[i]
+	if !c.editor.empty() { // what is typed is not lost
+		m.history.add(c.editor.take())
 	}
-	m.chat.queue = slices.Delete(m.chat.queue, p.list.at, p.list.at+1)
-	m.chat.editor.set(q)
+	c.queue = slices.Delete(c.queue, i, i+1)
+	c.editor.set(*q)
 	m.pop(p)
 	m.resize()
 	return nil

@@ -100,7 +100,7 @@ func (m *Model) showModes() tea.Cmd {
 	}
 	var items []item
 	for _, mode := range modes.AvailableModes {
-		items = append(items, item{clean(mode.Name), clean(mode.Description.Value()), mode.ID == modes.CurrentModeID, mode.ID})
+		items = append(items, item{label: clean(mode.Name), about: clean(mode.Description.Value()), current: mode.ID == modes.CurrentModeID, value: mode.ID})
 	}
 	m.push(newPicker("Mode", items, func(m *Model, p *picker, it item) tea.Cmd {
 		m.pop(p)
@@ -185,10 +185,10 @@ func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 	switch v := o.Variant.(type) {
 	case *acp.SessionConfigOptionSelect:
 		for _, s := range selectOptions(v.Options) {
-			items = append(items, item{clean(s.Name), clean(s.Description.Value()), s.Value == v.CurrentValue, string(s.Value)})
+			items = append(items, item{label: clean(s.Name), about: clean(s.Description.Value()), current: s.Value == v.CurrentValue, value: string(s.Value)})
 		}
 	case *acp.SessionConfigOptionBoolean:
-		items = []item{{"on", "", v.CurrentValue, "true"}, {"off", "", !v.CurrentValue, "false"}}
+		items = []item{{label: "on", current: v.CurrentValue, value: "true"}, {label: "off", current: !v.CurrentValue, value: "false"}}
 	default:
 		m.tellHere("This client does not know this kind of option.")
 		return nil
