@@ -88,6 +88,20 @@ func fileMention(path string) string {
 // mention matches the names of files in a prompt.
 var mention = regexp.MustCompile(`(?:^|\s)@("[^"\n]+"|[^\s"]+)`)
 
+// mentioned is the path of a file that is named, without the punctuation of a sentence behind it.
+func mentioned(cwd, name string) (path string, ok bool) {
+	for _, name := range []string{strings.Trim(name, `"`), strings.TrimRight(name, ".,;:!?)]}")} {
+		path = filepath.FromSlash(name)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cwd, path)
+		}
+		if _, err := os.Stat(path); err == nil && name != "" {
+			return path, true
+		}
+	}
+	return "", false
+}
+
 // blocks are a prompt as it is sent: its text, with what was pasted in its places, and the files that it names.
 func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
 	text := p.text
@@ -96,12 +110,8 @@ func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlo
 	}
 	blocks := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, found := range mention.FindAllStringSubmatch(p.text, -1) {
-		name := strings.Trim(found[1], `"`)
-		path := filepath.FromSlash(name)
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(cwd, path)
-		}
-		if _, err := os.Stat(path); err != nil {
+		path, ok := mentioned(cwd, found[1])
+		if !ok {
 			continue // "@" may stand before other words
 		}
 		block, err := talk.Attachment(path, can)

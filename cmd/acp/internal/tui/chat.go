@@ -35,6 +35,8 @@ type chat struct {
 	sought    string             // the text that the user has looked for
 	note      string             // the last line for the user
 	stop      context.CancelFunc // ends watching
+	away      bool               // the agent was started again, and brings the session back
+	goOn      bool               // something was sent meanwhile
 }
 
 // prompt is what the user says: as it was typed, and as it is sent.
@@ -124,6 +126,10 @@ func (m *Model) show(c *chat) {
 	c.unseen = false
 	c.draw.Update(c.snapshot)
 	m.focused = nil
+	for _, q := range m.questions { // they come into view anew: what is typed is not meant for them
+		q.drawn = time.Time{}
+	}
+	m.pending = append(m.pending, m.rearm())
 	m.resize()
 }
 
@@ -173,7 +179,8 @@ func (c *chat) name() string {
 
 // say sends a prompt, or lets it wait for the end of the turn.
 func (m *Model) say(c *chat, p prompt) tea.Cmd {
-	if c.cancel != nil || m.connection != connected {
+	if c.cancel != nil || c.away || m.connection != connected {
+		c.goOn = c.away
 		c.queue = append(c.queue, &p)
 		m.resize()
 		return nil
@@ -226,7 +233,7 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 
 // next sends the next prompt that waits.
 func (m *Model) next(c *chat) tea.Cmd {
-	if len(c.queue) == 0 || c.cancel != nil || m.connection != connected {
+	if len(c.queue) == 0 || c.cancel != nil || c.away || m.connection != connected {
 		return nil
 	}
 	p := c.queue[0]

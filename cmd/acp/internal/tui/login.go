@@ -180,6 +180,7 @@ func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	m.tell("", "The agent is back.")
 	var cmds []tea.Cmd
 	for _, c := range m.chats {
+		c.away = true
 		cmds = append(cmds, m.tasks.cmd(func(ctx context.Context) tea.Msg {
 			s, about, err := openSession(ctx, msg.client, c.id, c.session.Cwd(), true)
 			return reopenedMsg{c, s, about, err}
@@ -202,6 +203,8 @@ type reopenedMsg struct {
 // reopened takes it.
 func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c := msg.chat
+	goOn := c.goOn
+	c.away, c.goOn = false, false
 	if msg.err != nil {
 		m.tell(c.id, fmt.Sprintf("The session could not be brought back: %v", msg.err))
 		return nil
@@ -211,5 +214,8 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c.failed = nil
 	m.watch(c)
 	m.tell(c.id, msg.about)
+	if goOn {
+		return m.next(c)
+	}
 	return nil
 }

@@ -5,6 +5,8 @@ package tui
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +217,84 @@ func TestAnswerTen(t *testing.T) {
 	s.typ("11")
 	s.want("Thank you.")
 	a.want(t, "o11")
+}
+
+// TestPromptWhileBroughtBack: what is sent while the sessions of an agent that was started again are brought back waits.
+func TestPromptWhileBroughtBack(t *testing.T) {
+	l := &library{}
+	h := l.handlers()
+	load := h.LoadSession
+	h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		time.Sleep(10 * time.Second)
+		return load(ctx, s, req)
+	}
+	inWorld(t, h, func(o *Options) { o.Talk.NoReconnect = true }, func(w *world) {
+		w.settle()
+		w.say("hello")
+		w.sleep(time.Second)
+		l.mu.Lock()
+		conn := l.conn
+		l.mu.Unlock()
+		w.running.Go(func() { _ = conn.Close() })
+		w.sleep(2 * time.Second)
+		w.key("ctrl+g", "r")
+		w.sleep(2 * time.Second)
+		w.say("again")
+		w.sleep(time.Second)
+		w.want("⏳ again")
+		w.sleep(10 * time.Second)
+		w.want("Old answer of new.", "You said: again", " ready ")
+	})
+}
+
+// TestQuestionShownAgain: a question that comes into view without a key takes none before it was there for a time, also
+// if it was seen before.
+func TestQuestionShownAgain(t *testing.T) {
+	a := &asker{}
+	h := acp.AgentHandlers{Prompt: a.prompt}
+	h.DeleteSession = func(context.Context, *acp.AgentSession, *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+		time.Sleep(5 * time.Second)
+		return &acp.DeleteSessionResponse{}, nil
+	}
+	inWorld(t, h, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(time.Second)
+		w.want("asks for permission")
+		w.key("ctrl+s", "n")
+		w.sleep(time.Second)
+		w.do(w.m.deleteChat())
+		w.settle()
+		w.key("down", "enter")
+		for w.m.question() == nil {
+			w.sleep(frame)
+		}
+		w.key("y")
+		w.sleep(time.Second)
+		a.want(t)
+	})
+}
+
+// TestMentionWithPunctuation: a file is found that is named at the end of a sentence.
+func TestMentionWithPunctuation(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"main.go", "a b.txt", "naïve 文.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := prompt{text: `See @main.go, @"a b.txt". Not @nobody! But @"naïve 文.txt"? And @main.go.`}
+	blocks, err := p.blocks(dir, acp.PromptCapabilities{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, b := range blocks[1:] {
+		if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {
+			names = append(names, link.Name)
+		}
+	}
+	if got := strings.Join(names, "|"); got != "main.go|a b.txt|naïve 文.txt|main.go" {
+		t.Errorf("the files are %s", got)
+	}
 }
