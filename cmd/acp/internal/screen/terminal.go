@@ -23,7 +23,7 @@ import (
 )
 
 // Deadline is how long a test waits for what a screen must show. It is for programs that hang: a machine may be slow.
-const Deadline = time.Minute
+const Deadline = 3 * time.Minute
 
 // mark is the variable that all processes have that a terminal's program starts.
 const mark = "ACP_SCREEN_MARK"
