@@ -80,14 +80,14 @@ func startEmulator() (_ *emulator, err error) {
 	if err := os.CopyFS(dir, programs); err != nil {
 		return nil, err
 	}
-	dir = filepath.Join(dir, "emulator")
+	work := filepath.Join(dir, "emulator")
 	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	npm.Dir = dir
+	npm.Dir = work
 	if out, err := npm.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("npm ci: %w\n%s", err, out)
 	}
 	node := exec.Command("node", "emulator.mjs")
-	node.Dir, node.Stderr = dir, os.Stderr
+	node.Dir, node.Stderr = work, os.Stderr
 	out, err := node.StdoutPipe()
 	if err != nil {
 		return nil, err

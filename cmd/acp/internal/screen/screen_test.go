@@ -4,13 +4,17 @@ package screen
 
 import (
 	"flag"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/npmtest"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -148,5 +152,26 @@ func TestStrange(t *testing.T) {
 	raw := []byte("a 世界 e\u0301 \x1b[1mb\x1b[0m\u202e\xff\u200b\u202e👩\u200d💻\ufffd\xc2\x9b")
 	if got, want := Strange(raw), []string{`"\u202e"`, `"\xff"`, `"\u200b"`}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// The folder of the emulator is gone when it runs.
+func TestEmulatorLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	npmtest.Need(t)
+	e, err := startEmulator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := e.open(10, 2, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.close(term); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%q %v", left, err)
 	}
 }
