@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
@@ -119,9 +118,11 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	if err := x.untilCancelled(func() error { return x.findAgents(command) }); err != nil {
+	sections, err := await(x, flushTime, func() ([]*section, error) { return x.findAgents(command) })
+	if err != nil {
 		return x.failed(err)
 	}
+	x.sections = sections
 	return x.run()
 }
 
@@ -165,7 +166,7 @@ func (x *execution) readPrompt(words []string) error {
 			return "", usagef("standard input is wanted twice")
 		}
 		read = true
-		return x.readAll("standard input", x.p.stdin)
+		return x.readAll("standard input", func() (io.ReadCloser, error) { return io.NopCloser(x.p.stdin), nil })
 	}
 	flush := func() {
 		if len(line) > 0 {
@@ -191,7 +192,7 @@ func (x *execution) readPrompt(words []string) error {
 		if name == "-" {
 			text, err = stdin()
 		} else {
-			text, err = x.readFile(name)
+			text, err = x.readAll(name, func() (io.ReadCloser, error) { return os.Open(name) })
 		}
 		if err != nil {
 			return err
@@ -218,97 +219,91 @@ func (x *execution) readPrompt(words []string) error {
 	return nil
 }
 
-func (x *execution) readFile(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", usage(err)
-	}
-	defer file.Close()
-	return x.readAll(name, file)
+// readAll reads a part of the prompt, until the run is cancelled.
+func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (string, error) {
+	return await(x, 0, func() (string, error) {
+		from, err := open()
+		if err != nil {
+			return "", usage(err)
+		}
+		defer from.Close()
+		text, err := io.ReadAll(io.LimitReader(from, maxPrompt+1))
+		if err != nil {
+			return "", usage(fmt.Errorf("%s: %w", name, err))
+		}
+		if len(text) > maxPrompt {
+			return "", usagef("%s: longer than %d MiB", name, maxPrompt>>20)
+		}
+		return string(text), nil
+	})
 }
 
-// readAll reads a part of the prompt, until the program is interrupted. The goroutine that reads ends with the input, or
-// with the program: nothing ends a read from a terminal or a pipe.
-func (x *execution) readAll(name string, from io.Reader) (string, error) {
+// await does something until the run is cancelled, and then waits no longer than for a while. The goroutine of what hangs
+// even then ends with the program: nothing ends a read from a terminal, and nothing opens a pipe that nobody has at its
+// other end.
+func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T, error) {
 	type result struct {
-		text []byte
-		err  error
+		value T
+		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		text, err := io.ReadAll(io.LimitReader(from, maxPrompt+1))
-		done <- result{text, err}
+		value, err := do()
+		done <- result{value, err}
 	}()
 	select {
 	case r := <-done:
-		if r.err != nil {
-			return "", usage(fmt.Errorf("%s: %w", name, r.err))
-		}
-		if len(r.text) > maxPrompt {
-			return "", usagef("%s: longer than %d MiB", name, maxPrompt>>20)
-		}
-		return string(r.text), nil
-	case <-x.ctx.Done():
-		return "", context.Cause(x.ctx)
-	}
-}
-
-// untilCancelled does something until the run is cancelled. What waits for the user even then ends with the program.
-func (x *execution) untilCancelled(do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return err
+		return r.value, r.err
 	case <-x.ctx.Done():
 	}
 	select {
-	case err := <-done:
-		return err
-	case <-time.After(flushTime):
-		return context.Cause(x.ctx)
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(patience):
+		var none T
+		return none, context.Cause(x.ctx)
 	}
 }
 
 // findAgents finds the agents that are named, and the one of a command.
-func (x *execution) findAgents(command []string) error {
+func (x *execution) findAgents(command []string) (sections []*section, err error) {
 	cfg := x.f.cfg
 	named := cfg.Agents
 	if command != nil && cfg.Sources["agent"] != config.FromFlag {
 		named = nil
 	}
 	if len(named) == 0 && command == nil {
-		return usagef("want an agent: --agent NAME, or its command behind --")
+		return nil, usagef("want an agent: --agent NAME, or its command behind --")
 	}
 	resolver := x.p.resolver(cfg)
 	for _, name := range named {
 		agent, err := resolver.Resolve(x.ctx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.add(agent, agent.Name)
+		sections = append(sections, &section{x: x, agent: agent, key: agent.Name})
 	}
 	if command != nil {
 		agent, err := resolver.Command(command)
 		if err != nil {
-			return usage(err)
+			return nil, usage(err)
 		}
-		x.add(agent, strings.Join(command, "\x00"))
+		sections = append(sections, &section{x: x, agent: agent, key: strings.Join(command, "\x00")})
 	}
-	if x.f.record != "" && len(x.sections) > 1 && !strings.Contains(x.f.record, "%a") {
-		return usagef("--record: want %%a in the name of the file, since there are several agents")
+	if x.f.record != "" && len(sections) > 1 && !strings.Contains(x.f.record, "%a") {
+		return nil, usagef("--record: want %%a in the name of the file, since there are several agents")
 	}
-	return nil
+	label(sections)
+	return sections, nil
 }
 
-// add adds an agent. With several, each has a label of its own.
-func (x *execution) add(agent *agents.Agent, key string) {
-	x.sections = append(x.sections, &section{x: x, agent: agent, key: key})
-	if len(x.sections) == 1 {
+// label gives each of several agents a label of its own.
+func label(sections []*section) {
+	if len(sections) == 1 {
 		return
 	}
 	var used []string
-	for _, s := range x.sections {
+	for _, s := range sections {
 		s.label = s.agent.Name
 		for n := 2; slices.Contains(used, s.label); n++ {
 			s.label = fmt.Sprintf("%s#%d", s.agent.Name, n)

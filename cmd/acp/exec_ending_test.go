@@ -177,3 +177,22 @@ func TestExecTimeout(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Nobody is at the other end of a pipe that should be opened.
+func TestExecPipeOfNobody(t *testing.T) {
+	for _, flag := range []string{"--file", "--record"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			pipe := filepath.Join(dir, "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			c := exec.CommandContext(ctx, "acp", "exec", "--timeout", "200ms", flag, pipe, "Hello", "--", "oddagent")
+			c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
+			expectExit(t, c.Run(), statusTimeout)
+		})
+	}
+}

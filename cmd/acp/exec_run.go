@@ -294,7 +294,8 @@ func (s *section) talk(o *outcome) (err error) {
 		opts.Record = check
 	}
 	if x.f.record != "" {
-		file, err := os.OpenFile(recordFile(x.f.record, s.agent.Name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		name := recordFile(x.f.record, s.agent.Name)
+		file, err := await(x, 0, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
 		if err != nil {
 			return errors.Join(err, check.end())
 		}
