@@ -4,6 +4,7 @@ package config
 // replaced, added or removed, and a change that would do anything else is refused.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -238,20 +239,24 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 	if i < 0 {
 		i = slices.IndexFunc(f.sections, func(s section) bool { return slices.Contains(s.dotted, table) })
 	}
+	newline := "\n"
+	if bytes.Contains(f.text, []byte("\r\n")) { // of Windows
+		newline = "\r\n"
+	}
 	if i < 0 {
 		text := string(f.text)
 		if text != "" {
-			text = strings.TrimRight(text, "\n") + "\n\n"
+			text = strings.TrimRight(text, "\r\n") + newline + newline
 		}
-		return []byte(text + "[" + bare(parts[:last]) + "]\n" + bare(parts[last:]) + " = " + value + "\n"), nil
+		return []byte(text + "[" + bare(parts[:last]) + "]" + newline + bare(parts[last:]) + " = " + value + newline), nil
 	}
 	s := &f.sections[i]
-	line := bare(parts[len(s.parts):]) + " = " + value + "\n"
+	line := bare(parts[len(s.parts):]) + " = " + value + newline
 	if s.end > 0 && f.text[s.end-1] != '\n' {
-		line = "\n" + line
+		line = newline + line
 	}
-	if i == 0 && s.end < len(f.text) && f.text[s.end] != '\n' {
-		line += "\n" // a header or its comments follow
+	if i == 0 && s.end < len(f.text) && !bytes.HasPrefix(f.text[s.end:], []byte(newline)) {
+		line += newline // a header or its comments follow
 	}
 	return f.with(s.end, s.end, line), nil
 }
@@ -334,9 +339,7 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	if path == "" {
 		return errors.New("there is no folder for the user's configuration: name a file with --config")
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
+	path = behindLinks(path)
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -355,6 +358,31 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 		return err
 	}
 	return replaceFile(path, text)
+}
+
+// maxLinks bounds how many links are followed.
+const maxLinks = 40
+
+// behindLinks is what a path is a link to, also if that is not there yet.
+func behindLinks(path string) string {
+	for range maxLinks {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		link, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(link) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				break
+			}
+			link = filepath.Join(dir, link)
+		}
+		path = link
+	}
+	return path
 }
 
 // changed is the text of the file with a key set, or removed if v is nil. That the result says this and nothing else is

@@ -224,3 +224,46 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
+
+// A file that was written on Windows keeps its line ends, and may begin with a mark.
+func TestEditWindows(t *testing.T) {
+	for _, c := range []struct{ text, key, value, want string }{
+		{"format = \"text\"\r\n", "timeout", "3s", "format = \"text\"\r\ntimeout = \"3s\"\r\n"},
+		{"format = \"text\"\r\n\r\n[registry]\r\n", "timeout", "3s", "format = \"text\"\r\ntimeout = \"3s\"\r\n\r\n[registry]\r\n"},
+		{"format = \"text\"\r\n", "registry.max-age", "3h", "format = \"text\"\r\n\r\n[registry]\r\nmax-age = \"3h\"\r\n"},
+		{"\ufeffformat = \"text\"\n", "format", "json", "format = \"json\"\n"},
+	} {
+		if got, err := edited(t, c.text, c.key, c.value); got != c.want || err != nil {
+			t.Errorf("%q: %q, %v", c.text, got, err)
+		}
+	}
+}
+
+// A link to a file that is not there yet stays a link.
+func TestEditLinkToNothing(t *testing.T) {
+	dir := t.TempDir()
+	link, file := filepath.Join(dir, "link.toml"), filepath.Join(dir, "file.toml")
+	if err := os.Symlink("middle.toml", link); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(file, filepath.Join(dir, "middle.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Set(t.Context(), link, "format", []string{"json"}); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); to != "middle.toml" || err != nil {
+		t.Errorf("%q, %v", to, err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "format = \"json\"\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	// A link to itself is no file.
+	circle := filepath.Join(dir, "circle.toml")
+	if err := os.Symlink(circle, circle); err != nil {
+		t.Fatal(err)
+	}
+	if err := Set(t.Context(), circle, "format", []string{"json"}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -3,6 +3,7 @@ package config
 // This file owns the file: where it is, and what is in it.
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -124,8 +125,9 @@ func Read(path string, named bool) (*File, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the text of a file.
+// Parse reads the text of a file. The mark that some editors of Windows begin one with is no part of it.
 func Parse(path string, text []byte) (*File, error) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	f := &File{Path: path, Agents: map[string]*Agent{}, text: text, places: map[string]place{}, values: map[string]any{}}
 	var all map[string]any
 	if err := toml.Unmarshal(text, &all); err != nil {
