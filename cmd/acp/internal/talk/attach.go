@@ -3,6 +3,7 @@ package talk
 // This file owns what is sent with a prompt: files, and MCP servers.
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -147,6 +148,9 @@ func ReadMCPServers(path string) ([]acp.MCPServer, error) {
 		Servers    map[string]mcpServer `json:"servers"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // whose words are those of Go
+			err = fmt.Errorf("%s: this is no place for a JSON %s", cmp.Or(wrong.Field, "the whole"), wrong.Value)
+		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	all := file.MCPServers
@@ -194,7 +198,12 @@ func (s mcpServer) server(name string) (server acp.MCPServer, err error) {
 			stdio.Env = append(stdio.Env, acp.EnvVariable{Name: key, Value: s.Env[key]})
 		}
 		return acp.NewMCPServerStdio(stdio), nil
-	case s.URL != "":
+	case s.Command != "":
+		return server, fmt.Errorf("want no type %q for a command, but \"stdio\" or none", s.Type)
+	default:
+		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return server, errors.New("url: want one with http or https") // it may hold a secret
+		}
 		headers := []acp.HTTPHeader{}
 		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
 			headers = append(headers, acp.HTTPHeader{Name: key, Value: s.Headers[key]})
