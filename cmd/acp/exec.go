@@ -3,6 +3,7 @@ package main
 // This file owns acp exec: its flags, and what is asked of which agents.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -290,11 +291,8 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		}
 		sections = append(sections, &section{x: x, agent: agent, key: strings.Join(command, "\x00")})
 	}
-	if x.f.record != "" && len(sections) > 1 && !strings.Contains(x.f.record, "%a") {
-		return nil, usagef("--record: want %%a in the name of the file, since there are several agents")
-	}
 	label(sections)
-	return sections, nil
+	return sections, x.nameRecordings(sections)
 }
 
 // label gives each of several agents a label of its own.
@@ -312,15 +310,32 @@ func label(sections []*section) {
 	}
 }
 
+// nameRecordings gives each agent the name of its recording. No two may have the same file.
+func (x *execution) nameRecordings(sections []*section) error {
+	if x.f.record == "" {
+		return nil
+	}
+	now := time.Now()
+	var used []string
+	for _, s := range sections {
+		s.record = recordFile(x.f.record, cmp.Or(s.label, s.agent.Name), now)
+		if slices.Contains(used, s.record) {
+			return usagef("--record: want %%a in the name of the file, since there are several agents")
+		}
+		used = append(used, s.record)
+	}
+	return nil
+}
+
 // recordFile is the name of the file for a recording.
-func recordFile(name, agent string) string {
+func recordFile(name, agent string, now time.Time) string {
 	agent = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
 			return '-'
 		}
 		return r
 	}, agent)
-	return strings.NewReplacer("%%", "%", "%a", agent, "%t", time.Now().Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(name)
+	return strings.NewReplacer("%%", "%", "%a", agent, "%t", now.Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(name)
 }
 
 // blocks are the prompt as it is sent to an agent.

@@ -94,13 +94,7 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 	for i, option := range q.Options {
 		fmt.Fprintf(&b, "%d: %s\n", i+1, plain.Line(option.Name))
 	}
-	if s.x.together {
-		s.mu.Lock()
-		if s.midLine {
-			s.put([]byte("\n"))
-		}
-		s.mu.Unlock()
-	}
+	s.endLine()
 	for text := b.String() + "Which? "; ; text = fmt.Sprintf("1 to %d? ", len(q.Options)) {
 		s.x.out.write(true, []byte(text))
 		select {

@@ -32,12 +32,13 @@ const maxHeld = 16 << 20
 
 // section is what is printed of one agent.
 type section struct {
-	x     *execution
-	agent *agents.Agent
-	key   string         // what the agent is in names of sessions
-	label string         // "" if there is one agent only
-	lock  *filelock.Lock // of the session's name, or nil
-	done  bool           // guarded by the mutex of x
+	x      *execution
+	agent  *agents.Agent
+	key    string         // what the agent is in names of sessions
+	label  string         // "" if there is one agent only
+	lock   *filelock.Lock // of the session's name, or nil
+	record string         // the file of the recording, or ""
+	done   bool           // guarded by the mutex of x
 
 	mu       sync.Mutex
 	state    *view.State
@@ -65,16 +66,21 @@ func (s *section) say(format string, args ...any) {
 
 // warn is say for what is printed in each format.
 func (s *section) warn(format string, args ...any) {
-	s.mu.Lock()
-	if s.midLine && s.x.together {
-		s.put([]byte("\n"))
-	}
-	s.mu.Unlock()
+	s.endLine()
 	text := plain.Sprintf(format, args...)
 	if s.label != "" {
 		text = plain.Line(s.label) + ": " + text
 	}
 	s.x.out.write(true, []byte(text+"\n"))
+}
+
+// endLine ends the line of standard output, if what comes on standard error would stand in it.
+func (s *section) endLine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.midLine && s.x.together {
+		s.put([]byte("\n"))
+	}
 }
 
 // put prints text on standard output, if it is the section's turn; mu is held.

@@ -293,9 +293,8 @@ func (s *section) talk(o *outcome) (err error) {
 		}
 		opts.Record = check
 	}
-	if x.f.record != "" {
-		name := recordFile(x.f.record, s.agent.Name)
-		file, err := await(x, 0, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
+	if s.record != "" {
+		file, err := await(x, 0, func() (*os.File, error) { return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
 		if err != nil {
 			return errors.Join(err, check.end())
 		}
@@ -482,6 +481,7 @@ type findingLines struct{ s *section }
 
 // Write implements io.Writer. What it gets is harmless.
 func (l *findingLines) Write(text []byte) (int, error) {
+	l.s.endLine()
 	l.s.x.out.write(true, text)
 	return len(text), nil
 }

@@ -103,3 +103,10 @@ func TestExecControls(t *testing.T) {
 		}
 	}
 }
+
+// What is judged does not stand in the line of the answer.
+func TestExecFindingsOnTerminal(t *testing.T) {
+	s := inSession(t, "exec", "--check", "noise", "--", "oddagent")
+	s.until(t, "done\r\n")
+	expectExit(t, s.Wait(), statusFindings)
+}

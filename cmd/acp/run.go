@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +113,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		o.Level = f.level.level
 	}
 	if f.record != "" {
-		file, err := os.OpenFile(recordFile(f.record, agent.Name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := os.OpenFile(recordFile(f.record, agent.Name, time.Now()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}
