@@ -44,13 +44,15 @@ type section struct {
 	state    *view.State
 	session  acp.SessionID
 	opened   bool
-	replays  bool     // what comes is the history of the session
-	held     [][]byte // lines of JSON before the session is opened, or text before it is this section's turn
-	size     int      // of held
-	dropped  int      // bytes that found no room
-	midLine  bool     // the last character printed was no newline
-	spoken   bool     // something was printed since the last tool call
-	last     []byte   // the last message, for formatQuiet
+	replays  bool          // what comes is the history of the session
+	held     [][]byte      // lines of JSON before the session is opened, or text before it is this section's turn
+	size     int           // of held
+	dropped  int           // bytes that found no room
+	midLine  bool          // the last character printed was no newline
+	spoken   bool          // something was printed since the last tool call
+	last     []byte        // the last message, for formatQuiet
+	message  acp.MessageID // of the last piece, or ""
+	apart    bool          // a thought or the like came since the last piece
 	told     map[acp.ToolCallID]acp.ToolCallStatus
 	prompt   json.RawMessage // the id of the request session/prompt
 	response json.RawMessage // its answer, as it came
@@ -170,12 +172,16 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 	state := s.state
 	switch v := update.Variant.(type) {
 	case *acp.SessionUpdateAgentMessageChunk:
-		s.message(v.Content)
+		s.piece((*acp.ContentChunk)(v))
+	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateUserMessageChunk:
+		s.apart = true
 	case *acp.SessionUpdateToolCall:
 		s.between()
 	case *acp.SessionUpdateToolCallUpdate:
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
-			s.between()
+			if s.x.format == formatText { // a call that ends does not end the message that is being said
+				s.between()
+			}
 			s.mu.Unlock()
 			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
 			return
@@ -208,17 +214,24 @@ func (s *section) between() {
 	s.spoken = false
 }
 
-// message prints a piece of the agent's message; mu is held.
-func (s *section) message(block acp.ContentBlock) {
-	text := withoutControls(blockText(block))
+// piece prints a piece of the agent's message; mu is held. What is one message is as package view has it.
+func (s *section) piece(c *acp.ContentChunk) {
+	id, named := c.MessageID.Get()
+	goesOn := named && id == s.message
+	if !goesOn && (named || s.apart) {
+		s.between()
+	}
+	s.message, s.apart = id, false
+	text := withoutControls(blockText(c.Content))
 	if s.x.format == formatText {
 		s.put([]byte(text))
 		s.spoken = s.spoken || text != ""
 		return
 	}
-	if !s.spoken {
-		s.last, s.spoken = nil, true
+	if !s.spoken && !goesOn {
+		s.last = nil
 	}
+	s.spoken = true
 	if len(s.last)+len(text) > maxHeld {
 		s.dropped += len(text)
 		return

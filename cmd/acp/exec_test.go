@@ -123,6 +123,21 @@ func oddAgent() {
 				say("known")
 			case "members":
 				update(`{"sessionUpdate":"agent_message_chunk",  "content":{"type":"text","text":"\u0061"}, "own":{"b":1.50}}`)
+			case "messages":
+				piece := func(kind, id, text string) {
+					update(fmt.Sprintf(`{"sessionUpdate":"agent_%s_chunk","content":{"type":"text","text":"%s"}%s}`, kind, text, id))
+				}
+				piece("message", `,"messageId":"a"`, "one")
+				piece("message", `,"messageId":"b"`, "two")
+				piece("thought", "", "hm")
+				piece("message", `,"messageId":"b"`, " too")
+				piece("thought", "", "hm")
+				piece("message", "", "three")
+				piece("thought", "", "hm")
+				update(`{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","kind":"read"}`)
+				piece("message", "", "last")
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`)
+				piece("message", "", " of all")
 			case "noise":
 				fmt.Println("Loading the model...")
 				say("done")
