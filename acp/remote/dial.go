@@ -142,7 +142,7 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	case "https", "wss":
 	case "http", "ws":
 		if !d.opts.AllowInsecure && !loopback(u.Hostname()) && (d.opts.Header != nil || secrets(u)) {
-			return nil, fmt.Errorf("%w to %s; see DialOptions.AllowInsecure", ErrInsecure, u.Hostname())
+			return nil, fmt.Errorf("%w to %s", ErrInsecure, u.Hostname())
 		}
 	default:
 		return nil, fmt.Errorf("acp: scheme %q is none of http, https, ws and wss", u.Scheme)

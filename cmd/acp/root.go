@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -37,6 +38,9 @@ func run(p *program, args []string) int {
 	}
 	if e.err != nil {
 		text := strings.TrimPrefix(strings.TrimSpace(e.err.Error()), "acp: ") // errors of the library have it
+		if errors.Is(e.err, remote.ErrInsecure) {
+			text += "; --allow-insecure allows that, and allow-insecure in the table of an agent"
+		}
 		fmt.Fprintf(p.stderr, "acp: %s\n", plain.Text(text))
 		if e.status == statusUsage {
 			fmt.Fprintf(p.stderr, "Run %q.\n", cmd.CommandPath()+" --help")
