@@ -137,11 +137,17 @@ type StartError struct {
 	Problem launch.Problem
 	// Err is why; of a process it has the exit status and the last words.
 	Err error
+
+	remote bool // it is none that this program starts
 }
 
 // Error implements the error interface.
 func (e *StartError) Error() string {
-	text := fmt.Sprintf("agent %s does not start: %v", e.Agent, e.Err)
+	what := "does not start"
+	if e.remote {
+		what = "cannot be reached"
+	}
+	text := fmt.Sprintf("agent %s %s: %v", e.Agent, what, e.Err)
 	if e.Problem.Kind != "" {
 		text += "\n" + e.Problem.String()
 	}
@@ -207,7 +213,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 }
 
 func (c *Client) startError(err error) error {
-	e := &StartError{Agent: c.opts.Agent.Name, Err: err}
+	e := &StartError{Agent: c.opts.Agent.Name, Err: err, remote: c.opts.Agent.Command == nil}
 	if exit, ok := errors.AsType[*acp.ExitError](err); ok {
 		e.Problem, _ = launch.Explain(exit.Stderr + "\n" + exit.Noise)
 	}

@@ -448,6 +448,17 @@ func TestStartError(t *testing.T) {
 	}
 }
 
+// An agent that is somewhere else is not one that does not start.
+func TestStartErrorRemote(t *testing.T) {
+	refused := errors.New("connection refused")
+	_, err := Open(t.Context(), &Options{Cwd: t.TempDir(), Agent: Agent{Name: "far", Connect: func(context.Context) (acp.Transport, error) {
+		return nil, refused
+	}}, NoReconnect: true})
+	if !errors.Is(err, refused) || !strings.HasPrefix(fmt.Sprint(err), "agent far cannot be reached: ") {
+		t.Error(err)
+	}
+}
+
 // A command of a cancelled turn ends, though the agent never ends it; one of an earlier turn goes on until the session
 // is closed.
 func TestTerminalsEnd(t *testing.T) {
