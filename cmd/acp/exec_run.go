@@ -419,7 +419,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	id := acp.SessionID("")
 	if !x.f.fresh {
 		if id, err = store.Get(key); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("session %q cannot be gone on with (--new begins another one): %w", x.f.session, err)
 		}
 	}
 	switch {
