@@ -146,8 +146,11 @@ func (m *Model) draw() ([]string, *tea.Cursor) {
 		panel = clip(top.view(m, m.width, max(1, height*2/3)), height)
 	case q != nil:
 		room := height - 2 // a line of the conversation, and the editor
-		if height >= smallHeight {
+		switch {
+		case height >= smallHeight:
 			room = room * 3 / 4
+		case m.takes(q): // the editor takes no keys then
+			room = height
 		}
 		panel = clip(m.questionView(q, m.width, max(3, room)), max(1, height))
 	}

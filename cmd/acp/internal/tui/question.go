@@ -95,7 +95,7 @@ func (m *Model) questionOf(c *chat) *question {
 // takes reports whether a question takes keys: the user has gone to it, or it was there long enough while nothing was
 // typed, and nothing waits in the editor to be typed further.
 func (m *Model) takes(q *question) bool {
-	if q == nil {
+	if q == nil || m.height < 2 { // then nothing of it is seen
 		return false
 	}
 	if m.focused == q {

@@ -298,3 +298,26 @@ func TestMentionWithPunctuation(t *testing.T) {
 		t.Errorf("the files are %s", got)
 	}
 }
+
+// TestSmallScreens: a question has all of a small screen when it takes keys, and takes none when there is no room for it.
+func TestSmallScreens(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(time.Second)
+		w.update(tea.WindowSizeMsg{Width: 20, Height: 8})
+		w.sleep(time.Second)
+		w.want("asks for", "Remove the build", "y  Allow", "Y  Always", "n  Reject", "N  Never")
+		w.update(tea.WindowSizeMsg{Width: 20, Height: 5})
+		w.sleep(time.Second)
+		w.want("y  Allow", "Y  Always", "n  Reject", "N  Never")
+		w.update(tea.WindowSizeMsg{Width: 20, Height: 1})
+		w.sleep(time.Second)
+		w.want("asks")
+		w.key("y", "1", "down", "enter")
+		a.want(t)
+		w.update(tea.WindowSizeMsg{Width: 1, Height: 1})
+		w.screen()
+	})
+}
