@@ -386,7 +386,21 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	if msg.Button == tea.MouseWheelUp {
 		lines = -3
 	}
-	if q := m.question(); q != nil && m.focused == q {
+	q := m.question()
+	switch top := m.top().(type) {
+	case *pages:
+		top.at = max(0, top.at+lines) // the view bounds it, and the scrolling of a question
+		return
+	case *answering:
+		q = top.q
+	case nil:
+		if !m.takes(q) {
+			q = nil
+		}
+	default: // a list has a mark, which the wheel leaves alone
+		return
+	}
+	if q != nil {
 		q.scroll = max(0, q.scroll+lines)
 	} else if m.chat != nil {
 		m.chat.draw.Scroll(lines)

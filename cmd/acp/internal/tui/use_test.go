@@ -321,3 +321,31 @@ func TestSmallScreens(t *testing.T) {
 		w.screen()
 	})
 }
+
+// TestWheel: the wheel scrolls what is on top, and not the conversation behind it.
+func TestWheel(t *testing.T) {
+	a := &asker{call: func(acp.SessionID) acp.ToolCallUpdate {
+		var text strings.Builder
+		for i := range 100 {
+			fmt.Fprintf(&text, "line %d\n\n", i)
+		}
+		return acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some("Long"), Content: acp.Some([]acp.ToolCallContent{acp.ToolText(text.String())})}
+	}}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		down := func() { w.update(tea.MouseWheelMsg{Button: tea.MouseWheelDown}) }
+		w.key("?")
+		w.want("1 to 21 of")
+		down()
+		w.want("4 to 24 of")
+		w.key("esc")
+		w.say("go")
+		w.sleep(time.Second)
+		w.want("PgUp: 0 more above")
+		down()
+		w.want("PgUp: 3 more above")
+		w.key("ctrl+s", "a")
+		down()
+		w.want("PgUp: 6 more above")
+	})
+}
