@@ -34,10 +34,11 @@ type Model struct {
 	client        *talk.Client
 	connection    connection
 	chats         []*chat
-	chat          *chat     // the one that is shown; nil until there is one
-	waiting       *editor   // of what is typed until then
-	typed         []*prompt // what was sent until then
-	layers        []layer   // what lies over the chat; the last one takes the keys
+	opening       map[acp.SessionID]bool // stored sessions
+	chat          *chat                  // the one that is shown; nil until there is one
+	waiting       *editor                // of what is typed until then
+	typed         []*prompt              // what was sent until then
+	layers        []layer                // what lies over the chat; the last one takes the keys
 	questions     []*question
 	focused       *question // the one that takes the keys
 	note          string    // the last line for the user that belongs to no chat
@@ -75,7 +76,7 @@ type layer interface {
 
 // newModel returns the model of a program that begins.
 func newModel(ctx context.Context, opts *Options, send func(tea.Msg)) *Model {
-	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), now: time.Now, style: newStyles(true)}
+	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), opening: map[acp.SessionID]bool{}, now: time.Now, style: newStyles(true)}
 	m.drawn = m.theme()
 	m.waiting = newEditor(m)
 	return m
@@ -150,6 +151,9 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.started(msg)
 	case openedMsg:
 		return m.opened(msg)
+	case storedOpenedMsg:
+		delete(m.opening, msg.id)
+		return m.opened(msg.openedMsg)
 	case shownMsg:
 		if m.chatOf(msg.chat.id) == msg.chat { // it may be closed by now
 			m.show(msg.chat)

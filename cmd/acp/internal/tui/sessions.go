@@ -365,13 +365,24 @@ func (m *Model) openThis(it item, history bool) tea.Cmd {
 	return m.openStored(s.SessionID, s.Cwd, history)
 }
 
-// openStored opens a stored session.
+// storedOpenedMsg is a stored session that was opened.
+type storedOpenedMsg struct {
+	id acp.SessionID
+	openedMsg
+}
+
+// openStored opens a stored session, which may take long: not a second time meanwhile.
 func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 	m.tellHere("Opening the session…")
+	if m.opening[id] {
+		return nil
+	}
+	m.opening[id] = true
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		s, about, err := openSession(ctx, client, id, cwd, history)
-		return openedMsg{s, about, err, func(m *Model) tea.Cmd { return m.openStored(id, cwd, history) }}
+		again := func(m *Model) tea.Cmd { return m.openStored(id, cwd, history) }
+		return storedOpenedMsg{id, openedMsg{s, about, err, again}}
 	})
 }
 

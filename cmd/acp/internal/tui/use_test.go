@@ -349,3 +349,27 @@ func TestWheel(t *testing.T) {
 		w.want("PgUp: 6 more above")
 	})
 }
+
+// TestOpenedTwice: a session that is being opened is not opened a second time.
+func TestOpenedTwice(t *testing.T) {
+	g := &gated{}
+	h := g.handlers()
+	h.NewSession = nil // each session has another ID
+	load := h.LoadSession
+	h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		time.Sleep(10 * time.Second)
+		return load(ctx, s, req)
+	}
+	inWorld(t, h, func(o *Options) { g.store(o.Talk.Cwd, time.Now()) }, func(w *world) {
+		g.next = make(chan struct{})
+		w.settle()
+		w.key("ctrl+r", "enter")
+		w.sleep(time.Second)
+		w.key("ctrl+r", "enter")
+		w.sleep(30 * time.Second)
+		w.want("Old answer of newer.")
+		g.library.want(t, &g.loaded, "newer in "+w.m.opts.Talk.Cwd)
+		w.key("ctrl+n", "ctrl+r", "enter")
+		w.want("Old answer of newer.")
+	})
+}
