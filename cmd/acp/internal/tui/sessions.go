@@ -179,11 +179,11 @@ func (m *Model) closeThis(c *chat) tea.Cmd {
 
 // deleteThis deletes a session, after asking.
 func (m *Model) deleteThis(c *chat) tea.Cmd {
-	return m.confirmDelete(c.id, c.name(), func(m *Model) tea.Cmd { return m.forget(c) })
+	return m.confirmDelete(c.id, c.name(), func() {})
 }
 
-// confirmDelete asks whether to delete a session.
-func (m *Model) confirmDelete(id acp.SessionID, name string, then func(*Model) tea.Cmd) tea.Cmd {
+// confirmDelete asks whether to delete a session, which is closed if it is open.
+func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cmd {
 	if !m.client.Can(acp.MethodDeleteSession) {
 		m.tellHere("The agent cannot delete sessions.")
 		return nil
@@ -193,8 +193,15 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func(*Model) t
 		if !it.value.(bool) {
 			return nil
 		}
+		m.cancelTurn(m.chatOf(id)) // so that nothing is sent when its turn ends
 		client := m.client
-		return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) }, then)
+		return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) }, func(m *Model) tea.Cmd {
+			then()
+			if c := m.chatOf(id); c != nil {
+				return m.forget(c)
+			}
+			return nil
+		})
 	})
 	p.letters = true
 	m.push(p)
@@ -333,13 +340,12 @@ func storedKeys() []binding {
 		{"open without history", []string{"ctrl+o"}, "open it without its history", on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
 		{"delete", []string{"ctrl+x"}, "delete it", on(func(m *Model, p *picker, it item) tea.Cmd {
 			s := it.value.(acp.SessionInfo)
-			return m.confirmDelete(s.SessionID, cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID))), func(*Model) tea.Cmd {
+			return m.confirmDelete(s.SessionID, cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID))), func() {
 				p.list.items = slices.DeleteFunc(p.list.items, func(o item) bool {
 					other, ok := o.value.(acp.SessionInfo)
 					return ok && other.SessionID == s.SessionID
 				})
 				p.list.match()
-				return nil
 			})
 		})},
 		{"all folders", []string{"ctrl+a"}, "list those of all folders", func(m *Model) tea.Cmd {

@@ -373,3 +373,22 @@ func TestOpenedTwice(t *testing.T) {
 		w.want("Old answer of newer.")
 	})
 }
+
+// TestDeleteStoredOpen: a session that is open is closed when it is deleted from the list of stored ones.
+func TestDeleteStoredOpen(t *testing.T) {
+	g := &gated{}
+	h := g.handlers()
+	h.NewSession = nil // each session has another ID
+	inWorld(t, h, func(o *Options) { g.store(o.Talk.Cwd, time.Now()) }, func(w *world) {
+		g.next = make(chan struct{})
+		w.settle()
+		w.key("ctrl+r", "enter")
+		w.want("Old answer of newer.")
+		w.key("ctrl+r", "ctrl+x", "down", "enter")
+		w.sleep(time.Second)
+		g.library.want(t, &g.deleted, "newer")
+		if len(w.m.chats) != 1 || w.m.chat.id == "newer" {
+			t.Errorf("%d sessions are open, and %s is shown", len(w.m.chats), w.m.chat.id)
+		}
+	})
+}
