@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,13 @@ const Deadline = 3 * time.Minute
 const mark = "ACP_SCREEN_MARK"
 
 var marks atomic.Int64
+
+// Programs inherit that hangups are ignored, as nohup and some CI systems have it, unless their parent listens to them.
+func init() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+}
 
 // A Terminal is one with a program in it. Its methods are for the goroutine of the test, but [Terminal.Raw] is for any.
 type Terminal struct {
