@@ -283,8 +283,12 @@ func newTarget(t *testing.T, name string, process *gatewayProcess) *target {
 		t.Fatal(err)
 	}
 	send(stream, g.request("GET", adaToken, g.id))
+	events := bufio.NewReader(stream)
+	if status, err := events.ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") { // from now on it is one of the server's files
+		t.Fatalf("the stream of ada's second connection: %q, %v", status, err)
+	}
 	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(io.Discard, stream) }) // to its end
+	reading.Go(func() { _, _ = io.Copy(io.Discard, events) }) // to its end
 	t.Cleanup(reading.Wait)
 	t.Cleanup(func() { stream.Close() })
 	return g
