@@ -11,13 +11,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/titles"
 )
 
 // Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
@@ -490,19 +490,9 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 		return nil
 	}
 	return s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
-		r.Title = shortened(title.Value())
+		r.Title = titles.Shortened(title.Value())
 		return nil
 	})
-}
-
-// shortened keeps a title within what a store takes.
-func shortened(title string) string {
-	const longest = 1000
-	title = strings.ReplaceAll(strings.ToValidUTF8(title, ""), "\x00", "")
-	if len(title) <= longest {
-		return title
-	}
-	return strings.ToValidUTF8(title[:longest], "") + "…"
 }
 
 // saidEarly is what a session has said that the store does not have yet, because Config.Open has not returned.

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/titles"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -361,7 +362,7 @@ func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 
 // firstWords makes a title of a prompt: its first words on one line.
 func firstWords(prompt []acp.ContentBlock) string {
-	const longest, enough = 60, 1000
+	const enough = 1000
 	var text strings.Builder
 	for _, block := range prompt {
 		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
@@ -371,11 +372,7 @@ func firstWords(prompt []acp.ContentBlock) string {
 			break
 		}
 	}
-	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text.String(), "")), " "))
-	if len(runes) > longest {
-		runes = append(runes[:longest-1], '…')
-	}
-	return string(runes)
+	return titles.FirstWords(text.String())
 }
 
 // pass ends the turn, and makes the first prompt that waits the next one.

@@ -2,7 +2,7 @@
 //
 // A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced as a
 // whole, and the session is there when it is. NAME.jsonl has an update in each line, and only grows. A line without its
-// newline is what a process has left that died while it wrote.
+// newline is what a process has left that died while it wrote. The beginning of NAME tells the protocol's version.
 
 package sessionstore
 
@@ -76,14 +76,20 @@ var (
 	errLong       = errors.New("the line is too long")
 )
 
-// Dir is a Store in a folder. It needs no server, and any number of processes may use the folder at once. The folder
+// Dir is a Store in a folder.
+type Dir = DirOf[acp.SessionUpdate]
+
+// DirOf is a StoreOf in a folder. It needs no server, and any number of processes may use the folder at once. The folder
 // must be on a file system with locks (flock, LockFileEx), and nobody but its owner may write there.
-type Dir struct {
+type DirOf[U any] struct {
 	root  *os.Root
 	path  string
 	opts  Options
-	locks *locks
-	index index
+	files naming
+	// decode reads the JSON of an update.
+	decode func(data []byte, u *U) error
+	locks  *locks
+	index  index
 
 	// Set by tests: called before each change of a file, and for each file that reaches the disk.
 	cut    func(file *os.File, at int64, data []byte)
@@ -125,7 +131,17 @@ func stateHome() (string, error) {
 // Open opens a store in a folder, which it makes if it is not there, for its owner alone. It refuses a folder that others
 // may write in.
 func Open(dir string, opts *Options) (*Dir, error) {
-	d := &Dir{index: index{busy: make(chan struct{}, 1)}}
+	return OpenOf[acp.SessionUpdate](dir, 1, opts)
+}
+
+// OpenOf is Open for sessions of a version of the protocol, whose type of updates is U. Stores of several versions may
+// share a folder: each has the sessions of its own version, and finds none of another.
+func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf[U], error) {
+	if protocol < 1 {
+		return nil, fmt.Errorf("sessionstore: there is no version %d of the protocol", protocol)
+	}
+	d := &DirOf[U]{index: index{busy: make(chan struct{}, 1)}, files: naming{protocol}}
+	d.decode = func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) }
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -166,7 +182,7 @@ func Open(dir string, opts *Options) (*Dir, error) {
 }
 
 // Close implements Store.
-func (d *Dir) Close() error {
+func (d *DirOf[U]) Close() error {
 	if !d.locks.close() {
 		return ErrClosed
 	}
@@ -176,6 +192,7 @@ func (d *Dir) Close() error {
 // head is the first line of NAME.json.
 type head struct {
 	Version    int           `json:"version"`
+	Protocol   int           `json:"protocol"`
 	ID         acp.SessionID `json:"id"`
 	Cwd        string        `json:"cwd"`
 	Additional []string      `json:"additionalDirectories,omitempty"`
@@ -188,12 +205,12 @@ type head struct {
 const version = 1
 
 // encode makes the content of NAME.json.
-func (r *Record) encode() ([]byte, error) {
+func (n naming) encode(r *Record) ([]byte, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(head{
-		version, r.ID, r.Cwd, r.AdditionalDirectories, r.Title,
+		version, n.protocol, r.ID, r.Cwd, r.AdditionalDirectories, r.Title,
 		r.Created.UTC().Truncate(time.Microsecond), r.Updated.UTC().Truncate(time.Microsecond),
 	})
 	if err != nil {
@@ -210,9 +227,9 @@ func (r *Record) encode() ([]byte, error) {
 }
 
 // Create implements Store.
-func (d *Dir) Create(ctx context.Context, r Record) error {
-	name := fileName(r.ID)
-	data, err := r.encode()
+func (d *DirOf[U]) Create(ctx context.Context, r Record) error {
+	name := d.files.name(r.ID)
+	data, err := d.files.encode(&r)
 	if err == nil {
 		err = d.usable(ctx, r.ID)
 	}
@@ -222,7 +239,7 @@ func (d *Dir) Create(ctx context.Context, r Record) error {
 	return failed("creating", r.ID, err)
 }
 
-func (d *Dir) create(name string, data []byte) error {
+func (d *DirOf[U]) create(name string, data []byte) error {
 	if _, err := d.regular(name + headSuffix); err == nil {
 		return ErrExists
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +253,7 @@ func (d *Dir) create(name string, data []byte) error {
 }
 
 // Get implements Store.
-func (d *Dir) Get(ctx context.Context, id acp.SessionID) (r Record, err error) {
+func (d *DirOf[U]) Get(ctx context.Context, id acp.SessionID) (r Record, err error) {
 	if err = d.usable(ctx, id); err == nil {
 		r, err = d.read(id)
 	}
@@ -244,8 +261,8 @@ func (d *Dir) Get(ctx context.Context, id acp.SessionID) (r Record, err error) {
 }
 
 // read reads NAME.json, which is replaced as a whole and needs no lock.
-func (d *Dir) read(id acp.SessionID) (Record, error) {
-	file, _, err := d.open(fileName(id)+headSuffix, os.O_RDONLY)
+func (d *DirOf[U]) read(id acp.SessionID) (Record, error) {
+	file, _, err := d.open(d.files.name(id)+headSuffix, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, ErrNotFound
 	}
@@ -259,7 +276,7 @@ func (d *Dir) read(id acp.SessionID) (Record, error) {
 	}
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
 	r := Record{}
-	if r.Info, err = parseHead(line, fileName(id)); err != nil {
+	if r.Info, err = d.files.parseHead(line, d.files.name(id)); err != nil {
 		return Record{}, err
 	}
 	if state := bytes.TrimSuffix(rest, []byte("\n")); len(state) > 0 {
@@ -271,7 +288,7 @@ func (d *Dir) read(id acp.SessionID) (Record, error) {
 	return r, nil
 }
 
-func parseHead(line []byte, name string) (Info, error) {
+func (n naming) parseHead(line []byte, name string) (Info, error) {
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
 		return Info{}, fmt.Errorf("not a session: %w", err)
@@ -279,17 +296,20 @@ func parseHead(line []byte, name string) (Info, error) {
 	if h.Version != version {
 		return Info{}, fmt.Errorf("a session in version %d of the format, of which this program knows %d", h.Version, version)
 	}
-	if !ValidID(h.ID) || fileName(h.ID) != name { // otherwise two files would be one session
+	if h.Protocol != n.protocol {
+		return Info{}, fmt.Errorf("a session of version %d of the protocol, not %d", h.Protocol, n.protocol)
+	}
+	if !ValidID(h.ID) || n.name(h.ID) != name { // otherwise two files would be one session
 		return Info{}, fmt.Errorf("the file of another session, %.64q", h.ID)
 	}
 	return Info{h.ID, h.Cwd, h.Additional, h.Title, h.Created.UTC(), h.Updated.UTC()}, nil
 }
 
 // Change implements Store.
-func (d *Dir) Change(ctx context.Context, id acp.SessionID, change func(*Record) error) error {
+func (d *DirOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*Record) error) error {
 	err := d.usable(ctx, id)
 	if err == nil {
-		name := fileName(id)
+		name := d.files.name(id)
 		err = d.locked(ctx, name, func() error {
 			r, err := d.read(id)
 			if err != nil {
@@ -300,7 +320,7 @@ func (d *Dir) Change(ctx context.Context, id acp.SessionID, change func(*Record)
 				return err
 			}
 			r.ID, r.Created = id, created
-			data, err := r.encode()
+			data, err := d.files.encode(&r)
 			if err != nil {
 				return err
 			}
@@ -311,19 +331,19 @@ func (d *Dir) Change(ctx context.Context, id acp.SessionID, change func(*Record)
 }
 
 // Append implements Store.
-func (d *Dir) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+func (d *DirOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) error {
 	err := d.usable(ctx, id)
 	var data []byte
 	for i := 0; err == nil && i < len(updates); i++ {
 		start := len(data)
-		data, err = codec.Append(data, &updates[i])
+		data, err = appendUpdate(data, &updates[i])
 		if err == nil && len(data)-start > d.opts.MaxUpdate {
 			err = fmt.Errorf("%w: an update of %d bytes", ErrTooLarge, len(data)-start)
 		}
 		data = append(data, '\n')
 	}
 	if err == nil {
-		name := fileName(id)
+		name := d.files.name(id)
 		err = d.locked(ctx, name, func() error {
 			if _, err := d.regular(name + headSuffix); errors.Is(err, fs.ErrNotExist) {
 				return ErrNotFound
@@ -336,7 +356,7 @@ func (d *Dir) Append(ctx context.Context, id acp.SessionID, updates ...acp.Sessi
 	return failed("adding to", id, err)
 }
 
-func (d *Dir) append(name string, data []byte) (err error) {
+func (d *DirOf[U]) append(name string, data []byte) (err error) {
 	file, size, err := d.open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
@@ -365,7 +385,7 @@ func (d *Dir) append(name string, data []byte) (err error) {
 }
 
 // whole returns where the last whole line ends, and reports what comes behind it. The session is locked.
-func (d *Dir) whole(file *os.File, name string, size int64) (int64, error) {
+func (d *DirOf[U]) whole(file *os.File, name string, size int64) (int64, error) {
 	end := size
 	buf := make([]byte, 1)
 	for end > 0 {
@@ -387,23 +407,23 @@ func (d *Dir) whole(file *os.File, name string, size int64) (int64, error) {
 }
 
 // Updates implements Store.
-func (d *Dir) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
-	return func(yield func(acp.SessionUpdate, error) bool) {
+func (d *DirOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
 		more := true
-		if err := d.updates(ctx, id, func(u acp.SessionUpdate) bool {
+		if err := d.updates(ctx, id, func(u U) bool {
 			more = yield(u, nil)
 			return more
 		}); err != nil && more {
-			yield(acp.SessionUpdate{}, failed("reading", id, err))
+			yield(*new(U), failed("reading", id, err))
 		}
 	}
 }
 
-func (d *Dir) updates(ctx context.Context, id acp.SessionID, yield func(acp.SessionUpdate) bool) error {
+func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) bool) error {
 	if err := d.usable(ctx, id); err != nil {
 		return err
 	}
-	name := fileName(id)
+	name := d.files.name(id)
 	var file *os.File
 	var end int64
 	// Under the lock nobody is writing: a line that is incomplete now is torn, and those before do not change any more.
@@ -433,7 +453,7 @@ func (d *Dir) updates(ctx context.Context, id acp.SessionID, yield func(acp.Sess
 }
 
 // lines yields the updates in the first bytes of a file. What cannot be read is reported and left out.
-func (d *Dir) lines(ctx context.Context, file *os.File, name string, end int64, yield func(acp.SessionUpdate) bool) error {
+func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end int64, yield func(U) bool) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, end), 64<<10)
 	for offset := int64(0); offset < end; {
 		if ctx.Err() != nil {
@@ -443,9 +463,9 @@ func (d *Dir) lines(ctx context.Context, file *os.File, name string, end int64, 
 		if err != nil && err != errLong {
 			return err
 		}
-		var update acp.SessionUpdate
+		var update U
 		if err == nil {
-			err = codec.Unmarshal(line, &update)
+			err = d.decode(line, &update)
 		}
 		if err != nil {
 			d.opts.Damaged(Damage{File: d.file(name), Offset: offset, Length: length, Err: err})
@@ -487,10 +507,10 @@ func readLine(in *bufio.Reader, most int) (line []byte, length int64, err error)
 }
 
 // Delete implements Store.
-func (d *Dir) Delete(ctx context.Context, id acp.SessionID) error {
+func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	err := d.usable(ctx, id)
 	if err == nil {
-		name := fileName(id)
+		name := d.files.name(id)
 		err = d.locked(ctx, name, func() error {
 			// The session is gone with its head; what is left if the process dies now is removed by List.
 			if err := d.remove(name + headSuffix); err != nil {
@@ -509,7 +529,7 @@ func (d *Dir) Delete(ctx context.Context, id acp.SessionID) error {
 }
 
 // usable fails for what cannot be asked for.
-func (d *Dir) usable(ctx context.Context, id acp.SessionID) error {
+func (d *DirOf[U]) usable(ctx context.Context, id acp.SessionID) error {
 	switch {
 	case d.locks.closed():
 		return ErrClosed
@@ -533,4 +553,4 @@ func failed(doing string, id acp.SessionID, err error) error {
 }
 
 // file is the path of a file, for people.
-func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+func (d *DirOf[U]) file(name string) string { return filepath.Join(d.path, name) }

@@ -20,27 +20,38 @@ const (
 	logSuffix  = ".jsonl"
 	tempSuffix = ".new" // what NAME.json is about to be replaced by
 
-	plainPrefix  = "s-"
-	hashedPrefix = "h-"
+	plainPrefix  = "s"
+	hashedPrefix = "h"
 )
 
-// fileName is the name of a session's files, without the suffix. An id of few characters, none of which is another
+// naming is how the files of the sessions of a version of the protocol are named.
+type naming struct{ protocol int }
+
+// prefix is what names begin with. Version 1 has no number.
+func (n naming) prefix(kind string) string {
+	if n.protocol == 1 {
+		return kind + "-"
+	}
+	return fmt.Sprint(kind, n.protocol, "-")
+}
+
+// name is the name of a session's files, without the suffix. An id of few characters, none of which is another
 // one on a file system that does not tell upper from lower case, is its own name; of any other the name is its digest. The prefix
 // keeps the two apart, and from names that mean something to a system.
-func fileName(id acp.SessionID) string {
+func (n naming) name(id acp.SessionID) string {
 	const longest = 100
 	foreign := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}
 	if id != "" && len(id) <= longest && !strings.ContainsFunc(string(id), foreign) {
-		return plainPrefix + string(id)
+		return n.prefix(plainPrefix) + string(id)
 	}
 	sum := sha256.Sum256([]byte(id))
-	return hashedPrefix + hex.EncodeToString(sum[:])
+	return n.prefix(hashedPrefix) + hex.EncodeToString(sum[:])
 }
 
 // regular fails for what is no regular file, and does not follow links.
-func (d *Dir) regular(name string) (fs.FileInfo, error) {
+func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w", d.file(name), errNotRegular)
@@ -49,7 +60,7 @@ func (d *Dir) regular(name string) (fs.FileInfo, error) {
 }
 
 // open opens a regular file. With os.O_CREATE it makes one if there is none.
-func (d *Dir) open(name string, flag int) (file *os.File, size int64, err error) {
+func (d *DirOf[U]) open(name string, flag int) (file *os.File, size int64, err error) {
 	want, err := d.regular(name)
 	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
 		file, err = d.root.OpenFile(name, flag|os.O_EXCL, 0o600)
@@ -75,7 +86,7 @@ func (d *Dir) open(name string, flag int) (file *os.File, size int64, err error)
 }
 
 // replace writes a file, whole or not at all. The session is locked.
-func (d *Dir) replace(name string, data []byte) error {
+func (d *DirOf[U]) replace(name string, data []byte) error {
 	if _, err := d.regular(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -104,7 +115,7 @@ func (d *Dir) replace(name string, data []byte) error {
 }
 
 // remove removes a file; there being none is success.
-func (d *Dir) remove(name string) error {
+func (d *DirOf[U]) remove(name string) error {
 	d.cutting(nil, 0, nil)
 	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -113,13 +124,13 @@ func (d *Dir) remove(name string) error {
 }
 
 // cutting is called before each change of a file, with what is about to be written where, if that is the change.
-func (d *Dir) cutting(file *os.File, at int64, data []byte) {
+func (d *DirOf[U]) cutting(file *os.File, at int64, data []byte) {
 	if d.cut != nil {
 		d.cut(file, at, data)
 	}
 }
 
-func (d *Dir) sync(file *os.File) error {
+func (d *DirOf[U]) sync(file *os.File) error {
 	if !d.opts.Sync {
 		return nil
 	}

@@ -8,4 +8,4 @@ package sessionstore
 const openFlags = 0
 
 // syncDir does nothing: folders cannot be synchronized here.
-func (d *Dir) syncDir() error { return nil }
+func (d *DirOf[U]) syncDir() error { return nil }

@@ -13,7 +13,7 @@ import (
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_NOFOLLOW
 
 // syncDir has the names of files reach the disk.
-func (d *Dir) syncDir() error {
+func (d *DirOf[U]) syncDir() error {
 	if !d.opts.Sync {
 		return nil
 	}

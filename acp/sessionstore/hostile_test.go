@@ -465,7 +465,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"s-s.json": `{"version":1,"id":"s","cwd":"/w","additionalDirectories":["/x"],"title":"T",` +
+		"s-s.json": `{"version":1,"protocol":1,"id":"s","cwd":"/w","additionalDirectories":["/x"],"title":"T",` +
 			`"created":"2026-01-02T03:04:05.000006Z","updated":"2026-01-02T03:04:05.000006Z"}` + "\n" + `{"a":1}` + "\n",
 		"s-s.jsonl": `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\nb"}}` + "\n" +
 			`{"sessionUpdate":"current_mode_update","currentModeId":"m"}` + "\n",

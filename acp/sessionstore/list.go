@@ -40,7 +40,7 @@ const settled = 3 * time.Second
 
 // List implements Store. It looks at the time of each session's file, unless nothing has changed in the folder, and reads
 // the heads of those that have changed since the last call.
-func (d *Dir) List(ctx context.Context, q Query) (Page, error) {
+func (d *DirOf[U]) List(ctx context.Context, q Query) (Page, error) {
 	page, err := d.list(ctx, q)
 	if err != nil {
 		if errors.Is(err, os.ErrClosed) {
@@ -51,7 +51,7 @@ func (d *Dir) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
+func (d *DirOf[U]) list(ctx context.Context, q Query) (page Page, err error) {
 	var after *Position
 	if q.Cursor != "" {
 		position, err := ParseCursor(q.Cursor)
@@ -96,7 +96,7 @@ func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
 }
 
 // scan brings the index up to date, which the caller may use.
-func (d *Dir) scan(ctx context.Context) error {
+func (d *DirOf[U]) scan(ctx context.Context) error {
 	began := time.Now()
 	folder, err := d.root.Stat(".")
 	if err != nil {
@@ -162,7 +162,7 @@ func (d *Dir) scan(ctx context.Context) error {
 }
 
 // names are the names of all files that may be of sessions.
-func (d *Dir) names() ([]string, error) {
+func (d *DirOf[U]) names() ([]string, error) {
 	dir, err := d.root.Open(".")
 	if err != nil {
 		return nil, err
@@ -170,12 +170,12 @@ func (d *Dir) names() ([]string, error) {
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	return slices.DeleteFunc(names, func(name string) bool {
-		return !strings.HasPrefix(name, plainPrefix) && !strings.HasPrefix(name, hashedPrefix)
+		return !strings.HasPrefix(name, d.files.prefix(plainPrefix)) && !strings.HasPrefix(name, d.files.prefix(hashedPrefix))
 	}), err
 }
 
 // entry is what the index says of a file. It is known if the file is as it was.
-func (d *Dir) entry(name string, old indexed) (entry indexed, known bool, err error) {
+func (d *DirOf[U]) entry(name string, old indexed) (entry indexed, known bool, err error) {
 	file := name + headSuffix
 	entry.file, err = d.root.Lstat(file)
 	if err != nil {
@@ -198,7 +198,7 @@ func (d *Dir) entry(name string, old indexed) (entry indexed, known bool, err er
 }
 
 // readHead reads the first line of a session's file.
-func (d *Dir) readHead(name string) (Info, error) {
+func (d *DirOf[U]) readHead(name string) (Info, error) {
 	file, _, err := d.open(name+headSuffix, os.O_RDONLY)
 	if err != nil {
 		return Info{}, err
@@ -208,12 +208,12 @@ func (d *Dir) readHead(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return parseHead(line, name)
+	return d.files.parseHead(line, name)
 }
 
 // tidy removes what a deletion, a creation or a change has left that was cut off. It waits for nobody: if the session is
 // being changed, the next list does it. That it fails is no reason for a list to fail, and is reported once.
-func (d *Dir) tidy(name string) {
+func (d *DirOf[U]) tidy(name string) {
 	done, err := d.tryLocked(name, func() error {
 		err := d.removeOurs(name + tempSuffix)
 		if _, lack := d.root.Lstat(name + headSuffix); errors.Is(lack, fs.ErrNotExist) {
@@ -238,7 +238,7 @@ func (d *Dir) tidy(name string) {
 }
 
 // removeOurs removes a file that the store may have made.
-func (d *Dir) removeOurs(name string) error {
+func (d *DirOf[U]) removeOurs(name string) error {
 	if _, err := d.regular(name); err != nil {
 		return nil // it is not ours, or is gone
 	}

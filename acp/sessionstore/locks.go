@@ -31,7 +31,7 @@ type lock struct {
 	path  string
 }
 
-func openLocks(d *Dir) (*locks, error) {
+func openLocks[U any](d *DirOf[U]) (*locks, error) {
 	l := &locks{}
 	for i := range l.each {
 		name := fmt.Sprint(lockPrefix, i)
@@ -86,7 +86,7 @@ func (l *locks) of(name string) *lock {
 }
 
 // tryLocked is locked, but reports false at once if somebody else holds the lock.
-func (d *Dir) tryLocked(name string, f func() error) (done bool, err error) {
+func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error) {
 	l := d.locks.of(name)
 	select {
 	case _, ok := <-l.token:
@@ -109,7 +109,7 @@ func (d *Dir) tryLocked(name string, f func() error) (done bool, err error) {
 }
 
 // locked calls f while nobody else changes the session of this name.
-func (d *Dir) locked(ctx context.Context, name string, f func() error) (err error) {
+func (d *DirOf[U]) locked(ctx context.Context, name string, f func() error) (err error) {
 	l := d.locks.of(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)
 	defer cancel()

@@ -16,12 +16,15 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Store keeps sessions. Its methods are safe for concurrent use, also by several processes that have opened the same
+// Store keeps sessions of version 1 of the protocol.
+type Store = StoreOf[acp.SessionUpdate]
+
+// StoreOf keeps sessions whose updates are of type U: that of a version of the protocol. Its methods are safe for concurrent use, also by several processes that have opened the same
 // place. Each either happens as a whole or fails and changes nothing, unless it says otherwise, and what it has done
 // before it returns is there for all that come after it. They return the cause of ctx when that ends first.
 //
 // Package storetest tests implementations.
-type Store interface {
+type StoreOf[U any] interface {
 	// Create adds a session without updates. It fails with ErrExists if there is one with this id, with ErrInvalid or
 	// ErrTooLarge if the record cannot be kept.
 	Create(ctx context.Context, r Record) error
@@ -37,12 +40,12 @@ type Store interface {
 	// Append adds updates to a session, in this order, after all that were appended before. It fails with ErrNotFound if
 	// there is no such session, and with ErrTooLarge if an update, or all of the session, would be longer than the
 	// store keeps. If the process ends meanwhile, the first of the updates may have been added without the others.
-	Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error
+	Append(ctx context.Context, id acp.SessionID, updates ...U) error
 
 	// Updates yields the updates that were appended to a session, in order; of those that are appended while the loop
 	// runs it may yield some or none. Memory does not grow with their number. The loop's body may call the store. It ends after an
 	// error, which matches ErrNotFound if there is no such session.
-	Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error]
+	Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error]
 
 	// List returns a page of the sessions, those updated last first, and of two that were updated at the same time the
 	// one with the greater id first. It does not read updates. It fails with ErrCursor if the store has not made the
@@ -59,7 +62,8 @@ type Store interface {
 
 // Info is what lists say of a session.
 type Info struct {
-	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8.
+	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. It has the type of version 1 also in stores of other
+	// versions.
 	ID acp.SessionID
 	// Cwd and AdditionalDirectories are the directories of the session.
 	Cwd                   string
@@ -178,7 +182,7 @@ func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05
 
 // Fork makes a new session in a store that begins with the state and the updates of the session from. The new one is not
 // there if Fork fails; if the process ends meanwhile, it may be there with a part of the updates.
-func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err error) {
+func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to Info) (err error) {
 	r, err := store.Get(ctx, from)
 	if err != nil {
 		return fmt.Errorf("forking session %q: %w", from, err)
@@ -193,7 +197,7 @@ func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err er
 		}
 	}()
 	const atOnce, bytesAtOnce = 64, 1 << 20
-	updates := make([]acp.SessionUpdate, 0, atOnce)
+	updates := make([]U, 0, atOnce)
 	var text []byte // of the updates that wait, to know how much that is
 	flush := func() error {
 		err := store.Append(ctx, to.ID, updates...)
@@ -206,7 +210,7 @@ func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err er
 			return fmt.Errorf("forking session %q: %w", from, err)
 		}
 		updates = append(updates, update)
-		if text, err = codec.Append(text, &update); err != nil {
+		if text, err = appendUpdate(text, &update); err != nil {
 			return fmt.Errorf("forking session %q: %w", from, err)
 		}
 		if len(updates) == atOnce || len(text) >= bytesAtOnce {
@@ -222,4 +226,20 @@ func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err er
 		return fmt.Errorf("forking session %q: %w", from, err)
 	}
 	return nil
+}
+
+// Update is an update as the packages of the protocol's versions have it: a pointer to their SessionUpdate.
+type Update[U any] interface {
+	*U
+	EncodeJSON(*codec.Encoder)
+	DecodeJSON(*codec.Decoder)
+}
+
+// appendUpdate adds the JSON of an update to dst.
+func appendUpdate[U any](dst []byte, u *U) ([]byte, error) {
+	v, ok := any(u).(interface{ EncodeJSON(*codec.Encoder) })
+	if !ok {
+		return dst, fmt.Errorf("%w: updates of type %T", ErrInvalid, *u)
+	}
+	return codec.Append(dst, v)
 }

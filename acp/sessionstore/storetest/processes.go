@@ -37,7 +37,10 @@ const (
 // RunProcesses tests that processes can be killed at any time without loss of what was kept, and that two may use a
 // store at once. It starts the test that calls it again, as processes of their own, in which it does not return.
 // Open must fit both.
-func RunProcesses(t *testing.T, open Open, opts *Processes) {
+func RunProcesses(t *testing.T, open Open, opts *Processes) { RunProcessesOf(t, open, opts) }
+
+// RunProcessesOf is RunProcesses for the updates of any version of the protocol. U is that version's SessionUpdate.
+func RunProcessesOf[U any](t *testing.T, open OpenOf[U], opts *Processes) {
 	p := Processes{Kills: 20, Updates: 100}
 	if opts != nil {
 		p.Kills, p.Updates = max(p.Kills, opts.Kills), max(p.Updates, opts.Updates)
@@ -46,12 +49,12 @@ func RunProcesses(t *testing.T, open Open, opts *Processes) {
 		child(t, open, role)
 		return
 	}
-	t.Run("Killed", func(t *testing.T) { (&suite{t, open, t.TempDir()}).killed(p.Kills, t.Name()) })
-	t.Run("TwoAtOnce", func(t *testing.T) { (&suite{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
+	t.Run("Killed", func(t *testing.T) { (&suite[U]{t, open, t.TempDir()}).killed(p.Kills, t.Name()) })
+	t.Run("TwoAtOnce", func(t *testing.T) { (&suite[U]{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
 }
 
 // process starts the test again, in a role.
-func (s *suite) process(name, role string) (*exec.Cmd, io.ReadCloser) {
+func (s *suite[U]) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 	s.Helper()
 	parts := strings.Split(name, "/")
 	for i, part := range parts[:len(parts)-1] { // without the subtest of RunProcesses
@@ -67,8 +70,8 @@ func (s *suite) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 }
 
 // child is what a process does.
-func child(t *testing.T, open Open, role string) {
-	s := &suite{t, open, os.Getenv(envDir)}
+func child[U any](t *testing.T, open OpenOf[U], role string) {
+	s := &suite[U]{t, open, os.Getenv(envDir)}
 	kind, rest, _ := strings.Cut(role, " ")
 	var who, n int
 	if _, err := fmt.Sscanf(rest, "%d %d", &who, &n); err != nil {
@@ -84,15 +87,15 @@ func child(t *testing.T, open Open, role string) {
 
 // write appends and changes without end, and says what it has done. The numbers go on where the process before has
 // stopped.
-func (s *suite) write(who int) {
+func (s *suite[U]) write(who int) {
 	ctx, store := s.Context(), s.store()
 	random := rand.New(rand.NewPCG(uint64(who), 1))
 	next, count := s.kept(ctx, store)
 	for {
 		n := 1 + random.IntN(3)
-		var updates []acp.SessionUpdate
+		var updates []U
 		for range n {
-			updates = append(updates, padded(next, random.IntN(8_000)))
+			updates = append(updates, s.padded(next, random.IntN(8_000)))
 			next++
 		}
 		s.must(store.Append(ctx, "s", updates...))
@@ -107,23 +110,23 @@ func (s *suite) write(who int) {
 		id := acp.SessionID(fmt.Sprintf("other%d", random.IntN(4)))
 		s.must(store.Delete(ctx, id))
 		s.must(store.Create(ctx, record(id, random.IntN(100))))
-		s.must(store.Append(ctx, id, padded(0, random.IntN(100))))
+		s.must(store.Append(ctx, id, s.padded(0, random.IntN(100))))
 	}
 }
 
 // padded makes an update that shows whether it is whole.
-func padded(n, length int) acp.SessionUpdate {
-	return text("%d %d %s", n, length, strings.Repeat("p", length))
+func (s *suite[U]) padded(n, length int) U {
+	return s.text("%d %d %s", n, length, strings.Repeat("p", length))
 }
 
 // kept checks the session s and returns how many updates it has, and the count in its state.
-func (s *suite) kept(ctx context.Context, store sessionstore.Store) (updates, count int) {
+func (s *suite[U]) kept(ctx context.Context, store sessionstore.StoreOf[U]) (updates, count int) {
 	s.Helper()
 	all, err := history(ctx, store, "s")
 	s.must(err)
 	for i, update := range all {
 		var n, length int
-		line := said(update)
+		line := s.said(update)
 		if _, err := fmt.Sscanf(line, "%d %d", &n, &length); err != nil || n != i || !strings.HasSuffix(line, " "+strings.Repeat("p", length)) {
 			s.Fatalf("update %d is %.60q, %v", i, line, err)
 		}
@@ -138,7 +141,7 @@ func (s *suite) kept(ctx context.Context, store sessionstore.Store) (updates, co
 
 // killed kills one process after the other while it writes. What a process has said that it did is there; beside it
 // there is at most what it was doing.
-func (s *suite) killed(kills int, name string) {
+func (s *suite[U]) killed(kills int, name string) {
 	ctx := s.Context()
 	s.must(s.store().Create(ctx, record("s", 0)))
 	random := rand.New(rand.NewPCG(uint64(kills), 2))
@@ -150,15 +153,15 @@ func (s *suite) killed(kills int, name string) {
 			acks += s.ack(in.Text(), &updates, &count)
 		}
 		killed := cmd.Process.Kill()
-		var said strings.Builder
+		var heard strings.Builder
 		for in.Scan() { // what it had said before
 			acks += s.ack(in.Text(), &updates, &count)
-			said.WriteString(in.Text() + "\n")
+			heard.WriteString(in.Text() + "\n")
 		}
 		err := cmd.Wait()
 		byItself := err == nil || killed != nil || runtime.GOOS != "windows" && cmd.ProcessState.Exited()
 		if byItself {
-			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, said.String())
+			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, heard.String())
 		}
 		store := s.store()
 		gotUpdates, gotCount := s.kept(ctx, store)
@@ -192,7 +195,7 @@ func (s *suite) killed(kills int, name string) {
 
 // ack takes note of what a process says that it has done, and returns how much that is: 1, or 0 for a line that is none,
 // or that the process could not finish.
-func (s *suite) ack(line string, updates, count *int) int {
+func (s *suite[U]) ack(line string, updates, count *int) int {
 	var what string
 	var n int
 	if _, err := fmt.Sscanf(line, "ack %s %d", &what, &n); err != nil {
@@ -207,10 +210,10 @@ func (s *suite) ack(line string, updates, count *int) int {
 }
 
 // share works on the same session as another process.
-func (s *suite) share(who, n int) {
+func (s *suite[U]) share(who, n int) {
 	ctx, store := s.Context(), s.store()
 	for i := range n {
-		s.must(store.Append(ctx, "s", text("%d %d %s", who, i, strings.Repeat("x", i%5000))))
+		s.must(store.Append(ctx, "s", s.text("%d %d %s", who, i, strings.Repeat("x", i%5000))))
 		s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
 			count := 0
 			if r.State != nil {
@@ -236,7 +239,7 @@ func (s *suite) share(who, n int) {
 }
 
 // twoAtOnce has two processes work on one session, and on their own ones.
-func (s *suite) twoAtOnce(n int, name string) {
+func (s *suite[U]) twoAtOnce(n int, name string) {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	var commands [2]*exec.Cmd

@@ -22,44 +22,50 @@ import (
 // Open opens a store whose sessions are in dir, a folder of its own. When it is called again with the same folder, in
 // this process or in another one, the store has the same sessions. It fails the test when it cannot. The tests close
 // what it returns.
-type Open func(tb testing.TB, dir string) sessionstore.Store
+type Open = OpenOf[acp.SessionUpdate]
+
+// OpenOf is Open for the updates of any version of the protocol.
+type OpenOf[U any] func(tb testing.TB, dir string) sessionstore.StoreOf[U]
 
 // Run tests a store: what its methods do, with any ids, through several handles and goroutines at once.
-func Run(t *testing.T, open Open) {
+func Run(t *testing.T, open Open) { RunOf(t, open) }
+
+// RunOf is Run for the updates of any version of the protocol. U is that version's SessionUpdate.
+func RunOf[U any](t *testing.T, open OpenOf[U]) {
 	for _, test := range []struct {
 		name string
-		run  func(*suite)
+		run  func(*suite[U])
 	}{
-		{"Records", (*suite).records},
-		{"Refused", (*suite).refused},
-		{"IDs", (*suite).ids},
-		{"Change", (*suite).change},
-		{"ChangeAtOnce", (*suite).changeAtOnce},
-		{"Updates", (*suite).updates},
-		{"UpdatesInLoop", (*suite).updatesInLoop},
-		{"AppendAtOnce", (*suite).appendAtOnce},
-		{"Delete", (*suite).delete},
-		{"List", (*suite).list},
-		{"ListWhileChanging", (*suite).listWhileChanging},
-		{"ListAtOnce", (*suite).listAtOnce},
-		{"Cursors", (*suite).cursors},
-		{"Fork", (*suite).fork},
-		{"Context", (*suite).context},
-		{"Close", (*suite).close},
+		{"Records", (*suite[U]).records},
+		{"Refused", (*suite[U]).refused},
+		{"IDs", (*suite[U]).ids},
+		{"Change", (*suite[U]).change},
+		{"ChangeAtOnce", (*suite[U]).changeAtOnce},
+		{"Updates", (*suite[U]).updates},
+		{"UpdatesInLoop", (*suite[U]).updatesInLoop},
+		{"AppendAtOnce", (*suite[U]).appendAtOnce},
+		{"Delete", (*suite[U]).delete},
+		{"List", (*suite[U]).list},
+		{"ListWhileChanging", (*suite[U]).listWhileChanging},
+		{"ListAtOnce", (*suite[U]).listAtOnce},
+		{"Cursors", (*suite[U]).cursors},
+		{"Fork", (*suite[U]).fork},
+		{"Context", (*suite[U]).context},
+		{"Close", (*suite[U]).close},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(&suite{t, open, t.TempDir()}) })
+		t.Run(test.name, func(t *testing.T) { test.run(&suite[U]{t, open, t.TempDir()}) })
 	}
 }
 
 // suite is one test.
-type suite struct {
+type suite[U any] struct {
 	*testing.T
-	open Open
+	open OpenOf[U]
 	dir  string
 }
 
 // store opens the store, as often as it is called.
-func (s *suite) store() sessionstore.Store {
+func (s *suite[U]) store() sessionstore.StoreOf[U] {
 	s.Helper()
 	dir := filepath.Join(s.dir, "store")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -74,14 +80,14 @@ func (s *suite) store() sessionstore.Store {
 	return store
 }
 
-func (s *suite) must(err error) {
+func (s *suite[U]) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *suite) want(err, target error) {
+func (s *suite[U]) want(err, target error) {
 	s.Helper()
 	if !errors.Is(err, target) {
 		s.Errorf("got the error %v, want %v", err, target)
@@ -96,22 +102,34 @@ func record(id acp.SessionID, seconds int) sessionstore.Record {
 	return sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w", Created: at, Updated: at}}
 }
 
-// text makes an update, and said is the inverse.
-func text(format string, args ...any) acp.SessionUpdate {
-	return acp.AgentMessageText(fmt.Sprintf(format, args...))
+// text makes an update, and said is the inverse. As JSON, a piece of a message is the same in all versions.
+func (s *suite[U]) text(format string, args ...any) U {
+	s.Helper()
+	text, err := json.Marshal(fmt.Sprintf(format, args...))
+	s.must(err)
+	return s.update(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":` + string(text) + `}}`)
 }
 
-func said(u acp.SessionUpdate) string {
-	if chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-		if block, ok := chunk.Content.Variant.(*acp.ContentBlockText); ok {
-			return block.Text
-		}
+func (s *suite[U]) said(u U) string {
+	s.Helper()
+	text, err := json.Marshal(u)
+	s.must(err)
+	var chunk struct{ Content struct{ Text *string } }
+	if json.Unmarshal(text, &chunk) != nil || chunk.Content.Text == nil {
+		return "not a text: " + string(text)
 	}
-	return fmt.Sprint("not a text: ", u)
+	return *chunk.Content.Text
+}
+
+// update makes an update of its JSON.
+func (s *suite[U]) update(text string) (u U) {
+	s.Helper()
+	s.must(json.Unmarshal([]byte(text), &u))
+	return u
 }
 
 // history reads the updates of a session.
-func history(ctx context.Context, store sessionstore.Store, id acp.SessionID) (all []acp.SessionUpdate, err error) {
+func history[U any](ctx context.Context, store sessionstore.StoreOf[U], id acp.SessionID) (all []U, err error) {
 	for update, err := range store.Updates(ctx, id) {
 		if err != nil {
 			return all, err
@@ -121,18 +139,18 @@ func history(ctx context.Context, store sessionstore.Store, id acp.SessionID) (a
 	return all, nil
 }
 
-func (s *suite) history(store sessionstore.Store, id acp.SessionID) (texts []string) {
+func (s *suite[U]) history(store sessionstore.StoreOf[U], id acp.SessionID) (texts []string) {
 	s.Helper()
 	all, err := history(s.Context(), store, id)
 	s.must(err)
 	for _, update := range all {
-		texts = append(texts, said(update))
+		texts = append(texts, s.said(update))
 	}
 	return texts
 }
 
 // listed are the ids of all sessions, page by page.
-func (s *suite) listed(store sessionstore.Store, q sessionstore.Query) (ids []acp.SessionID) {
+func (s *suite[U]) listed(store sessionstore.StoreOf[U], q sessionstore.Query) (ids []acp.SessionID) {
 	s.Helper()
 	for {
 		page, err := store.List(s.Context(), q)
@@ -153,7 +171,7 @@ func (s *suite) listed(store sessionstore.Store, q sessionstore.Query) (ids []ac
 	}
 }
 
-func (s *suite) equal(what string, got, want any) {
+func (s *suite[U]) equal(what string, got, want any) {
 	s.Helper()
 	g, err := json.Marshal(got)
 	s.must(err)
@@ -165,7 +183,7 @@ func (s *suite) equal(what string, got, want any) {
 }
 
 // What was created is found, as it was, through every handle and after closing.
-func (s *suite) records() {
+func (s *suite[U]) records() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	at := time.Date(2026, 7, 1, 12, 30, 0, 123_456_789, time.FixedZone("", 7200))
 	want := sessionstore.Record{
@@ -183,7 +201,7 @@ func (s *suite) records() {
 	s.want(err, sessionstore.ErrNotFound)
 
 	want.Created, want.Updated = at.UTC().Truncate(time.Microsecond), at.Add(time.Hour).UTC().Truncate(time.Microsecond)
-	check := func(store sessionstore.Store) {
+	check := func(store sessionstore.StoreOf[U]) {
 		s.Helper()
 		got, err := store.Get(ctx, "sess_1")
 		s.must(err)
@@ -210,20 +228,20 @@ func (s *suite) records() {
 }
 
 // What cannot be kept is refused, and changes nothing.
-func (s *suite) refused() {
+func (s *suite[U]) refused() {
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"", acp.SessionID(strings.Repeat("x", sessionstore.MaxID+1)), "\xff"} {
 		s.want(store.Create(ctx, record(id, 0)), sessionstore.ErrInvalid)
 		_, err := store.Get(ctx, id)
 		s.want(err, sessionstore.ErrNotFound)
 		s.want(store.Change(ctx, id, func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
-		s.want(store.Append(ctx, id, text("x")), sessionstore.ErrNotFound)
+		s.want(store.Append(ctx, id, s.text("x")), sessionstore.ErrNotFound)
 		_, err = history(ctx, store, id)
 		s.want(err, sessionstore.ErrNotFound)
 		s.must(store.Delete(ctx, id))
 	}
 	s.must(store.Create(ctx, record("kept", 0)))
-	s.must(store.Append(ctx, "kept", text("x")))
+	s.must(store.Append(ctx, "kept", s.text("x")))
 	for name, test := range map[string]struct {
 		change func(*sessionstore.Record)
 		want   error
@@ -249,7 +267,7 @@ func (s *suite) refused() {
 			s.Errorf("changing to a bad %s: got %v, want %v", name, err, test.want)
 		}
 	}
-	if err := store.Append(ctx, "kept", text("good"), acp.SessionUpdate{}); err == nil {
+	if err := store.Append(ctx, "kept", s.text("good"), *new(U)); err == nil {
 		s.Error("an update without a variant was kept")
 	}
 	got, err := store.Get(ctx, "kept")
@@ -275,11 +293,11 @@ func hostileIDs() []acp.SessionID {
 }
 
 // Any text is an id, and no other session's.
-func (s *suite) ids() {
+func (s *suite[U]) ids() {
 	ctx, store := s.Context(), s.store()
 	for i, id := range hostileIDs() {
 		s.must(store.Create(ctx, record(id, i)))
-		s.must(store.Append(ctx, id, text("%s", id)))
+		s.must(store.Append(ctx, id, s.text("%s", id)))
 	}
 	for i, id := range hostileIDs() {
 		got, err := store.Get(ctx, id)
@@ -306,7 +324,7 @@ func (s *suite) ids() {
 }
 
 // A change is made as a whole or not at all.
-func (s *suite) change() {
+func (s *suite[U]) change() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Create(ctx, record("t", 1)))
@@ -342,7 +360,7 @@ func (s *suite) change() {
 }
 
 // Changes at the same time come one after the other.
-func (s *suite) changeAtOnce() {
+func (s *suite[U]) changeAtOnce() {
 	const workers, changes = 6, 25
 	ctx := s.Context()
 	first := s.store()
@@ -381,7 +399,7 @@ func (s *suite) changeAtOnce() {
 }
 
 // Updates come back as they were, in order.
-func (s *suite) updates() {
+func (s *suite[U]) updates() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Create(ctx, record("t", 0)))
@@ -390,22 +408,31 @@ func (s *suite) updates() {
 	}
 	_, err := history(ctx, store, "none")
 	s.want(err, sessionstore.ErrNotFound)
-	s.want(store.Append(ctx, "none", text("x")), sessionstore.ErrNotFound)
+	s.want(store.Append(ctx, "none", s.text("x")), sessionstore.ErrNotFound)
 	s.must(store.Append(ctx, "s")) // nothing
 
-	var unknown acp.SessionUpdate
-	s.must(json.Unmarshal([]byte(`{"sessionUpdate":"of_the_future","number":12345678901234567890,"_meta":{"a":[1.50]}}`), &unknown))
 	entry := acp.PlanEntry{Content: "do it", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}
-	want := []acp.SessionUpdate{
-		acp.UserMessageText("line\nline\u2028\x00\x1f\"\\ </script> 😀"),
-		acp.AgentThoughtText(""),
+	want := []U{
+		s.update(`{"sessionUpdate":"of_the_future","number":12345678901234567890,"_meta":{"a":[1.50]}}`),
+		s.update(`{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"whole"}]}`),
+		s.update(`{"sessionUpdate":"terminal_update","terminalId":"t","output":{"data":"QUJD"},"exitStatus":null}`),
+		s.text("line\nline\u2028\x00\x1f\"\\ </script> 😀"),
+		s.text(""),
+		s.text("%s", strings.Repeat("é", 300_000)),
+	}
+	// In versions other than the first, some of these are of kinds that are not known.
+	for _, update := range []acp.SessionUpdate{
 		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3), acp.WithInput(map[string]any{"n": 1.5})),
 		acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolEdit("/a", "", "new"))),
 		acp.WholePlan(entry, entry),
 		acp.ModeUpdate("ask"),
-		acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: acp.ImageBlock(strings.Repeat("QUJD", 100_000), "image/png")}),
-		unknown,
-		acp.AgentMessageText(strings.Repeat("é", 300_000)),
+		acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{
+			MessageID: acp.Some(acp.MessageID("n")), Content: acp.ImageBlock(strings.Repeat("QUJD", 100_000), "image/png"),
+		}),
+	} {
+		text, err := json.Marshal(update)
+		s.must(err)
+		want = append(want, s.update(string(text)))
 	}
 	for i, update := range want {
 		if i%2 == 0 {
@@ -416,7 +443,7 @@ func (s *suite) updates() {
 	}
 	s.must(store.Append(ctx, "t", want...))
 	s.must(store.Close())
-	for _, store := range []sessionstore.Store{other, s.store()} {
+	for _, store := range []sessionstore.StoreOf[U]{other, s.store()} {
 		for _, id := range []acp.SessionID{"s", "t"} {
 			got, err := history(ctx, store, id)
 			s.must(err)
@@ -426,12 +453,12 @@ func (s *suite) updates() {
 }
 
 // A loop over updates may be left, may call the store, and may run beside others.
-func (s *suite) updatesInLoop() {
+func (s *suite[U]) updatesInLoop() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	const n = 300
 	for i := range n {
-		s.must(store.Append(ctx, "s", text("%d", i)))
+		s.must(store.Append(ctx, "s", s.text("%d", i)))
 	}
 	for range store.Updates(ctx, "s") {
 		break
@@ -439,15 +466,15 @@ func (s *suite) updatesInLoop() {
 	seen := 0
 	for update, err := range store.Updates(ctx, "s") {
 		s.must(err)
-		if said(update) != fmt.Sprint(seen) && seen < n {
-			s.Fatalf("update %d is %s", seen, said(update))
+		if s.said(update) != fmt.Sprint(seen) && seen < n {
+			s.Fatalf("update %d is %s", seen, s.said(update))
 		}
 		if seen++; seen > n {
 			continue // appended meanwhile
 		}
 		switch seen {
 		case 10:
-			s.must(store.Append(ctx, "s", text("more")))
+			s.must(store.Append(ctx, "s", s.text("more")))
 		case 20:
 			s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error { r.Title = "in the loop"; return nil }))
 		case 30:
@@ -471,7 +498,7 @@ func (s *suite) updatesInLoop() {
 }
 
 // Of what several append at once nothing is lost, and each one's updates stay in order and, of one call, together.
-func (s *suite) appendAtOnce() {
+func (s *suite[U]) appendAtOnce() {
 	const workers, calls, each = 6, 25, 3
 	ctx := s.Context()
 	first := s.store()
@@ -485,9 +512,9 @@ func (s *suite) appendAtOnce() {
 		}
 		group.Go(func() {
 			for i := range calls {
-				var updates []acp.SessionUpdate
+				var updates []U
 				for k := range each {
-					updates = append(updates, text("%d %d", w, i*each+k))
+					updates = append(updates, s.text("%d %d", w, i*each+k))
 				}
 				for _, id := range []acp.SessionID{"s", "t"} {
 					if err := store.Append(ctx, id, updates...); err != nil {
@@ -522,28 +549,28 @@ func (s *suite) appendAtOnce() {
 }
 
 // What was deleted is gone, and does not come back with a new session of the same id.
-func (s *suite) delete() {
+func (s *suite[U]) delete() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	for _, id := range []acp.SessionID{"s", "t"} {
 		s.must(store.Create(ctx, record(id, 0)))
-		s.must(store.Append(ctx, id, text("old %s", id)))
+		s.must(store.Append(ctx, id, s.text("old %s", id)))
 		s.must(store.Change(ctx, id, func(r *sessionstore.Record) error { r.State = json.RawMessage(`"old"`); return nil }))
 	}
 	s.equal("the list", s.listed(other, sessionstore.Query{}), []string{"t", "s"})
 	s.must(store.Delete(ctx, "s"))
 	s.must(store.Delete(ctx, "s"))
 	s.must(other.Delete(ctx, "s"))
-	for _, store := range []sessionstore.Store{store, other} {
+	for _, store := range []sessionstore.StoreOf[U]{store, other} {
 		_, err := store.Get(ctx, "s")
 		s.want(err, sessionstore.ErrNotFound)
 		_, err = history(ctx, store, "s")
 		s.want(err, sessionstore.ErrNotFound)
-		s.want(store.Append(ctx, "s", text("x")), sessionstore.ErrNotFound)
+		s.want(store.Append(ctx, "s", s.text("x")), sessionstore.ErrNotFound)
 		s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
 		s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"t"})
 	}
 	s.must(other.Create(ctx, record("s", 1)))
-	s.must(store.Append(ctx, "s", text("new")))
+	s.must(store.Append(ctx, "s", s.text("new")))
 	got, err := store.Get(ctx, "s")
 	s.must(err)
 	s.equal("the new session", got, record("s", 1))
@@ -552,7 +579,7 @@ func (s *suite) delete() {
 }
 
 // Lists have every session once, in order, also of two that were updated at the same time, and only those of a folder.
-func (s *suite) list() {
+func (s *suite[U]) list() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	if all := s.listed(store, sessionstore.Query{}); len(all) != 0 {
 		s.Errorf("an empty store has %v", all)
@@ -581,7 +608,7 @@ func (s *suite) list() {
 		}
 	}
 	s.must(store.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(time.Hour); return nil }))
-	s.must(store.Append(ctx, "s001", text("appending does not move a session")))
+	s.must(store.Append(ctx, "s001", s.text("appending does not move a session")))
 	want = append([]acp.SessionID{"s000"}, want[:n-1]...)
 	s.equal("after a change", s.listed(other, sessionstore.Query{}), want)
 	// The clock may have been set back meanwhile.
@@ -592,7 +619,7 @@ func (s *suite) list() {
 }
 
 // Lists do not fail because sessions come and go at the same time, and have those that stay.
-func (s *suite) listAtOnce() {
+func (s *suite[U]) listAtOnce() {
 	const workers, rounds = 3, 30
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"stays1", "stays2"} {
@@ -604,7 +631,7 @@ func (s *suite) listAtOnce() {
 		group.Go(func() {
 			for i := range rounds {
 				id := acp.SessionID(fmt.Sprintf("goes%d-%d", w, i%2))
-				err := errors.Join(other.Create(ctx, record(id, i)), other.Append(ctx, id, text("x")), other.Delete(ctx, id))
+				err := errors.Join(other.Create(ctx, record(id, i)), other.Append(ctx, id, s.text("x")), other.Delete(ctx, id))
 				if err != nil {
 					s.Error(err)
 					return
@@ -642,7 +669,7 @@ func (s *suite) listAtOnce() {
 }
 
 // Sessions that are not changed are on one page, whatever happens to the others between the pages.
-func (s *suite) listWhileChanging() {
+func (s *suite[U]) listWhileChanging() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	const n = 60
 	for i := range n {
@@ -678,7 +705,7 @@ func (s *suite) listWhileChanging() {
 }
 
 // A cursor that the store has not made is refused.
-func (s *suite) cursors() {
+func (s *suite[U]) cursors() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	for _, cursor := range []string{"bogus", "!", "0", "{}", "\x00", "e30", strings.Repeat("A", 1<<20), "../s"} {
@@ -690,14 +717,14 @@ func (s *suite) cursors() {
 }
 
 // A fork begins with the other's state and updates, and goes its own way.
-func (s *suite) fork() {
+func (s *suite[U]) fork() {
 	ctx, store := s.Context(), s.store()
 	r := record("s", 0)
 	r.State, r.Title = json.RawMessage(`{"a":1}`), "old"
 	s.must(store.Create(ctx, r))
 	var want []string
 	for i := range 200 {
-		s.must(store.Append(ctx, "s", text("%d", i)))
+		s.must(store.Append(ctx, "s", s.text("%d", i)))
 		want = append(want, fmt.Sprint(i))
 	}
 	to := record("t", 1)
@@ -705,7 +732,7 @@ func (s *suite) fork() {
 	s.want(sessionstore.Fork(ctx, store, "none", to.Info), sessionstore.ErrNotFound)
 	s.want(sessionstore.Fork(ctx, store, "s", record("s", 0).Info), sessionstore.ErrExists)
 	s.must(sessionstore.Fork(ctx, store, "s", to.Info))
-	s.must(store.Append(ctx, "t", text("own")))
+	s.must(store.Append(ctx, "t", s.text("own")))
 	s.equal("the first", s.history(store, "s"), want)
 	s.equal("the fork", s.history(store, "t"), append(want, "own"))
 	got, err := store.Get(ctx, "t")
@@ -715,10 +742,10 @@ func (s *suite) fork() {
 }
 
 // What is asked for with a context that has ended fails with its cause.
-func (s *suite) context() {
+func (s *suite[U]) context() {
 	store := s.store()
 	s.must(store.Create(s.Context(), record("s", 0)))
-	s.must(store.Append(s.Context(), "s", text("x"), text("y")))
+	s.must(store.Append(s.Context(), "s", s.text("x"), s.text("y")))
 	cause := errors.New("given up")
 	ctx, cancel := context.WithCancelCause(s.Context())
 	defer cancel(nil)
@@ -737,7 +764,7 @@ func (s *suite) context() {
 	s.want(store.Create(ctx, record("t", 0)), cause)
 	_, err := store.Get(ctx, "s")
 	s.want(err, cause)
-	s.want(store.Append(ctx, "s", text("x")), cause)
+	s.want(store.Append(ctx, "s", s.text("x")), cause)
 	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), cause)
 	_, err = store.List(ctx, sessionstore.Query{})
 	s.want(err, cause)
@@ -749,7 +776,7 @@ func (s *suite) context() {
 }
 
 // A store that is closed says so, and another handle goes on.
-func (s *suite) close() {
+func (s *suite[U]) close() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Close())
@@ -757,7 +784,7 @@ func (s *suite) close() {
 	s.want(store.Create(ctx, record("t", 0)), sessionstore.ErrClosed)
 	_, err := store.Get(ctx, "s")
 	s.want(err, sessionstore.ErrClosed)
-	s.want(store.Append(ctx, "s", text("x")), sessionstore.ErrClosed)
+	s.want(store.Append(ctx, "s", s.text("x")), sessionstore.ErrClosed)
 	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrClosed)
 	_, err = history(ctx, store, "s")
 	s.want(err, sessionstore.ErrClosed)
