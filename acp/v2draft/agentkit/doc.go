@@ -1,0 +1,33 @@
+// Package agentkit has sessions for agents of version 2 of the protocol: with a state of the author's own type, stored,
+// listed, and resumed with their history, also by another process. It is to version 2 what the sessions of
+// package github.com/acpgo/sdk/acp/agentkit are to version 1; the queue of prompts is the runtime's here, and forks, modes,
+// tool calls as values and streams of text are left to the agent. As all of version 2, it is outside any compatibility
+// promise.
+//
+// [NewSessions] is the beginning, and [Sessions.Handlers] serve an agent:
+//
+//	store, err := agentkit.OpenStore(dir, nil)
+//	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: prompt})
+//	defer sessions.Close()
+//	err := v2draft.ServeAgent(ctx, v2draft.Stdio(), sessions.Handlers(), opts)
+//
+// # What is stored
+//
+// Stored are the prompts, when their turns begin, and what is sent by [Session.Update], but for what is about the moment
+// only: states, commands, config options, usage and notices. The title is stored as such. Pieces of one text are joined.
+// They and the output of terminals reach the store when another kind of update follows, when the turn ends, and at the latest a second
+// after they were sent: if the process is killed, that second may be lost.
+//
+// # What is replayed
+//
+// A client that resumes a session from its start is sent all that was stored, in order and with the same ids, before the
+// answer. It may have some of it already: what chunks are added to is emptied by an update ahead of the first of them. Tool calls and
+// terminals that have not ended are shown as failed and as exited, because nobody ends them any more.
+//
+// # A session that is open
+//
+// Resuming a session that is open on the same connection closes it first, and opens it with what the request says. While a
+// prompt runs or waits, that is refused, because a history that grows cannot be replayed. While a session is being opened,
+// closed or deleted, all other requests about it are refused. A session that another connection or another process has
+// open may be resumed: each then knows what it says itself, and the store has both.
+package agentkit

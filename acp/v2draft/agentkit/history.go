@@ -1,0 +1,275 @@
+// This file owns what of a conversation is stored, and what is added to it when it is replayed.
+
+package agentkit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+const (
+	waitingBytes = 64 << 10    // how much waits to be stored
+	waitingTime  = time.Second // how long it waits
+	updateBytes  = 64          // about what an update takes beside its text
+)
+
+// recorder writes the updates of a session into the store. Its owner holds out.
+type recorder struct {
+	store  Store
+	id     acp.SessionID
+	out    *sync.Mutex
+	failed func(error) // is told what the timer's function returns
+
+	waiting []v2draft.SessionUpdate // chunks
+	kind    item                    // of the text that waits behind them; the zero value is none
+	text    []byte
+	size    int // of both
+	due     *time.Timer
+	running sync.WaitGroup // the timer's functions, from when they are set until they have returned or cannot run
+}
+
+// kind says what an id is of.
+type kind uint8
+
+const (
+	userMessage kind = iota + 1
+	agentMessage
+	thought
+	toolCall
+	terminal
+	compaction
+)
+
+// item is what chunks are added to.
+type item struct {
+	kind kind
+	id   string
+}
+
+// messageChunk takes a chunk of a message apart.
+func messageChunk(update v2draft.SessionUpdate) (item, *v2draft.ContentChunk) {
+	switch u := update.Variant.(type) {
+	case *v2draft.SessionUpdateUserMessageChunk:
+		return item{userMessage, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
+	case *v2draft.SessionUpdateAgentMessageChunk:
+		return item{agentMessage, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
+	case *v2draft.SessionUpdateAgentThoughtChunk:
+		return item{thought, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
+	}
+	return item{}, nil
+}
+
+// plainText is the text of a chunk that has nothing else, which can be joined with others.
+func plainText(c *v2draft.ContentChunk) (string, bool) {
+	if c == nil || c.Meta != nil {
+		return "", false
+	}
+	text, ok := c.Content.Variant.(*v2draft.ContentBlockText)
+	if !ok || text.Meta != nil || !text.Annotations.IsZero() {
+		return "", false
+	}
+	return text.Text, true
+}
+
+// add stores an update, or has it wait, if it is about more than the moment.
+func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error {
+	switch update.Variant.(type) {
+	case *v2draft.SessionUpdateStateUpdate, *v2draft.SessionUpdateAvailableCommandsUpdate, *v2draft.SessionUpdateConfigOptionUpdate,
+		*v2draft.SessionUpdateSessionInfoUpdate, *v2draft.SessionUpdateUsageUpdate, *v2draft.SessionUpdateNotice:
+		return nil
+	}
+	of, chunk := messageChunk(update)
+	output, _ := update.Variant.(*v2draft.SessionUpdateTerminalOutputChunk)
+	if text, ok := plainText(chunk); ok {
+		if of != r.kind {
+			r.join()
+			r.kind, r.size = of, r.size+updateBytes
+		}
+		r.text, r.size = append(r.text, text...), r.size+len(text)
+	} else {
+		r.join()
+		if output == nil || output.Meta != nil { // its author may change what it holds
+			r.waiting = append(r.waiting, update)
+			return r.flush()
+		}
+		own := *output
+		r.waiting = append(r.waiting, v2draft.SessionUpdate{Variant: &own})
+		r.size += updateBytes + len(own.Data)
+	}
+	if r.size >= waitingBytes {
+		return r.flush()
+	}
+	r.flushLater()
+	return nil
+}
+
+// join makes one update of the text that waits.
+func (r *recorder) join() {
+	if r.kind == (item{}) {
+		return
+	}
+	c := v2draft.ContentChunk{MessageID: v2draft.MessageID(r.kind.id), Content: v2draft.TextBlock(string(r.text))}
+	var update v2draft.SessionUpdate
+	switch r.kind.kind {
+	case userMessage:
+		update = v2draft.NewSessionUpdateUserMessageChunk(c)
+	case agentMessage:
+		update = v2draft.NewSessionUpdateAgentMessageChunk(c)
+	default:
+		update = v2draft.NewSessionUpdateAgentThoughtChunk(c)
+	}
+	r.waiting = append(r.waiting, update)
+	r.kind, r.text = item{}, r.text[:0]
+}
+
+// flush stores what waits. The store does not wait for long: what was sent is stored although a turn was cancelled.
+func (r *recorder) flush() error {
+	r.stop()
+	r.join()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	err := r.store.Append(context.Background(), r.id, r.waiting...)
+	clear(r.waiting)
+	r.waiting, r.size = r.waiting[:0], 0
+	return err
+}
+
+// flushLater has flush called after a time, unless that was set already.
+func (r *recorder) flushLater() {
+	if r.due != nil {
+		return
+	}
+	r.running.Add(1)
+	var timer *time.Timer
+	timer = time.AfterFunc(waitingTime, func() {
+		defer r.running.Done()
+		r.out.Lock()
+		defer r.out.Unlock()
+		if r.due != timer {
+			return // it was stopped meanwhile
+		}
+		r.due = nil
+		if err := r.flush(); err != nil {
+			r.failed(err)
+		}
+	})
+	r.due = timer
+}
+
+// stop keeps the timer from doing anything.
+func (r *recorder) stop() {
+	if r.due != nil && r.due.Stop() {
+		r.running.Done()
+	}
+	r.due = nil
+}
+
+// history is what a client was shown of one that is replayed.
+type history struct {
+	whole     map[item]bool   // what was replaced as a whole
+	open      []item          // tool calls and terminals that have not ended
+	terminals map[string]bool // that were shown
+	statuses  map[string]v2draft.CompactionStatus
+}
+
+// ahead takes note of the next update, and returns what must be shown ahead of it: the client may have what a chunk is
+// added to already, and would have the chunk twice.
+func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
+	if h.whole == nil {
+		h.whole, h.terminals, h.statuses = map[item]bool{}, map[string]bool{}, map[string]v2draft.CompactionStatus{}
+	}
+	none := v2draft.Some([]v2draft.ContentBlock{})
+	switch u := update.Variant.(type) {
+	case *v2draft.SessionUpdateUserMessage:
+		h.replaced(item{userMessage, string(u.MessageID)}, !u.Content.IsZero())
+	case *v2draft.SessionUpdateAgentMessage:
+		h.replaced(item{agentMessage, string(u.MessageID)}, !u.Content.IsZero())
+	case *v2draft.SessionUpdateAgentThought:
+		h.replaced(item{thought, string(u.MessageID)}, !u.Content.IsZero())
+	case *v2draft.SessionUpdateUserMessageChunk:
+		return h.emptied(item{userMessage, string(u.MessageID)},
+			v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: u.MessageID, Content: none}))
+	case *v2draft.SessionUpdateAgentMessageChunk:
+		return h.emptied(item{agentMessage, string(u.MessageID)},
+			v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{MessageID: u.MessageID, Content: none}))
+	case *v2draft.SessionUpdateAgentThoughtChunk:
+		return h.emptied(item{thought, string(u.MessageID)},
+			v2draft.NewSessionUpdateAgentThought(v2draft.AgentThought{MessageID: u.MessageID, Content: none}))
+	case *v2draft.SessionUpdateToolCallUpdate:
+		call := item{toolCall, string(u.ToolCallID)}
+		h.replaced(call, !u.Content.IsZero())
+		if u.Status.Present() {
+			h.goesOn(call, u.Status.Value() == v2draft.ToolCallStatusPending || u.Status.Value() == v2draft.ToolCallStatusInProgress)
+		}
+	case *v2draft.SessionUpdateToolCallContentChunk:
+		return h.emptied(item{toolCall, string(u.ToolCallID)}, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
+			ToolCallID: u.ToolCallID, Content: v2draft.Some([]v2draft.ToolCallContent{}),
+		}))
+	case *v2draft.SessionUpdateTerminalUpdate:
+		shown := item{terminal, string(u.TerminalID)}
+		h.replaced(shown, !u.Output.IsZero())
+		if first := !h.terminals[shown.id]; first || !u.ExitStatus.IsZero() {
+			h.terminals[shown.id] = true
+			h.goesOn(shown, !u.ExitStatus.Present())
+		}
+	case *v2draft.SessionUpdateTerminalOutputChunk:
+		return h.emptied(item{terminal, string(u.TerminalID)}, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+			TerminalID: u.TerminalID, Output: v2draft.Some(v2draft.TerminalOutput{}),
+		}))
+	case *v2draft.SessionUpdateCompactionUpdate:
+		h.replaced(item{compaction, string(u.CompactionID)}, !u.Summary.IsZero())
+		h.statuses[string(u.CompactionID)] = u.Status
+	case *v2draft.SessionUpdateCompactionSummaryChunk:
+		if status, ok := h.statuses[string(u.CompactionID)]; ok {
+			return h.emptied(item{compaction, string(u.CompactionID)}, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
+				CompactionID: u.CompactionID, Status: status, Summary: none,
+			}))
+		}
+	}
+	return nil
+}
+
+func (h *history) replaced(i item, whole bool) {
+	if whole {
+		h.whole[i] = true
+	}
+}
+
+// emptied returns what empties an item, if it was not replaced as a whole before.
+func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.SessionUpdate {
+	if h.whole[i] {
+		return nil
+	}
+	h.whole[i] = true
+	return []v2draft.SessionUpdate{update}
+}
+
+// goesOn takes note of whether an item has not ended.
+func (h *history) goesOn(i item, on bool) {
+	switch at := slices.Index(h.open, i); {
+	case on && at < 0:
+		h.open = append(h.open, i)
+	case !on && at >= 0:
+		h.open = slices.Delete(h.open, at, at+1)
+	}
+}
+
+// ends returns what shows that nothing goes on any more.
+func (h *history) ends() (updates []v2draft.SessionUpdate) {
+	for _, i := range h.open {
+		if i.kind == toolCall {
+			updates = append(updates, v2draft.UpdateToolCall(v2draft.ToolCallID(i.id), v2draft.WithStatus(v2draft.ToolCallStatusFailed)))
+		} else {
+			updates = append(updates, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+				TerminalID: v2draft.TerminalID(i.id), ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{}),
+			}))
+		}
+	}
+	return updates
+}

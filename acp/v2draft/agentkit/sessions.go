@@ -1,0 +1,458 @@
+// This file owns the sessions of an agent: which are open, what opens and closes them, and the handlers.
+
+package agentkit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/internal/titles"
+)
+
+// Store keeps sessions of version 2.
+type Store = sessionstore.StoreOf[v2draft.SessionUpdate]
+
+// OpenStore opens a store in a folder; see sessionstore.Open. The folder may also have sessions of version 1, which are not
+// found.
+func OpenStore(dir string, opts *sessionstore.Options) (*sessionstore.DirOf[v2draft.SessionUpdate], error) {
+	return sessionstore.OpenOf[v2draft.SessionUpdate](dir, int(v2draft.Version), opts)
+}
+
+// Config says what an agent does with its sessions. S is the author's state of a session.
+type Config[S any] struct {
+	// Prompt does the work that a prompt asks for. It is required. The user's message was accepted, shown and stored, and the
+	// session is running. The same holds for it as for v2draft.Work.
+	Prompt func(ctx context.Context, s *Session[S], req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error)
+
+	// Store keeps the sessions. It is required, and not closed.
+	Store Store
+
+	// Open, if set, prepares a session that was created or resumed: it fills in State, and what o asks for. An error is
+	// answered to the client, and the session is not open; Close is not called for it then. Updates cannot be sent yet.
+	Open func(ctx context.Context, s *Session[S], o *Opening) error
+
+	// Close, if set, is called once for each session that was open, when the session was closed, deleted, or resumed again,
+	// or its connection has ended, and none of its handlers runs any more. Updates cannot be sent any more.
+	Close func(s *Session[S])
+
+	// Title makes the title of a session of its first prompt; nil means the first words of its text. The title is sent to
+	// the client at the end of that turn. "" is none, and the next prompt is asked.
+	Title func(prompt []v2draft.ContentBlock) string
+
+	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16.
+	MaxWaiting int
+	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
+	MaxSessions int
+	// PageSize is how many sessions an answer to session/list has at most. Default 50.
+	PageSize int
+	// Logger is told of what goes wrong and no caller hears of. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
+// afterwards.
+var ErrSessionClosed = errors.New("the session was closed")
+
+// Opening is what the client says of a session that it opens, and what Config.Open says of it.
+type Opening struct {
+	Resumed               bool // it was there before; otherwise it is new
+	Cwd                   v2draft.AbsolutePath
+	AdditionalDirectories []v2draft.AbsolutePath // all of them: those of an earlier opening do not count
+	MCPServers            []v2draft.MCPServer
+	Meta                  v2draft.Meta // of the request
+
+	// Config.Open fills in what follows, which the answer tells the client. All of it may be left out.
+	ConfigOptions []v2draft.SessionConfigOption // with their current values
+	Commands      []v2draft.AvailableCommand
+}
+
+// Sessions are the sessions of an agent. One Sessions may serve several connections, which do not see each other's open
+// sessions, and share those that are stored. Its methods are safe for concurrent use.
+type Sessions[S any] struct {
+	config Config[S]
+
+	mu       sync.Mutex
+	conns    map[*v2draft.AgentConn]*sessionsOf[S]
+	closed   bool
+	done     chan struct{} // closed by Close
+	watchers sync.WaitGroup
+}
+
+// sessionsOf are the sessions of a connection.
+type sessionsOf[S any] struct {
+	open     map[v2draft.SessionID]*Session[S]
+	closing  map[v2draft.SessionID]*Session[S] // with handlers that still run, or Config.Close
+	changing map[v2draft.SessionID]bool        // being opened, closed or deleted
+}
+
+// NewSessions makes the sessions of an agent. It panics without Config.Prompt and Config.Store.
+func NewSessions[S any](config Config[S]) *Sessions[S] {
+	if config.Prompt == nil || config.Store == nil {
+		panic("agentkit: NewSessions without Config.Prompt or Config.Store")
+	}
+	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
+	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
+	if config.Title == nil {
+		config.Title = firstWords
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	return &Sessions[S]{config: config, conns: map[*v2draft.AgentConn]*sessionsOf[S]{}, done: make(chan struct{})}
+}
+
+// firstWords makes a title of a prompt.
+func firstWords(prompt []v2draft.ContentBlock) string {
+	const enough = 1000
+	var all strings.Builder
+	for _, block := range prompt {
+		text, _ := block.Text()
+		all.WriteString(" " + text[:min(len(text), enough)])
+		if all.Len() > enough {
+			break
+		}
+	}
+	return titles.FirstWords(all.String())
+}
+
+// Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for
+// a session. The agent must be served without AgentOptions.Steer, unless Config.Prompt may run several times at once for a
+// session.
+func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
+	return v2draft.AgentHandlers{
+		NewSession:    ss.newSession,
+		ListSessions:  ss.listSessions,
+		ResumeSession: ss.resumeSession,
+		CloseSession:  ss.closeSession,
+		DeleteSession: ss.deleteSession,
+		Prompt:        ss.prompt,
+	}
+}
+
+// Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
+// run. Call it when the connections are over. No session can be opened afterwards.
+func (ss *Sessions[S]) Close() {
+	ss.mu.Lock()
+	if !ss.closed {
+		ss.closed = true
+		close(ss.done)
+	}
+	ss.mu.Unlock()
+	ss.watchers.Wait()
+}
+
+// Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
+// refused if there is none. The handler's context ends when the session is closed.
+func Bind[S, P, R any](
+	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
+) func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
+	return func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
+		s, err := ss.acquire(session, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer s.release(0)
+		ctx, end := s.within(ctx)
+		defer end()
+		return handler(ctx, s, req)
+	}
+}
+
+var (
+	errChanging = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: the session is being opened, closed or deleted")
+	errBusy     = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
+	errWaiting  = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: too many prompts wait in the session")
+)
+
+// acquire finds an open session for a handler, which calls its release. prompts is 1 for a prompt, and else 0.
+func (ss *Sessions[S]) acquire(session *v2draft.AgentSession, prompts int) (*Session[S], error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	of := ss.conns[session.Conn()]
+	if of == nil {
+		return nil, v2draft.SessionNotFound(session.ID())
+	}
+	if of.changing[session.ID()] {
+		return nil, errChanging
+	}
+	s := of.open[session.ID()]
+	if s == nil {
+		return nil, v2draft.SessionNotFound(session.ID())
+	}
+	return s, s.acquire(prompts)
+}
+
+// change keeps others from opening, closing, deleting and using a session until done is called. It returns the session
+// if it is open.
+func (ss *Sessions[S]) change(session *v2draft.AgentSession) (s *Session[S], done func(), err error) {
+	conn, id := session.Conn(), session.ID()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closed {
+		return nil, nil, v2draft.ErrClosed
+	}
+	of := ss.conns[conn]
+	if of == nil {
+		of = &sessionsOf[S]{
+			open: map[v2draft.SessionID]*Session[S]{}, closing: map[v2draft.SessionID]*Session[S]{}, changing: map[v2draft.SessionID]bool{},
+		}
+		ss.conns[conn] = of
+		ss.watchers.Go(func() { ss.watch(conn) })
+	}
+	if of.changing[id] || of.closing[id] != nil { // what closed it may have been given up meanwhile
+		return nil, nil, errChanging
+	}
+	of.changing[id] = true
+	return of.open[id], func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		delete(of.changing, id)
+	}, nil
+}
+
+// room refuses one session too many; those that are being opened count.
+func (ss *Sessions[S]) room(conn *v2draft.AgentConn) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.closing)+len(of.changing) > ss.config.MaxSessions {
+		return v2draft.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", len(of.open))
+	}
+	return nil
+}
+
+// put makes a session one that handlers find. It reports false when the connection is over.
+func (ss *Sessions[S]) put(s *Session[S]) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	of := ss.conns[s.Conn()]
+	if of == nil {
+		return false
+	}
+	of.open[s.ID()] = s
+	return true
+}
+
+// shut takes a session away from handlers, and waits until those that use it have ended.
+func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
+	if s == nil {
+		return nil
+	}
+	ss.mu.Lock()
+	if of := ss.conns[s.Conn()]; of != nil && of.open[s.ID()] == s {
+		delete(of.open, s.ID())
+		of.closing[s.ID()] = s
+	}
+	ss.mu.Unlock()
+	s.close()
+	select {
+	case <-s.freed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// forget says that a session is closed, and nothing of it is left.
+func (ss *Sessions[S]) forget(s *Session[S]) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if of := ss.conns[s.Conn()]; of != nil && of.closing[s.ID()] == s {
+		delete(of.closing, s.ID())
+	}
+}
+
+// watch closes the sessions of a connection when that is over.
+func (ss *Sessions[S]) watch(conn *v2draft.AgentConn) {
+	select {
+	case <-conn.Done():
+	case <-ss.done:
+	}
+	ss.mu.Lock()
+	open := slices.Collect(maps.Values(ss.conns[conn].open))
+	delete(ss.conns, conn)
+	ss.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range open {
+		closing.Go(s.close)
+	}
+	closing.Wait()
+}
+
+// opening opens a session. With replay, its history is sent.
+func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSession, o *Opening, replay bool) error {
+	old, done, err := ss.change(session)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if old != nil && old.busy() {
+		return errBusy
+	}
+	if err := ss.shut(ctx, old); err != nil {
+		return err
+	}
+	if err := ss.room(session.Conn()); err != nil {
+		return err
+	}
+	s := newSession(ss, session, o)
+	if err := s.prepare(ctx, o); err != nil {
+		s.cancel(err)
+		return err
+	}
+	err = s.keep(ctx, o)
+	if err == nil && replay {
+		err = s.replay(ctx)
+	}
+	if err == nil {
+		s.begin()
+		if !ss.put(s) {
+			err = v2draft.ErrClosed
+		}
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+func (ss *Sessions[S]) newSession(
+	ctx context.Context, conn *v2draft.AgentConn, req *v2draft.NewSessionRequest,
+) (*v2draft.NewSessionResponse, error) {
+	o := &Opening{Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta}
+	id := v2draft.SessionID(newID("sess_"))
+	if err := ss.opening(ctx, conn.Session(id), o, false); err != nil {
+		return nil, err
+	}
+	return &v2draft.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
+}
+
+// newID makes an id that nobody guesses. It has no upper case, so that it may be the name of a file anywhere.
+func newID(kind string) string { return kind + strings.ToLower(rand.Text()) }
+
+func (ss *Sessions[S]) resumeSession(
+	ctx context.Context, session *v2draft.AgentSession, req *v2draft.ResumeSessionRequest,
+) (*v2draft.ResumeSessionResponse, error) {
+	replay := false
+	switch req.ReplayFrom.Value().Variant.(type) {
+	case nil:
+	case *v2draft.ReplayFromStart:
+		replay = true
+	default:
+		return nil, v2draft.InvalidParamsf("replayFrom: only the start is known")
+	}
+	o := &Opening{
+		Resumed: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	if err := ss.opening(ctx, session, o, replay); err != nil {
+		return nil, err
+	}
+	return &v2draft.ResumeSessionResponse{ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
+}
+
+func (ss *Sessions[S]) closeSession(
+	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.CloseSessionRequest,
+) (*v2draft.CloseSessionResponse, error) {
+	s, done, err := ss.change(session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if s == nil {
+		return nil, v2draft.SessionNotFound(session.ID())
+	}
+	return &v2draft.CloseSessionResponse{}, ss.shut(ctx, s)
+}
+
+// deleteSession succeeds whether there was a session or not.
+func (ss *Sessions[S]) deleteSession(
+	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.DeleteSessionRequest,
+) (*v2draft.DeleteSessionResponse, error) {
+	s, done, err := ss.change(session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := ss.shut(ctx, s); err != nil {
+		return nil, err
+	}
+	return &v2draft.DeleteSessionResponse{}, ss.config.Store.Delete(ctx, acp.SessionID(session.ID()))
+}
+
+func (ss *Sessions[S]) listSessions(
+	ctx context.Context, _ *v2draft.AgentConn, req *v2draft.ListSessionsRequest,
+) (*v2draft.ListSessionsResponse, error) {
+	page, err := ss.config.Store.List(ctx, sessionstore.Query{
+		Cwd: string(req.Cwd.Value()), Cursor: string(req.Cursor.Value()), Limit: ss.config.PageSize,
+	})
+	switch {
+	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":
+		return nil, v2draft.InvalidParamsf("no such cursor")
+	case err != nil:
+		return nil, err
+	}
+	res := &v2draft.ListSessionsResponse{Sessions: make([]v2draft.SessionInfo, 0, len(page.Sessions))}
+	for _, stored := range page.Sessions {
+		info := v2draft.SessionInfo{SessionID: v2draft.SessionID(stored.ID), Cwd: v2draft.AbsolutePath(stored.Cwd)}
+		for _, dir := range stored.AdditionalDirectories {
+			info.AdditionalDirectories = append(info.AdditionalDirectories, v2draft.AbsolutePath(dir))
+		}
+		if stored.Title != "" {
+			info.Title = v2draft.Some(stored.Title)
+		}
+		info.UpdatedAt = v2draft.Some(sessionstore.FormatTime(stored.Updated))
+		res.Sessions = append(res.Sessions, info)
+	}
+	if page.Next != "" {
+		res.NextCursor = v2draft.Some(v2draft.SessionListCursor(page.Next))
+	}
+	return res, nil
+}
+
+// prompt has the runtime hold a prompt until its turn comes. The session may be another one then.
+func (ss *Sessions[S]) prompt(
+	ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest,
+) (*v2draft.PromptResponse, error) {
+	s, err := ss.acquire(session, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(1)
+	if s.crowded() {
+		return nil, errWaiting
+	}
+	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
+	return session.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		s, err := ss.acquire(session, 1)
+		if err != nil {
+			return v2draft.IdleStateUpdate{}, err
+		}
+		defer s.release(1)
+		return s.turn(ctx, message, req)
+	})
+}
+
+// answer is what a client gets when the store has failed about a session.
+func answer(id v2draft.SessionID, err error) error {
+	switch {
+	case errors.Is(err, sessionstore.ErrNotFound):
+		return v2draft.SessionNotFound(id)
+	case errors.Is(err, sessionstore.ErrTooLarge):
+		return errors.Join(v2draft.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
+	case errors.Is(err, sessionstore.ErrInvalid):
+		return errors.Join(v2draft.InvalidParamsf("the directories cannot be stored"), err)
+	case err != nil:
+		return fmt.Errorf("session %q: %w", id, err)
+	}
+	return nil
+}
