@@ -204,13 +204,19 @@ func TestReplay(t *testing.T) {
 			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("allow")}, nil
 		},
 	}
-	transport := conformance.Tap(t, conformance.Client, v2draft.Command(exec.Command(programs.agent, "-version=2")),
-		&conformance.TapOptions{Schema: conformance.V2()})
-	conn, err := v2draft.Connect(t.Context(), transport, handlers, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "0"}})
-	if err != nil {
-		t.Fatal(err)
+	state := t.TempDir()
+	connect := func() *v2draft.ClientConn {
+		t.Helper()
+		cmd := exec.Command(programs.agent, "-version=2", "-state="+state)
+		transport := conformance.Tap(t, conformance.Client, v2draft.Command(cmd), &conformance.TapOptions{Schema: conformance.V2()})
+		conn, err := v2draft.Connect(t.Context(), transport, handlers, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
 	}
-	defer conn.Close()
+	conn := connect()
 	session, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: v2draft.AbsolutePath(dir)})
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +229,13 @@ func TestReplay(t *testing.T) {
 	if len(live.messages) != 3 || len(live.terminals) != 1 {
 		t.Fatalf("the turn showed %v", live)
 	}
-	for _, who := range []string{"knows the session", "does not know it"} {
+	for _, who := range []string{"knows the session", "does not know it", "resumes it in another process"} {
+		if strings.Contains(who, "process") {
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			conn = connect()
+		}
 		_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{
 			SessionID: session.ID(), Cwd: v2draft.AbsolutePath(dir),
 			ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),

@@ -46,7 +46,10 @@ func parrot(store agentkit.Store) agentkit.Config[state] {
 			call, terminal := v2draft.ToolCallID(fmt.Sprint("call-", n)), v2draft.TerminalID(fmt.Sprint("terminal-", n))
 			var updates []v2draft.SessionUpdate
 			for _, word := range strings.SplitAfter(text, " ") { // the two interleave
-				updates = append(updates, v2draft.AgentMessageText(message, word), v2draft.AgentThoughtText(thought, "hm "))
+				for _, letter := range strings.Split(word, "") {
+					updates = append(updates, v2draft.AgentMessageText(message, letter))
+				}
+				updates = append(updates, v2draft.AgentThoughtText(thought, "hm "))
 			}
 			updates = append(updates,
 				v2draft.StartToolCall(call, "Count"),

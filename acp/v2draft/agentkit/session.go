@@ -148,7 +148,7 @@ func (s *Session[S]) free() {
 	}
 }
 
-// crowded reports whether more prompts wait than may. One more runs.
+// crowded reports whether more prompts wait than may. One more runs; while it is about to, it is not counted.
 func (s *Session[S]) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

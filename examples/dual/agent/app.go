@@ -57,7 +57,7 @@ const (
 // What one agent keeps: its client opens the sessions, and says what is in them.
 const (
 	maxSessions = 1000
-	maxHistory  = 4 << 20 // bytes of a session that takes another prompt
+	maxHistory  = 4 << 20 // bytes of what is stored of a session of version 2
 )
 
 // play answers a prompt. It fails when the turn is cancelled.

@@ -1,11 +1,12 @@
 // Command agent is an agent without a model that speaks version 1 and version 2 of the Agent Client
 // Protocol over standard input and output, whichever the client asks for.
 //
-//	agent [-version N]
+//	agent [-version N] [-state FOLDER]
 //
 // It answers a prompt with a plan, asks whether it may list the session's directory, and shows the
 // listing. A prompt that begins with "Write a very long" streams text until it is cancelled. With
-// -version it speaks one version only.
+// -version it speaks one version only. With -state, clients of version 2 may resume its sessions also when it was started
+// again.
 package main
 
 import (
@@ -23,9 +24,10 @@ import (
 
 func main() {
 	version := flag.Int("version", 0, "the only version to speak; 0 is both, 1 and 2")
+	dir := flag.String("state", "", "folder for the sessions of version 2 (default: one that is removed at the end)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := serve(ctx, *version)
+	err := serve(ctx, *version, *dir)
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -37,8 +39,8 @@ func main() {
 }
 
 // serve serves the client until it ends the connection, or a signal does.
-func serve(ctx context.Context, version int) error {
-	agent := negotiate.Agent{V1: (&agentV1{}).serve, V2: (&agentV2{}).serve}
+func serve(ctx context.Context, version int, dir string) error {
+	agent := negotiate.Agent{V1: (&agentV1{}).serve, V2: (&agentV2{dir}).serve}
 	switch version {
 	case 0:
 	case 1:
