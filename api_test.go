@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the api.txt files, and the table 
 
 func TestAPI(t *testing.T) {
 	const module = "github.com/acpgo/sdk/"
-	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/launch", "acp/registry", "acp/agentkit", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy"}
+	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/launch", "acp/registry", "acp/agentkit", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy", "acp/v2draft/agentkit"}
 	for _, target := range gen.Targets {
 		dirs = append(dirs, target.Dir)
 	}

@@ -37,7 +37,7 @@ func TestImports(t *testing.T) {
 
 	for _, lean := range []string{
 		"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/sessionstore", "/acp/view",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
 	} {
 		p, ok := all[module+lean]
 		if !ok {

@@ -2,7 +2,8 @@
 // type, which are stored, listed and loaded; turns that wait for one another, or take in what the user says meanwhile;
 // tool calls as values; and streams of text. It does not talk to a model, does not run tools, does not ask for
 // permission by itself, and does not start MCP servers. It is for version 1 of the protocol, package acp, and serves
-// session/fork of package acp/unstable; the other methods of that package, and version 2, are left to the agent.
+// session/fork of package acp/unstable; the other methods of that package are left to the agent.
+// For version 2, see package github.com/acpgo/sdk/acp/v2draft/agentkit.
 //
 // [Sessions] is the beginning. Its [Sessions.Handlers] serve an agent:
 //

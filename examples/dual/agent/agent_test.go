@@ -6,6 +6,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // A client can open any number of sessions: only so many are kept.
@@ -23,7 +24,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	theirs, ours := v2draft.Pipe()
 	served := make(chan error)
 	go func() { served <- (&agentV2{t.TempDir()}).serve(t.Context(), theirs) }()
-	client, err := v2draft.Connect(t.Context(), ours, v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
+	client, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2()}), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
