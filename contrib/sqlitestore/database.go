@@ -21,6 +21,7 @@ import (
 	sqlitecodes "modernc.org/sqlite/lib"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
@@ -54,12 +55,19 @@ func (d Damage) Error() string { return fmt.Sprintf("%s %d: %v", d.Table, d.Key,
 // Unwrap returns Err.
 func (d Damage) Unwrap() error { return d.Err }
 
-// Store is a sessionstore.Store in an SQLite database. Its methods are safe for concurrent use.
-type Store struct {
-	db      *sql.DB
-	opts    Options
-	writing chan struct{} // has room for one: the transaction of this process that writes
-	closed  atomic.Bool
+// Store is a sessionstore.Store in an SQLite database.
+type Store = StoreOf[acp.SessionUpdate]
+
+// StoreOf is a sessionstore.StoreOf in an SQLite database. Its methods are safe for concurrent use.
+type StoreOf[U any] struct {
+	db   *sql.DB
+	opts Options
+	// protocol is the version of the protocol whose sessions these are.
+	protocol int
+	encode   func(u *U) ([]byte, error)
+	decode   func(data []byte, u *U) error
+	writing  chan struct{} // has room for one: the transaction of this process that writes
+	closed   atomic.Bool
 }
 
 var _ sessionstore.Store = (*Store)(nil)
@@ -73,17 +81,19 @@ const (
 const tables = `
 CREATE TABLE session (
 	key         INTEGER PRIMARY KEY AUTOINCREMENT,
-	id          BLOB NOT NULL UNIQUE,
+	protocol    INTEGER NOT NULL,
+	id          BLOB NOT NULL,
 	cwd         TEXT NOT NULL,
 	title       TEXT NOT NULL,
 	directories TEXT NOT NULL,
 	created     INTEGER NOT NULL,
 	updated     INTEGER NOT NULL,
 	size        INTEGER NOT NULL DEFAULT 0,
-	state       BLOB
+	state       BLOB,
+	UNIQUE (protocol, id)
 ) STRICT;
-CREATE INDEX session_by_time ON session (updated DESC, id DESC);
-CREATE INDEX session_by_cwd ON session (cwd, updated DESC, id DESC);
+CREATE INDEX session_by_time ON session (protocol, updated DESC, id DESC);
+CREATE INDEX session_by_cwd ON session (protocol, cwd, updated DESC, id DESC);
 CREATE TABLE session_update (
 	key     INTEGER PRIMARY KEY AUTOINCREMENT,
 	session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
@@ -95,11 +105,26 @@ CREATE INDEX session_update_by_session ON session_update (session, key);
 // Open opens the database in a file, and makes the file and its folder if they are not there. It fails for a database
 // of another program, or of a newer version of this package. ctx bounds opening only.
 func Open(ctx context.Context, path string, opts *Options) (store *Store, err error) {
+	return OpenOf[acp.SessionUpdate](ctx, path, 1, opts)
+}
+
+// OpenOf is Open for sessions of a version of the protocol, whose type of updates is U. Stores of several versions may
+// share a database: each has the sessions of its own version, and finds none of another.
+func OpenOf[U any, P sessionstore.Update[U]](
+	ctx context.Context, path string, protocol int, opts *Options,
+) (store *StoreOf[U], err error) {
+	if protocol < 1 {
+		return nil, fmt.Errorf("opening the session store: there is no version %d of the protocol", protocol)
+	}
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{writing: make(chan struct{}, 1)}
+	s := &StoreOf[U]{
+		writing: make(chan struct{}, 1), protocol: protocol,
+		encode: func(u *U) ([]byte, error) { return codec.Append(nil, P(u)) },
+		decode: func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) },
+	}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -195,7 +220,7 @@ func prepare(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Close implements sessionstore.Store.
-func (s *Store) Close() error {
+func (s *StoreOf[U]) Close() error {
 	if s.closed.Swap(true) {
 		return sessionstore.ErrClosed
 	}
@@ -204,17 +229,17 @@ func (s *Store) Close() error {
 
 // write runs a transaction that writes, of which there is one at a time. What did it, and to which session, stands in
 // the error.
-func (s *Store) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
+func (s *StoreOf[U]) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
 	return s.explain(ctx, doing, id, s.transact(ctx, do))
 }
 
 // read runs statements that only read.
-func (s *Store) read(ctx context.Context, doing string, id acp.SessionID, do func() error) error {
+func (s *StoreOf[U]) read(ctx context.Context, doing string, id acp.SessionID, do func() error) error {
 	return s.explain(ctx, doing, id, s.retry(ctx, do))
 }
 
 // explain makes of an error what callers look for.
-func (s *Store) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
+func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -228,7 +253,7 @@ func (s *Store) explain(ctx context.Context, doing string, id acp.SessionID, err
 	return fmt.Errorf("%s session %q: %w", doing, id, err)
 }
 
-func (s *Store) transact(ctx context.Context, do func(*sql.Tx) error) error {
+func (s *StoreOf[U]) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	select {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
@@ -253,7 +278,7 @@ func (s *Store) transact(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // retry does something until no other process is in the way, for at most as long as LockTime says.
-func (s *Store) retry(ctx context.Context, do func() error) error {
+func (s *StoreOf[U]) retry(ctx context.Context, do func() error) error {
 	const longest = 50 * time.Millisecond
 	end := time.Now().Add(s.opts.LockTime)
 	for wait := time.Millisecond; ; wait = min(2*wait, longest) {

@@ -13,7 +13,7 @@
 //
 // The tables may be read by others, with any tool:
 //
-//	session         a session in each row: id, cwd, title, directories (a JSON array), created and updated (in
-//	                microseconds since 1970), state (JSON), size (bytes of its updates)
+//	session         a session in each row: protocol (its version), id, cwd, title, directories (a JSON array),
+//	                created and updated (in microseconds since 1970), state (JSON), size (bytes of its updates)
 //	session_update  an update in each row, by the session's key: json, as it was sent; in the order of its own key
 package sqlitestore

@@ -12,18 +12,17 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
 // Create implements sessionstore.Store.
-func (s *Store) Create(ctx context.Context, r sessionstore.Record) error {
+func (s *StoreOf[U]) Create(ctx context.Context, r sessionstore.Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
 	return s.write(ctx, "creating", r.ID, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `INSERT INTO session (id, cwd, title, directories, created, updated, state) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO NOTHING`, []byte(r.ID), r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Created.UnixMicro(), r.Updated.UnixMicro(), state(r.State))
+		res, err := tx.ExecContext(ctx, `INSERT INTO session (protocol, id, cwd, title, directories, created, updated, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (protocol, id) DO NOTHING`, s.protocol, []byte(r.ID), r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Created.UnixMicro(), r.Updated.UnixMicro(), state(r.State))
 		if err != nil {
 			return err
 		}
@@ -32,9 +31,9 @@ func (s *Store) Create(ctx context.Context, r sessionstore.Record) error {
 }
 
 // Get implements sessionstore.Store.
-func (s *Store) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
+func (s *StoreOf[U]) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
 	err = s.read(ctx, "reading", id, func() error {
-		r, err = get(ctx, s.db, id)
+		r, err = get(ctx, s.db, s.protocol, id)
 		return err
 	})
 	return r, err
@@ -47,8 +46,8 @@ type querier interface {
 
 const infoColumns = "key, id, cwd, title, directories, created, updated"
 
-func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Record, err error) {
-	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE id = ?", []byte(id))
+func get(ctx context.Context, q querier, protocol int, id acp.SessionID) (r sessionstore.Record, err error) {
+	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id))
 	var raw []byte
 	if _, r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
 		return r, sessionstore.ErrNotFound
@@ -102,9 +101,9 @@ func changedOne(res sql.Result, none error) error {
 }
 
 // Change implements sessionstore.Store.
-func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+func (s *StoreOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
 	return s.write(ctx, "changing", id, func(tx *sql.Tx) error {
-		r, err := get(ctx, tx, id)
+		r, err := get(ctx, tx, s.protocol, id)
 		if err != nil {
 			return err
 		}
@@ -116,18 +115,18 @@ func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessi
 		if err := r.Check(); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE id = ?",
-			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), []byte(id))
+		_, err = tx.ExecContext(ctx, "UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE protocol = ? AND id = ?",
+			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), s.protocol, []byte(id))
 		return err
 	})
 }
 
 // Append implements sessionstore.Store. All updates are added, or none.
-func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) error {
 	lines := make([][]byte, len(updates))
 	var added int64
 	for i := range updates {
-		line, err := codec.Append(nil, &updates[i])
+		line, err := s.encode(&updates[i])
 		if err != nil {
 			return fmt.Errorf("appending to session %q: update %d: %w", id, i, err)
 		}
@@ -139,7 +138,7 @@ func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.Ses
 	}
 	return s.write(ctx, "appending to", id, func(tx *sql.Tx) error {
 		var key, size int64
-		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE id = ?", []byte(id)).Scan(&key, &size)
+		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id)).Scan(&key, &size)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return sessionstore.ErrNotFound
@@ -164,11 +163,11 @@ func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.Ses
 const pageBytes = 1 << 20
 
 // Updates implements sessionstore.Store.
-func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
-	return func(yield func(acp.SessionUpdate, error) bool) {
+func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
 		var session, last int64
 		err := s.read(ctx, "reading", id, func() error {
-			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE id = ?", []byte(id)).Scan(&session)
+			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id)).Scan(&session)
 			if errors.Is(err, sql.ErrNoRows) {
 				return sessionstore.ErrNotFound
 			}
@@ -186,11 +185,11 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 			}
 			for _, line := range lines {
 				if ctx.Err() != nil {
-					yield(acp.SessionUpdate{}, context.Cause(ctx))
+					yield(*new(U), context.Cause(ctx))
 					return
 				}
-				var update acp.SessionUpdate
-				if err := codec.Unmarshal(line.text, &update); err != nil {
+				var update U
+				if err := s.decode(line.text, &update); err != nil {
 					s.opts.Damaged(Damage{Table: "session_update", Key: line.key, Err: err})
 					continue
 				}
@@ -199,7 +198,7 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 				}
 			}
 		}
-		yield(acp.SessionUpdate{}, err)
+		yield(*new(U), err)
 	}
 }
 
@@ -210,7 +209,7 @@ type line struct {
 }
 
 // page reads updates of a session behind the one with the key from, and returns the key of the last one.
-func (s *Store) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
+func (s *StoreOf[U]) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
 	if err != nil {
 		return nil, 0, err
@@ -229,21 +228,17 @@ func (s *Store) page(ctx context.Context, session, from int64) (lines []line, la
 }
 
 // List implements sessionstore.Store.
-func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
-	where, args := "", []any{}
+func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
+	where, args := "WHERE protocol = ?", []any{s.protocol}
 	if q.Cwd != "" {
-		where, args = "WHERE cwd = ?", append(args, q.Cwd)
+		where, args = where+" AND cwd = ?", append(args, q.Cwd)
 	}
 	if q.Cursor != "" {
 		after, err := sessionstore.ParseCursor(q.Cursor)
 		if err != nil {
 			return page, err
 		}
-		and := "WHERE"
-		if where != "" {
-			and = " AND"
-		}
-		where, args = where+and+" (updated, id) < (?, ?)", append(args, after.Updated.UnixMicro(), []byte(after.ID))
+		where, args = where+" AND (updated, id) < (?, ?)", append(args, after.Updated.UnixMicro(), []byte(after.ID))
 	}
 	query := "SELECT " + infoColumns + " FROM session " + where + " ORDER BY updated DESC, id DESC LIMIT ?"
 	args = append(args, q.Size()+1)
@@ -277,9 +272,9 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionsto
 }
 
 // Delete implements sessionstore.Store.
-func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
+func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE id = ?", []byte(id))
+		_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id))
 		return err
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/contrib/sqlitestore"
 )
 
@@ -69,6 +70,57 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 
 func TestStoreProcesses(t *testing.T) {
 	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills, Updates: *appends})
+}
+
+func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdate] {
+	tb.Helper()
+	store, err := sqlitestore.OpenOf[v2draft.SessionUpdate](tb.Context(), filepath.Join(dir, "sessions.db"), 2, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return store
+}
+
+func TestStoreV2(t *testing.T) { storetest.RunOf(t, openV2) }
+
+func TestStoreV2Processes(t *testing.T) {
+	storetest.RunProcessesOf(t, openV2, &storetest.Processes{Kills: *kills, Updates: *appends})
+}
+
+// Stores of two versions of the protocol share a database, and neither finds the sessions of the other.
+func TestVersionsShareADatabase(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	one, two := open(t, dir), openV2(t, dir)
+	defer two.Close()
+	must(t, one.Create(ctx, record("both", 0)))
+	must(t, one.Append(ctx, "both", acp.AgentMessageText("one")))
+	if _, err := two.Get(ctx, "both"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("version 2 has it: %v", err)
+	}
+	if err := two.Append(ctx, "both"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("version 2 has it: %v", err)
+	}
+	for _, cwd := range []string{"", "/w"} {
+		if page, err := two.List(ctx, sessionstore.Query{Cwd: cwd}); err != nil || len(page.Sessions) != 0 {
+			t.Errorf("version 2 lists %v, %v", page.Sessions, err)
+		}
+	}
+	must(t, two.Create(ctx, sessionstore.Record{Info: sessionstore.Info{ID: "both", Cwd: "/two"}}))
+	must(t, two.Change(ctx, "both", func(r *sessionstore.Record) error { r.Title = "two"; return nil }))
+	must(t, two.Delete(ctx, "both"))
+	r, err := one.Get(ctx, "both")
+	must(t, err)
+	n := 0
+	for _, err := range one.Updates(ctx, "both") {
+		must(t, err)
+		n++
+	}
+	if r.Cwd != "/w" || r.Title != "" || n != 1 {
+		t.Errorf("version 1 has %+v with %d updates", r, n)
+	}
+	if store, err := sqlitestore.OpenOf[v2draft.SessionUpdate](ctx, filepath.Join(dir, "sessions.db"), 0, nil); err == nil {
+		t.Errorf("version 0 was opened: %v", store)
+	}
 }
 
 // Of a file name nothing is taken for an option of the database, and the file is for its owner only.
@@ -243,11 +295,11 @@ func TestListIsFlat(t *testing.T) {
 	must(t, err)
 	defer db.Close()
 	for query, index := range map[string]string{
-		"SELECT title FROM session ORDER BY updated DESC, id DESC LIMIT 51":                                                 "session_by_time",
-		"SELECT title FROM session WHERE (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51":                "session_by_time",
-		"SELECT title FROM session WHERE cwd = '/1' ORDER BY updated DESC, id DESC LIMIT 51":                                "session_by_cwd",
-		"SELECT title FROM session WHERE cwd = '/1' AND (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51": "session_by_cwd",
-		"SELECT key, json FROM session_update WHERE session = 1 AND key > 7 ORDER BY key":                                   "session_update_by_session",
+		"SELECT title FROM session WHERE protocol = 1 ORDER BY updated DESC, id DESC LIMIT 51":                                               "session_by_time",
+		"SELECT title FROM session WHERE protocol = 1 AND (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51":                "session_by_time",
+		"SELECT title FROM session WHERE protocol = 1 AND cwd = '/1' ORDER BY updated DESC, id DESC LIMIT 51":                                "session_by_cwd",
+		"SELECT title FROM session WHERE protocol = 1 AND cwd = '/1' AND (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51": "session_by_cwd",
+		"SELECT key, json FROM session_update WHERE session = 1 AND key > 7 ORDER BY key":                                                    "session_update_by_session",
 	} {
 		rows, err := db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query)
 		must(t, err)
