@@ -11,9 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
@@ -348,4 +351,49 @@ func TestFull(t *testing.T) {
 		t.Errorf("the turn ended with %+v", res.Idle.Variant)
 	}
 	prompt(t, s, "short")
+}
+
+// What waits to be joined is stored after a second, although the turn says nothing more.
+func TestStoredInTime(t *testing.T) {
+	dir := t.TempDir()
+	store := open(t, dir, nil)
+	synctest.Test(t, func(t *testing.T) {
+		config := parrot(store)
+		said := make(chan struct{})
+		config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+			err := errors.Join(s.Update(ctx, v2draft.AgentMessageText("m", "Hel")), s.Update(ctx, v2draft.AgentMessageText("m", "lo")), s.Update(ctx, output("t", "out")))
+			close(said)
+			<-ctx.Done()
+			return v2draft.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
+		}
+		c, end := connect(t, config, v2draft.AgentOptions{})
+		s := c.create(t, "/w")
+		if _, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		<-said
+		stored := func() (all []string) {
+			for update, err := range store.Updates(t.Context(), acp.SessionID(s.ID())) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, fmt.Sprintf("%T", update.Variant))
+			}
+			return all
+		}
+		synctest.Wait()
+		if got := stored(); len(got) != 1 {
+			t.Errorf("at once %q is stored", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		want := []string{"*v2draft.SessionUpdateUserMessage", "*v2draft.SessionUpdateAgentMessageChunk", "*v2draft.SessionUpdateTerminalOutputChunk"}
+		if got := stored(); !slices.Equal(got, want) {
+			t.Errorf("after a while %q is stored", got)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		end()
+	})
 }
