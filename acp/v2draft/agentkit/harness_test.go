@@ -44,6 +44,7 @@ func parrot(store agentkit.Store) agentkit.Config[state] {
 			text, _ := req.Prompt[0].Text()
 			message, thought := v2draft.MessageID(fmt.Sprint("answer-", n)), v2draft.MessageID(fmt.Sprint("thought-", n))
 			call, terminal := v2draft.ToolCallID(fmt.Sprint("call-", n)), v2draft.TerminalID(fmt.Sprint("terminal-", n))
+			compaction := v2draft.CompactionID(fmt.Sprint("compaction-", n))
 			var updates []v2draft.SessionUpdate
 			for _, word := range strings.SplitAfter(text, " ") { // the two interleave
 				for _, letter := range strings.Split(word, "") {
@@ -61,6 +62,9 @@ func parrot(store agentkit.Store) agentkit.Config[state] {
 					TerminalID: terminal, ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(int64(0))}),
 				}),
 				v2draft.UpdateToolCall(call, v2draft.WithStatus(v2draft.ToolCallStatusCompleted)),
+				v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: compaction, Status: v2draft.CompactionStatusInProgress}),
+				v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{CompactionID: compaction, Content: v2draft.TextBlock("short")}),
+				v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: compaction, Status: v2draft.CompactionStatusCompleted}),
 				v2draft.AgentMessageText(message, "!"),
 			)
 			for _, update := range updates {
@@ -141,6 +145,13 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 		}
 	case *v2draft.SessionUpdateToolCallContentChunk:
 		s.set("call "+string(u.ToolCallID), s.Items["call "+string(u.ToolCallID)]+tool(u.Content))
+	case *v2draft.SessionUpdateCompactionUpdate:
+		s.set("compaction status "+string(u.CompactionID), string(u.Status))
+		if !u.Summary.IsZero() {
+			s.set("compaction "+string(u.CompactionID), blocks(u.Summary.Value()))
+		}
+	case *v2draft.SessionUpdateCompactionSummaryChunk:
+		s.set("compaction "+string(u.CompactionID), s.Items["compaction "+string(u.CompactionID)]+blocks([]v2draft.ContentBlock{u.Content}))
 	case *v2draft.SessionUpdateTerminalUpdate:
 		if u.Output.Present() {
 			s.set("terminal "+string(u.TerminalID), u.Output.Value().Data)

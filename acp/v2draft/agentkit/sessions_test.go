@@ -30,7 +30,7 @@ func TestResume(t *testing.T) {
 	prompt(t, s, "Hello my friend")
 	prompt(t, s, "Hello again")
 	told, live := first.heard()
-	if len(live.Items) != 2*7 {
+	if len(live.Items) != 2*9 {
 		t.Fatalf("the turns showed %v", live)
 	}
 	if _, err := first.resume(t, s.ID()); err != nil {
