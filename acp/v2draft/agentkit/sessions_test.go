@@ -397,3 +397,47 @@ func TestStoredInTime(t *testing.T) {
 		end()
 	})
 }
+
+// Closing a session ends the prompt that runs and those that wait, and does not wait for them in vain.
+func TestCloseWhileBusy(t *testing.T) {
+	for name, end := range map[string]func(*v2draft.ClientSession, context.Context) error{
+		"close": (*v2draft.ClientSession).Close, "delete": (*v2draft.ClientSession).Delete,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := open(t, t.TempDir(), nil)
+			synctest.Test(t, func(t *testing.T) {
+				config := parrot(store)
+				closed := 0
+				config.Close = func(*session) { closed++ }
+				config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+					<-ctx.Done()
+					return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+				}
+				c, over := connect(t, config, v2draft.AgentOptions{})
+				s := c.create(t, "/w")
+				var calls sync.WaitGroup
+				refused := make([]error, 3)
+				for i := range refused {
+					calls.Go(func() {
+						_, refused[i] = c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}})
+					})
+				}
+				synctest.Wait()
+				if err := end(s, t.Context()); err != nil {
+					t.Error(err)
+				}
+				calls.Wait()
+				taken := 0
+				for _, err := range refused {
+					if err == nil {
+						taken++
+					}
+				}
+				if closed != 1 || taken != 1 {
+					t.Errorf("%d were closed, and %d prompts taken", closed, taken)
+				}
+				over()
+			})
+		})
+	}
+}
