@@ -47,7 +47,7 @@ func parrot(store agentkit.Store) agentkit.Config[state] {
 			compaction := v2draft.CompactionID(fmt.Sprint("compaction-", n))
 			var updates []v2draft.SessionUpdate
 			for _, word := range strings.SplitAfter(text, " ") { // the two interleave
-				for _, letter := range strings.Split(word, "") {
+				for letter := range strings.SplitSeq(word, "") {
 					updates = append(updates, v2draft.AgentMessageText(message, letter))
 				}
 				updates = append(updates, v2draft.AgentThoughtText(thought, "hm "))
@@ -137,11 +137,11 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 			s.set("status "+string(u.ToolCallID), string(u.Status.Value()))
 		}
 		if !u.Content.IsZero() {
-			all := ""
+			var all strings.Builder
 			for _, content := range u.Content.Value() {
-				all += tool(content)
+				all.WriteString(tool(content))
 			}
-			s.set("call "+string(u.ToolCallID), all)
+			s.set("call "+string(u.ToolCallID), all.String())
 		}
 	case *v2draft.SessionUpdateToolCallContentChunk:
 		s.set("call "+string(u.ToolCallID), s.Items["call "+string(u.ToolCallID)]+tool(u.Content))
