@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/titles"
 )
 
 // Config says what an agent does with its sessions. S is the author's state of a session.
@@ -152,7 +153,7 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
-		config.Title = firstWords
+		config.Title = titles.FirstWords[acp.ContentBlock]
 	}
 	return &Sessions[S]{
 		config: config,

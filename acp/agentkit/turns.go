@@ -15,7 +15,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/titles"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -358,21 +357,6 @@ func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 		return nil
 	}
 	return t.Update(ctx, acp.TitleUpdate(title))
-}
-
-// firstWords makes a title of a prompt: its first words on one line.
-func firstWords(prompt []acp.ContentBlock) string {
-	const enough = 1000
-	var text strings.Builder
-	for _, block := range prompt {
-		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
-			text.WriteString(" " + b.Text[:min(len(b.Text), enough)])
-		}
-		if len(text.String()) > enough {
-			break
-		}
-	}
-	return titles.FirstWords(text.String())
 }
 
 // pass ends the turn, and makes the first prompt that waits the next one.

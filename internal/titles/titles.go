@@ -3,9 +3,19 @@ package titles
 
 import "strings"
 
-// FirstWords makes a title of a text: its first words on one line. "" is none.
-func FirstWords(text string) string {
+// FirstWords makes a title of a prompt: the first words of its texts on one line. "" is none.
+func FirstWords[B interface{ Text() (string, bool) }](prompt []B) string {
 	const longest, enough = 60, 1000
+	var all strings.Builder
+	for _, block := range prompt {
+		if text, ok := block.Text(); ok {
+			all.WriteString(" " + text[:min(len(text), enough)])
+		}
+		if all.Len() > enough {
+			break
+		}
+	}
+	text := all.String()
 	text = strings.ToValidUTF8(text[:min(len(text), enough)], "")
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) > longest {

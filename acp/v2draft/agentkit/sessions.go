@@ -104,26 +104,12 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
-		config.Title = firstWords
+		config.Title = titles.FirstWords[v2draft.ContentBlock]
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
 	return &Sessions[S]{config: config, conns: map[*v2draft.AgentConn]*sessionsOf[S]{}, done: make(chan struct{})}
-}
-
-// firstWords makes a title of a prompt.
-func firstWords(prompt []v2draft.ContentBlock) string {
-	const enough = 1000
-	var all strings.Builder
-	for _, block := range prompt {
-		text, _ := block.Text()
-		all.WriteString(" " + text[:min(len(text), enough)])
-		if all.Len() > enough {
-			break
-		}
-	}
-	return titles.FirstWords(all.String())
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for
