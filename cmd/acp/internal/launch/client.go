@@ -181,7 +181,7 @@ func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
 				return nil
 			}
 		case a == probe.ActQuit:
-			if p.stdin.Close() != nil {
+			if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // it is closed once the client has ended
 				return nil
 			}
 			p.leaving.Do(func() { go p.leave() })
