@@ -9,6 +9,9 @@ RACE        ?= -race
 # few of them that have several goroutines run with it too.
 SLOW        := gen conformance conformance/probe
 
+# The same of the command: it draws what a terminal shows, one screen after the other.
+SLOW_COMMAND := internal/draw
+
 # CONTRIB are modules of their own that join this library to others.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 
@@ -43,7 +46,8 @@ lint: ## what make check does but for the tests
 # vet is a part of lint: go test need not run it again.
 test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
 	cd bench && $(GO) test -vet=off ./...
-	cd cmd/acp && $(GO) test $(RACE) -vet=off -timeout 25m ./...
+	cd cmd/acp && $(GO) test $(RACE) -vet=off -timeout 25m $$($(GO) list ./... | grep -v $(SLOW_COMMAND:%=-e '/%$$'))
+	cd cmd/acp && $(GO) test -vet=off $(SLOW_COMMAND:%=./%)
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test $(RACE) -vet=off ./...); done
 	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%$$'))
 	$(GO) test -vet=off $(SLOW:%=./%) ./internal/attack # bounds of memory hold without the race detector

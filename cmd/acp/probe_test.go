@@ -209,7 +209,10 @@ func patiently(t *testing.T, check func(answer string) (problems []string)) {
 // them, and nothing reaches the terminal that is not visible.
 func TestProbeFormats(t *testing.T) {
 	for _, format := range formatNames() {
-		patiently(t, func(answer string) []string { return probeFormat(t, format, answer) })
+		t.Run(format, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			patiently(t, func(answer string) []string { return probeFormat(t, format, answer) })
+		})
 	}
 }
 
