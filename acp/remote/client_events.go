@@ -77,19 +77,21 @@ func (s *httpStream) stream(session string) *eventStream {
 func (st *eventStream) await() error {
 	timer := time.NewTimer(st.s.d.opts.StreamTimeout)
 	defer timer.Stop()
-	late := false
+	late, over := false, false
 	select {
 	case <-st.opened:
 	case <-timer.C:
 		late = true
 	case <-st.life.Done():
-		return context.Cause(st.life)
+		over = true // it may have given up, which says more
 	}
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	switch {
 	case st.err != nil:
 		return st.err
+	case over:
+		return context.Cause(st.life)
 	case !late:
 		return nil
 	case st.failure != nil:

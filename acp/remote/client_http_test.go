@@ -35,6 +35,21 @@ func TestREM50_Initialize(t *testing.T) {
 	c.want(`{"jsonrpc":"2.0","method":"_a"}`)
 }
 
+// TestREM50_GaveUp: who waits for a stream hears why it is given up, although its life ends with that.
+func TestREM50_GaveUp(t *testing.T) {
+	why := errors.New("why")
+	st := &eventStream{s: &httpStream{d: &dialer{}}, opened: make(chan struct{}), err: why}
+	st.s.d.opts.StreamTimeout = time.Minute
+	st.life, st.cancel = context.WithCancelCause(t.Context())
+	close(st.opened)
+	st.cancel(nil)
+	for range 100 { // which of the two is seen is random
+		if err := st.await(); err != why {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
 // TestREM50_Failures: what may go wrong while a connection is opened ends the call with an error that says so.
 func TestREM50_Failures(t *testing.T) {
 	for name, test := range map[string]struct {
