@@ -283,6 +283,16 @@ func TestREM32_Events(t *testing.T) {
 	})
 }
 
+// TestREM32_CarriageReturn: white space between the tokens of a message does not end its event.
+func TestREM32_CarriageReturn(t *testing.T) {
+	p := serve(t, nil).open()
+	own := p.get("")
+	p.send("{\"jsonrpc\":\"2.0\",\r\n\"method\":\r\"x\"}\r")
+	if part := own.part(); part != `data: {"jsonrpc":"2.0",  "method": "x"} ` {
+		t.Errorf("%q", part)
+	}
+}
+
 // TestREM33_AcceptedInOneWrite: what answers a POST has no body, and leaves its connection of TCP to the next.
 func TestREM33_AcceptedInOneWrite(t *testing.T) {
 	p := serve(t, nil).open()

@@ -191,18 +191,22 @@ func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
 	return lines, false, nil
 }
 
-// AppendLine appends a message that is to be one line: a newline, which JSON has between tokens only, becomes a space.
+// AppendLine appends a message that is to be one line: a line feed or carriage return, which JSON has between tokens
+// only, becomes a space. In an event of HTTP, and for some readers of lines, the second ends a line too.
 func AppendLine(dst, message []byte) []byte {
 	n := len(dst)
 	dst = append(dst, message...)
-	for line := dst[n:]; ; {
-		i := bytes.IndexByte(line, '\n')
-		if i < 0 {
-			return dst
+	for _, end := range [...]byte{'\n', '\r'} {
+		for line := dst[n:]; ; {
+			i := bytes.IndexByte(line, end)
+			if i < 0 {
+				break
+			}
+			line[i] = ' '
+			line = line[i+1:]
 		}
-		line[i] = ' '
-		line = line[i+1:]
 	}
+	return dst
 }
 
 func (s *wrapped) CloseWrite() error {
