@@ -735,3 +735,33 @@ func TestFailure_NetworkChanges(t *testing.T) {
 		r.good(turn)
 	})
 }
+
+// TestREM73_FirstMessage: of a stream that is cut before the client has got any message, nothing is lost either.
+func TestREM73_FirstMessage(t *testing.T) {
+	onEach(t, httpWays, func(t *testing.T, r *route) {
+		// The comment passes, and not all of the first message.
+		cut := &faultproxy.Rule{Match: faultproxy.Stream("s"), Times: 1, Do: faultproxy.CutAfter(40)}
+		r.open(&remote.HandlerOptions{History: remote.MemoryHistory(100, 1<<20)}, &remote.DialOptions{Resume: true}, cut)
+		r.connect()
+		var said []string
+		go func() {
+			defer close(r.say)
+			for i := range 10 {
+				r.say <- fmt.Sprint(i)
+			}
+		}()
+		for i := range 10 {
+			said = append(said, fmt.Sprint(i))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := r.session.Prompt(ctx, acp.TextBlock("go")); err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !slices.Equal(r.updates, said) || len(r.gaps) > 0 {
+			t.Errorf("got %q, gaps %q", r.updates, r.gaps)
+		}
+	})
+}

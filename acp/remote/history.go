@@ -14,6 +14,9 @@ import (
 // A History keeps the last messages of one stream of one connection, sent or not, so that a client that has lost the
 // stream can go on behind the last message that it got. A server calls its methods one at a time.
 type History interface {
+	// Start returns the cursor that stands before the first message: a client to which a stream is new is told it, so that
+	// it can go on there if it loses the stream before any message has come.
+	Start() (cursor string)
 	// Add takes the next message, and returns its cursor: a short text of printable ASCII that no other stream gives.
 	// message must not be kept.
 	Add(message []byte) (cursor string)
@@ -32,16 +35,18 @@ func MemoryHistory(messages, size int) func(peer *Peer, session string) History 
 
 type memoryHistory struct {
 	prefix                string   // of 65 bits, so that cursors of other streams are unknown
-	first                 uint64   // the number of messages[0]
+	first                 uint64   // how many messages came before messages[0]
 	messages              [][]byte // one after the other
 	bytes                 int
 	maxMessages, maxBytes int
 }
 
+func (h *memoryHistory) Start() string { return h.cursor(0) }
+
 func (h *memoryHistory) Add(message []byte) string {
-	n := h.first + uint64(len(h.messages))
 	h.messages = append(h.messages, bytes.Clone(message))
 	h.bytes += len(message)
+	n := h.first + uint64(len(h.messages))
 	old := 0
 	for ; old < len(h.messages) && (len(h.messages)-old > h.maxMessages || h.bytes > h.maxBytes); old++ {
 		h.bytes -= len(h.messages[old])
@@ -53,19 +58,19 @@ func (h *memoryHistory) Add(message []byte) string {
 	return h.cursor(n)
 }
 
+// cursor is the one behind so many messages.
 func (h *memoryHistory) cursor(n uint64) string { return h.prefix + strconv.FormatUint(n, 10) }
 
 func (h *memoryHistory) After(cursor string) (iter.Seq2[string, []byte], bool) {
 	text, ok := strings.CutPrefix(cursor, h.prefix)
 	n, err := strconv.ParseUint(text, 10, 64)
-	if !ok || err != nil || n+1 < h.first || n >= h.first+uint64(len(h.messages)) {
+	if !ok || err != nil || n < h.first || n > h.first+uint64(len(h.messages)) {
 		return nil, false
 	}
-	next := n + 1
-	rest := slices.Clone(h.messages[next-h.first:])
+	rest := slices.Clone(h.messages[n-h.first:])
 	return func(yield func(string, []byte) bool) {
 		for i, message := range rest {
-			if !yield(h.cursor(next+uint64(i)), message) {
+			if !yield(h.cursor(n+1+uint64(i)), message) {
 				return
 			}
 		}

@@ -23,6 +23,9 @@ func (r *reader) event() event {
 		if part == ":" {
 			continue
 		}
+		if strings.HasPrefix(part, "id: ") && !strings.Contains(part, "\n") {
+			continue // where the stream begins
+		}
 		id, data, ok := strings.Cut(part, "\n")
 		if !ok || !strings.HasPrefix(id, "id: ") || !strings.HasPrefix(data, "data: ") {
 			r.t.Fatalf("no event with an id: %q", part)

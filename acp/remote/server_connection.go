@@ -79,6 +79,7 @@ type outStream struct {
 	spare    *block   // a short one
 	receiver *receiver
 	history  History // or nil
+	begun    bool    // a receiver has got some of it
 }
 
 // block is a row of whole events, which are sent together. It has up to blockSize bytes, or one event.
@@ -121,6 +122,7 @@ func (out *outStream) next() *block {
 	}
 	b := out.blocks[0]
 	out.blocks = slices.Delete(out.blocks, 0, 1)
+	out.begun = true
 	return b
 }
 
@@ -137,6 +139,7 @@ func (out *outStream) done(b *block) {
 
 // receiver is a GET that reads a stream.
 type receiver struct {
+	start    string // the cursor before what it gets, if it is the first that gets anything, and there is a history
 	rc       *http.ResponseController
 	wake     chan struct{}
 	replaced chan struct{} // closed when another one takes over
@@ -627,6 +630,9 @@ func (l *httpLink) attach(ctx context.Context, session, cursor string, rc *http.
 				wake:     make(chan struct{}, 1),
 				replaced: make(chan struct{}),
 				done:     make(chan struct{}),
+			}
+			if out.history != nil && !out.begun {
+				out.receiver.start = out.history.Start()
 			}
 			l.advance() // the agent may have waited for this stream to be made
 			return out, out.receiver, nil

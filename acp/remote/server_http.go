@@ -287,7 +287,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 	w.WriteHeader(http.StatusOK)
 	ew := &eventWriter{w: w, rc: rcv.rc, stall: s.opts.StallTimeout, timed: r.ProtoMajor >= 2}
 	defer ew.end()
-	err = ew.comment()
+	err = ew.begin(rcv.start)
 	for err == nil {
 		var more bool
 		if more, err = l.send(r.Context(), out, rcv, ew); !more || err != nil {
@@ -351,6 +351,14 @@ func (e *eventWriter) end() {
 }
 
 var comment = []byte(":\n\n")
+
+// begin shows that the stream is there and, unless cursor is empty, where it begins: by an event that is only an id.
+func (e *eventWriter) begin(cursor string) error {
+	if cursor == "" {
+		return e.comment()
+	}
+	return e.write([]byte(string(comment) + beforeID + cursor + "\n\n"))
+}
 
 // comment shows that the stream is alive.
 func (e *eventWriter) comment() error { return e.write(comment) }
