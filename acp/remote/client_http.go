@@ -355,22 +355,32 @@ func (s *httpStream) Close() error {
 		_ = s.awaitQueue(drain, func() bool { return s.queued == 0 })
 		stop()
 		cancel()
-		s.mu.Lock()
-		id, gone := s.id, s.gone
-		s.mu.Unlock()
-		if id != "" && !gone {
-			// The stream may have ended by itself: the server is told all the same.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.d.opts.CloseTimeout)
-			if err := s.delete(ctx, id); err != nil {
-				s.d.log.Debug("acp: ending a connection over HTTP", "error", err)
-			}
-			cancel()
-		}
+		told := s.sayEnd()
 		s.fail(net.ErrClosed)
 		s.tasks.Wait()
+		if !told {
+			s.sayEnd() // the server has named the connection meanwhile
+		}
 		s.d.release()
 	})
 	return nil
+}
+
+// sayEnd tells the server that the connection ends, also one that has ended by itself. It returns false if the server has
+// not named it.
+func (s *httpStream) sayEnd() bool {
+	s.mu.Lock()
+	id, gone := s.id, s.gone
+	s.mu.Unlock()
+	if id == "" || gone {
+		return gone
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.d.opts.CloseTimeout)
+	defer cancel()
+	if err := s.delete(ctx, id); err != nil {
+		s.d.log.Debug("acp: ending a connection over HTTP", "error", err)
+	}
+	return true
 }
 
 // delete ends the connection at the server.

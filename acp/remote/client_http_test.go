@@ -760,6 +760,44 @@ func TestREM56_Statuses(t *testing.T) {
 	}
 }
 
+// TestREM56_Endless: for what a server says besides a status nobody waits for long: neither the call that it refuses, nor
+// what comes behind a message that it has taken.
+func TestREM56_Endless(t *testing.T) {
+	for _, status := range []int{202, 401, 404, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			srv := newFakeServer(t)
+			release := make(chan struct{})
+			defer close(release)
+			srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+				if methodOf(body) != methodPrompt {
+					return false
+				}
+				srv.posts <- received{body: body}
+				w.WriteHeader(status)
+				io.WriteString(w, "no")
+				w.(http.Flusher).Flush()
+				<-release
+				return true
+			}
+			o := testOptions(t)
+			o.Header = func(context.Context) (http.Header, error) { return nil, nil }
+			o.StreamTimeout, o.AnswerTimeout = 200*time.Millisecond, 200*time.Millisecond
+			c := connect(t, srv, o)
+			c.write(prompt(1, "s"))
+			c.write(prompt(2, "s"))
+			srv.taken()
+			srv.taken()
+			if status == 202 {
+				return
+			}
+			got, _ := errors.AsType[*StatusError](c.fails(1))
+			if got == nil || got.Status != status || got.Text != "no" {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
 // TestREM56_AnotherNode: a server that knows the connection no more, because another node answers or it has started anew,
 // ends it: by a POST as by a stream, with an error that says so.
 func TestREM56_AnotherNode(t *testing.T) {
@@ -1058,6 +1096,33 @@ func TestREM58_Requests(t *testing.T) {
 	srv.send("", update("s", 1))
 	c.want(update("s", 1))
 }
+
+// lateAnswer gives the answer to initialize only when nobody waits for it any more.
+type lateAnswer struct{ http.RoundTripper }
+
+func (l lateAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost {
+		return l.RoundTripper.RoundTrip(r)
+	}
+	resp, err := l.RoundTripper.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+	<-r.Context().Done()
+	return resp, err
+}
+
+// TestREM59_CloseWhileOpening: a connection whose id comes while the client ends is ended at the server too.
+func TestREM59_CloseWhileOpening(t *testing.T) {
+	srv := newFakeServer(t)
+	o := testOptions(t)
+	o.CloseTimeout = 200 * time.Millisecond
+	o.HTTPClient = &http.Client{Transport: lateAnswer{http.DefaultTransport}}
+	c := dial(t, srv.URL, o)
+	c.write(initRequest)
+	if err := c.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, srv.deleted)
+}
+
 
 // TestREM59_Close: the server is told first, then the streams end; not when the connection is gone, and not for long.
 func TestREM59_Close(t *testing.T) {

@@ -49,7 +49,8 @@ type DialOptions struct {
 	MaxMessage int
 	// MaxQueued is how much is kept that waits to be sent over HTTP. Default 16 MiB. A single message may exceed it.
 	MaxQueued int
-	// StreamTimeout is how long the headers of a stream may take. Default 10 s.
+	// StreamTimeout is how long the headers of a stream may take, and the rest of an answer that has no message. Default
+	// 10 s.
 	StreamTimeout time.Duration
 	// AnswerTimeout is how long an answer is awaited when it is not known whether the server took the request, counted
 	// from the last message of its session; see OutcomeError. Default 60 s.
@@ -277,8 +278,10 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 			GetConn: func(string) { sought = true },
 			GotConn: func(httptrace.GotConnInfo) { found = true },
 		}
-		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), method, d.url.String(), bytes.NewReader(body))
+		inner, cancel := context.WithCancel(ctx)
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(inner, trace), method, d.url.String(), bytes.NewReader(body))
 		if err != nil {
+			cancel()
 			return nil, &unsentError{withoutURL(err)}
 		}
 		if body == nil {
@@ -289,10 +292,12 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 			set(header)
 		}
 		if name := unsendable(header); name != "" {
+			cancel()
 			return nil, &unsentError{fmt.Errorf("acp: the value of %s %w", name, errHeader)}
 		}
 		resp, err := d.client.Do(req)
 		if err != nil {
+			cancel()
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -302,8 +307,33 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 			}
 			return nil, err
 		}
+		resp.Body = boundRest(resp, cancel, d.opts.StreamTimeout)
 		return resp, nil
 	})
+}
+
+// boundRest returns the body of a response, which cancel ends. Only that of 200 has messages; for what else a server says
+// nobody waits longer than limit.
+func boundRest(resp *http.Response, cancel func(), limit time.Duration) io.ReadCloser {
+	if resp.StatusCode == http.StatusOK {
+		return &responseBody{resp.Body, cancel}
+	}
+	timer := time.AfterFunc(limit, cancel)
+	return &responseBody{resp.Body, func() {
+		timer.Stop()
+		cancel()
+	}}
+}
+
+// responseBody is a body with something to be done when it is closed.
+type responseBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b *responseBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
 }
 
 // errHeader says that a value, of the id of a session for example, is no text that HTTP can send.
