@@ -41,9 +41,10 @@
 // of the request. Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path,
 // arithmetic, an extended pattern such as @(a|b), a variable followed by "[", a function, a loop or a condition; one that
 // cannot be parsed, or that makes a command of text. The programs of which that is known: env -S, sudo -s, flock -c, xargs
-// -I, find -exec with {}, git with settings that run something, tar --to-command and its like, awk with system, sed with more
-// than simple scripts, go -exec, ssh -o ProxyCommand, printf -v and other commands of shells that set variables or evaluate
-// subscripts, and always watch, parallel, su, runuser, script, pkexec, unshare, nsenter and chroot, which start a shell if
+// -I, find -exec with {}, git with settings that run something, what stores such settings or other names for commands (git
+// config, go env -w, gh alias set, npm config set), tar --to-command and its like, awk with system or with a program in a
+// file, sed with more than simple scripts, go -exec, ssh -o ProxyCommand, printf -v and other commands of shells that set
+// variables or evaluate subscripts, and always watch, parallel, su, runuser, script, pkexec, unshare, nsenter and chroot, which start a shell if
 // they are told nothing. A rule sees the names of commands, not what they do: one that allows "make **", "bash **" or "python
 // **" allows whatever these are told to run.
 //

@@ -86,8 +86,12 @@ var editor = textOptions{short: "cS", long: "--cmd --remote-expr --remote-send",
 
 // runText has programs that are not to be allowed by their name when they make a command of text.
 var runText = map[string]textOptions{
+	"ack":         {long: "--pager", anywhere: true},
+	"ag":          {long: "--pager", anywhere: true},
 	"apt":         {short: "oc", long: "--option --config-file", anywhere: true},
 	"apt-get":     {short: "oc", long: "--option --config-file", anywhere: true},
+	"bat":         {long: "--pager", anywhere: true},
+	"batcat":      {long: "--pager", anywhere: true},
 	"bsdtar":      {long: "--use-compress-program", anywhere: true},
 	"cargo":       {long: "--config", anywhere: true},
 	"doas":        {short: "s", takes: "aCu"},
@@ -96,8 +100,10 @@ var runText = map[string]textOptions{
 	"ex":          editor,
 	"flock":       {short: "c", long: "--command", takes: "Ew", operands: 1},
 	"gtar":        tarOptions,
+	"fzf":         {long: "--bind --preview", anywhere: true},
 	"hg":          {long: "--config", anywhere: true},
 	"install":     {long: "--strip-program", anywhere: true},
+	"jj":          {long: "--config --config-file --config-toml", anywhere: true},
 	"jobs":        {short: "x"},
 	"man":         {short: "PH", long: "--pager --html", takes: "CLMReSsprT", anywhere: true},
 	"nc":          {short: "ec", anywhere: true},
@@ -120,7 +126,7 @@ var runText = map[string]textOptions{
 	"svn":         {long: "--config-option --diff-cmd --diff3-cmd --editor-cmd", anywhere: true},
 	"systemd-run": {short: "S", long: "--shell", takes: "CEHMpptu", anywhere: true},
 	"tar":         tarOptions,
-	"tcpdump":     {short: "z", takes: "BcCDeEFGijmMrsTVwWyQ", anywhere: true},
+	"tcpdump":     {short: "z", takes: "BcCEFGijmMrsTVwWyQZ", anywhere: true},
 	"vi":          editor, "view": editor, "vim": editor, "vimdiff": editor,
 	"wait": {short: "p"},
 	"wget": {long: "--use-askpass", anywhere: true},
@@ -139,6 +145,7 @@ var textOf = map[string]func(words []word) bool{
 	"fd": foundRuns, "fdfind": foundRuns, "find": foundRuns,
 	"awk": awkRuns, "gawk": awkRuns, "mawk": awkRuns, "nawk": awkRuns, "original-awk": awkRuns,
 	"gsed": sedRuns, "sed": sedRuns,
+	"gh": storesCommand, "glab": storesCommand, "npm": storesCommand, "pnpm": storesCommand, "yarn": storesCommand,
 	"git": gitRuns, "go": goRuns,
 	"scp": sshRuns, "sftp": sshRuns, "ssh": sshRuns,
 	"socat":  func(words []word) bool { return anyText(words, socatAddress) },
@@ -312,8 +319,13 @@ func foundRuns(words []word) bool {
 // awkCommand is what runs a command in a program for awk, or a function that is not named, which may be such a one.
 var awkCommand = regexp.MustCompile(`system|@|(^|[^|])\|([^|]|$)`)
 
+// awkFile is an option that names a file with a program, or with functions. The file may be what comes through a pipe.
+var awkFile = regexp.MustCompile(`^-[^-vF]*[filE]|^--(fil|i|lo|e)`)
+
 func awkRuns(words []word) bool {
-	return slices.ContainsFunc(words, func(w word) bool { return !w.literal || awkCommand.MatchString(w.text) })
+	return slices.ContainsFunc(words, func(w word) bool {
+		return !w.literal || awkCommand.MatchString(w.text) || awkFile.MatchString(w.text)
+	})
 }
 
 var (
@@ -328,13 +340,19 @@ var (
 
 // sedRuns reports whether sed may run commands: if it is told more than scripts of the simple forms.
 func sedRuns(words []word) bool {
-	scripts, files := []string{}, false
+	scripts, files, operands := []string{}, false, false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		text := w.text
 		switch {
 		case !w.literal && !files:
 			return true
+		case operands:
+			if !files {
+				scripts, files = append(scripts, text), true
+			}
+		case text == "--":
+			operands = true
 		case text == "--sandbox":
 			return false
 		case text == "-e" || text == "--expression":
@@ -344,8 +362,8 @@ func sedRuns(words []word) bool {
 			scripts, files = append(scripts, words[i].text), true
 		case strings.HasPrefix(text, "--expression="):
 			scripts, files = append(scripts, text[len("--expression="):]), true
-		case text == "--" || !strings.HasPrefix(text, "-"):
-			if !files && text != "--" {
+		case !strings.HasPrefix(text, "-"):
+			if !files {
 				scripts, files = append(scripts, text), true
 			}
 		case slices.Contains([]string{"-n", "-E", "-r", "-i", "-s", "-u", "-z", "-i.bak", "--in-place", "--quiet", "--silent", "--regexp-extended", "--null-data"}, text):
@@ -408,17 +426,17 @@ func gitCommandRuns(name string, words []word) bool {
 	}
 	switch name {
 	case "config": // it may set an alias, or a pager
-		return !has("--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list")
-	case "filter-branch", "instaweb", "send-email", "web--browse":
+		return !gitReadsConfig(words)
+	case "filter-branch", "for-each-repo", "instaweb", "merge-index", "remote-ext", "send-email", "web--browse":
 		return true
-	case "submodule":
+	case "submodule", "submodule--helper":
 		return has("foreach")
-	case "bisect":
-		return has("run")
+	case "bisect", "bisect--helper":
+		return has("run", "bisect-run", "--bisect-run")
 	}
 	options := textOptions{
 		short: gitShort[name], anywhere: true,
-		long: "--upload-pack --receive-pack --exec --extcmd --open-files-in-pager --template",
+		long: "--upload-pack --receive-pack --exec --extcmd --open-files-in-pager --template --access-hook",
 	}
 	if name == "clone" || name == "init" || name == "fetch" || name == "pull" || name == "submodule" {
 		options.long += " --config"
@@ -434,15 +452,44 @@ func gitCommandRuns(name string, words []word) bool {
 	return false
 }
 
-// goRuns reports whether go runs a program that an option names.
+// gitReadsConfig reports whether git config only shows settings. What it does must come first: behind other words, "list"
+// may be a value.
+func gitReadsConfig(words []word) bool {
+	for _, w := range words {
+		switch w.text {
+		case "--global", "--local", "--system", "--worktree":
+			continue
+		}
+		return slices.Contains([]string{"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"}, w.text)
+	}
+	return false
+}
+
+// goRuns reports whether go runs a program that an option names, or stores such options.
 func goRuns(words []word) bool {
-	return anyText(words, goOption)
+	stores := anyText(words, goEnv) && anyText(words, goStores)
+	return stores || anyText(words, goOption)
+}
+
+// storesCommand reports whether a program is told to store what it is to run when it is called by another name, or a
+// setting, which may name a program.
+func storesCommand(words []word) bool {
+	for _, w := range words[:min(len(words), 2)] {
+		if !w.literal {
+			return true
+		}
+	}
+	return anyText(words, storing) && anyText(words, stored)
 }
 
 var (
 	socatAddress = regexp.MustCompile(`(?i)(exec|system|shell):`)
 	straceOutput = regexp.MustCompile(`[|!]`) // -o '|command'
 	goOption     = regexp.MustCompile(`^--?(exec|toolexec|vettool)(=|$)|-extld\b`)
+	goEnv        = regexp.MustCompile(`^env$`)
+	goStores     = regexp.MustCompile(`^--?w$`)
+	storing      = regexp.MustCompile(`^(set|import|edit)$`)
+	stored       = regexp.MustCompile(`^(alias|config|conf|c|set)$`)
 	sshOption    = regexp.MustCompile(`(?i)(proxy|local|knownhosts)command`)
 	plusOption   = regexp.MustCompile(`^\+[^0-9]`)
 )
