@@ -204,13 +204,18 @@ func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (w warnings) WithGroup(string) slog.Handler { return w }
 
 // BearerToken makes an Authenticate of tokens, by principal: who sends a token of these in the header Authorization is
-// its principal. Tokens are compared in constant time. An empty one is no token.
+// its principal. Tokens are compared in constant time, without white space round them. An empty one is no token; one of
+// several principals is that of the first by name.
 func BearerToken(tokens map[string]string) func(*http.Request) (principal string, err error) {
 	// Of sums of the same length the comparison tells nothing, not even how long a token is.
-	sums := map[string][sha256.Size]byte{}
-	for principal, token := range tokens {
-		if token != "" {
-			sums[principal] = sha256.Sum256([]byte(token))
+	type known struct {
+		principal string
+		sum       [sha256.Size]byte
+	}
+	var all []known
+	for _, principal := range slices.Sorted(maps.Keys(tokens)) {
+		if token := strings.TrimSpace(tokens[principal]); token != "" {
+			all = append(all, known{principal, sha256.Sum256([]byte(token))})
 		}
 	}
 	return func(r *http.Request) (string, error) {
@@ -219,13 +224,15 @@ func BearerToken(tokens map[string]string) func(*http.Request) (principal string
 			return "", errors.New("no bearer token")
 		}
 		sum := sha256.Sum256([]byte(token))
-		who, found := "", false
-		for principal, want := range sums {
-			if subtle.ConstantTimeCompare(sum[:], want[:]) == 1 {
-				who, found = principal, true
+		who, found := "", 0
+		for _, k := range all {
+			same := subtle.ConstantTimeCompare(sum[:], k.sum[:])
+			if same&^found == 1 {
+				who = k.principal
 			}
+			found |= same
 		}
-		if !found {
+		if found == 0 {
 			return "", errors.New("unknown bearer token")
 		}
 		return who, nil

@@ -136,6 +136,21 @@ func TestREM81_Authentication(t *testing.T) {
 	}
 }
 
+// TestREM81_BearerToken: a token is one principal's, always the same, and white space round it makes no difference.
+func TestREM81_BearerToken(t *testing.T) {
+	who := remote.BearerToken(map[string]string{"a": "one\r\n", "b": "two", "c": "two", "d": "two", "e": " ", "f": ""})
+	for header, want := range map[string]string{
+		"Bearer one": "a", "bearer  one ": "a", "Bearer two": "b", "Bearer ": "", "Bearer  ": "", "Bearer": "", "two": "",
+	} {
+		for range 20 {
+			got, err := who(&http.Request{Header: http.Header{"Authorization": {header}}})
+			if got != want || (err == nil) != (want != "") {
+				t.Fatalf("%q: %q, %v, want %q", header, got, err, want)
+			}
+		}
+	}
+}
+
 // TestREM82_Origin: pages of the own host and of allowed origins only, with every method and the upgrade.
 func TestREM82_Origin(t *testing.T) {
 	f := serve(t, &remote.HandlerOptions{AllowedOrigins: []string{"https://app.example", "http://localhost:5173"}})

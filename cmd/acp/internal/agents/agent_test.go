@@ -209,3 +209,36 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 }
+
+// TestCredentialsOfOtherEditors: line endings of Windows, a mark before the text and white space round a value are no part
+// of it, in files and in variables.
+func TestCredentialsOfOtherEditors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	t.Setenv("MY_TOKEN", " t0ken\r\n")
+	t.Setenv("MY_BLANK", "\n")
+	t.Setenv("MY_KEY", "key\n")
+	for name, c := range map[string]Credentials{
+		"files":     {TokenFile: write("token", "\ufeff# mine\r\nt0ken\r\n"), HeaderFile: write("headers", "\ufeffX-Key: key\r\n")},
+		"variables": {TokenEnv: "MY_TOKEN", HeaderEnv: []string{"X-Key=MY_KEY"}},
+	} {
+		header, err := c.Header()
+		if err != nil || header.Get("Authorization") != "Bearer t0ken" || header.Get("X-Key") != "key" {
+			t.Errorf("%s: %q, %v", name, header, err)
+		}
+	}
+	for want, c := range map[string]Credentials{
+		"$MY_BLANK: no token in it":            {TokenEnv: "MY_BLANK"},
+		"shared:2: a token that another name ": {TokenFile: write("shared", "ada t0ken\nbob t0ken\n")},
+	} {
+		if _, err := Tokens(c.TokenFile, c.TokenEnv); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "t0ken") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func (c *Credentials) Header() (http.Header, error) {
 			return nil, err
 		}
 		n := 0
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(withoutMark(text)) {
 			n++
 			line = strings.TrimSpace(line)
 			if line == "" || strings.HasPrefix(line, "#") {
@@ -63,7 +63,7 @@ func (c *Credentials) Header() (http.Header, error) {
 		if !set {
 			return nil, fmt.Errorf("header-env %s: $%s is not set", name, variable)
 		}
-		header.Set(name, value)
+		header.Set(name, strings.TrimSpace(value))
 	}
 	tokens, err := Tokens(c.TokenFile, c.TokenEnv)
 	if err != nil {
@@ -82,8 +82,13 @@ func (c *Credentials) Header() (http.Header, error) {
 // neither.
 func Tokens(file, variable string) (map[string]string, error) {
 	if file == "" {
-		if token := os.Getenv(variable); token != "" {
+		value := os.Getenv(variable)
+		token := strings.TrimSpace(value)
+		switch {
+		case token != "":
 			return map[string]string{"": token}, nil
+		case value != "":
+			return nil, fmt.Errorf("$%s: no token in it", variable)
 		}
 		return nil, nil
 	}
@@ -91,9 +96,9 @@ func Tokens(file, variable string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens := map[string]string{}
+	tokens, named := map[string]string{}, map[string]bool{}
 	n := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(withoutMark(text)) {
 		n++
 		words := strings.Fields(line)
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
@@ -109,10 +114,17 @@ func Tokens(file, variable string) (map[string]string, error) {
 		if _, twice := tokens[name]; twice {
 			return nil, fmt.Errorf("%s:%d: a second token of the same name", file, n)
 		}
-		tokens[name] = words[len(words)-1]
+		token := words[len(words)-1]
+		if named[token] {
+			return nil, fmt.Errorf("%s:%d: a token that another name has too", file, n)
+		}
+		tokens[name], named[token] = token, true
 	}
 	if len(tokens) == 0 {
 		return nil, fmt.Errorf("%s: no token in it", file)
 	}
 	return tokens, nil
 }
+
+// withoutMark is a text without the mark that some editors put before UTF-8.
+func withoutMark(text []byte) string { return strings.TrimPrefix(string(text), "\ufeff") }
