@@ -165,6 +165,9 @@ func TestREM7_SessionOfAMessage(t *testing.T) {
 	}
 	p.post(request(3, "session/prompt", `{}`), "Acp-Session-Id", "s1")
 	session.want(result(3, "session/prompt"))
+	if resp, _ := p.do("POST", request(4, "session/prompt", `{"sessionId":"s1"}`), p.header("Acp-Session-Id", "s2")...); resp.StatusCode != 400 {
+		t.Errorf("two sessions: %s", resp.Status)
+	}
 	for method := range map[string]bool{
 		"session/prompt": true, "session/cancel": true, "session/close": true, "session/delete": true, "session/fork": true, "session/load": true,
 		"session/resume": true, "session/set_config_option": true, "session/set_mode": true, "session/set_model": true,

@@ -231,6 +231,11 @@ func TestREM22_Codes(t *testing.T) {
 			}
 			s.ends(websocket.StatusInternalError)
 		})
+		t.Run("1011 "+do+" without requests", func(t *testing.T) {
+			s := serve(t, nil).openSocket()
+			s.send(note("x", `{"do":"`+do+`"}`))
+			s.ends(websocket.StatusInternalError)
+		})
 	}
 }
 
