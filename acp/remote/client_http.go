@@ -65,6 +65,8 @@ type delivery struct {
 	from *eventStream // it has read something
 	line []byte       // a message, from the body of a POST
 	err  error        // a *rpc.CallLostError or *rpc.TooLongError
+
+	taken chan<- struct{} // if not nil, closed when it is read
 }
 
 // heldMessage is a notification for a session that is not known.
@@ -146,7 +148,9 @@ func (s *httpStream) next() (a delivery, ok bool) {
 	if len(s.arrived) == 0 {
 		return delivery{}, false
 	}
-	a, s.arrived = s.arrived[0], s.arrived[1:]
+	if a, s.arrived = s.arrived[0], s.arrived[1:]; a.taken != nil {
+		close(a.taken)
+	}
 	if len(s.arrived) == 0 {
 		s.arrived = nil // lets go of what it was cut from
 	}

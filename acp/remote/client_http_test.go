@@ -1123,7 +1123,6 @@ func TestREM59_CloseWhileOpening(t *testing.T) {
 	within(t, srv.deleted)
 }
 
-
 // TestREM59_Close: the server is told first, then the streams end; not when the connection is gone, and not for long.
 func TestREM59_Close(t *testing.T) {
 	t.Run("usual", func(t *testing.T) {

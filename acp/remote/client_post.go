@@ -549,27 +549,49 @@ func (s *httpStream) readBody(body io.Reader) ([]byte, error) {
 	return line, err
 }
 
-// eventBody reads messages until the body ends.
+// eventBody reads messages until the body ends, and no more while they are not read.
 func (s *httpStream) eventBody(body io.Reader) error {
 	r := newEventReader(body, s.d.opts.MaxMessage)
 	for {
 		err := r.fill()
+		var came []delivery
 		for ev, ok := r.next(); ok; ev, ok = r.next() {
 			line := oneLine(bytes.Clone(ev.data))
-			s.mu.Lock()
 			switch {
 			case ev.err != nil:
-				s.arrive(delivery{err: ev.err})
+				came = append(came, delivery{err: ev.err})
 			case len(line) > 0 && isMessage(ev.name):
-				s.arrive(delivery{line: line})
+				came = append(came, delivery{line: line})
 			}
-			s.mu.Unlock()
+		}
+		if !s.handOver(came) {
+			return nil
 		}
 		if err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
 		}
+	}
+}
+
+// handOver lets deliveries be read, and waits until they are. It returns false when all is over.
+func (s *httpStream) handOver(came []delivery) bool {
+	if len(came) == 0 {
+		return s.life.Err() == nil
+	}
+	taken := make(chan struct{})
+	came[len(came)-1].taken = taken
+	s.mu.Lock()
+	for _, a := range came {
+		s.arrive(a)
+	}
+	s.mu.Unlock()
+	select {
+	case <-taken:
+		return true
+	case <-s.life.Done():
+		return false
 	}
 }
 

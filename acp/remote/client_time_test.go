@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,6 +274,66 @@ func TestREM73_Resume(t *testing.T) {
 		if fmt.Sprint(gaps) != "[EOF]" {
 			t.Errorf("gaps: %q", gaps)
 		}
+	})
+}
+
+// flooding is a RoundTripper that answers prompts with events in the body, without end.
+type flooding struct {
+	*memory
+	event string
+	sent  atomic.Int64
+}
+
+func (f *flooding) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost || r.Header.Get(HeaderSession) == "" {
+		return f.memory.RoundTrip(r)
+	}
+	in, out := io.Pipe()
+	stop := context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
+	f.tasks.Go(func() {
+		defer stop()
+		for {
+			if _, err := io.WriteString(out, f.event); err != nil {
+				return
+			}
+			f.sent.Add(1)
+		}
+	})
+	header := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: 200, Header: header, Body: in, Request: r, ContentLength: -1}, nil
+}
+
+// TestREM53_BodyWithoutEnd: who does not read holds up events that come in the answer to a POST as well.
+func TestREM53_BodyWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flooding{memory: &memory{get: func(int, *http.Request) (int, http.Header, string) { return 200, nil, ":\n\n" }}}
+		f.event = "data: " + update("s", 1) + "\n\n"
+		s, err := Dial("http://localhost", &DialOptions{HTTPClient: &http.Client{Transport: f}, IdleTimeout: -1}).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, message := range []string{initRequest, prompt(1, "s")} {
+			if err := s.Write([]byte(message)); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := s.Read(); err != nil || i == 1 && string(line) != update("s", 1) {
+				t.Fatalf("%s, %v", line, err)
+			}
+		}
+		time.Sleep(time.Minute) // with no reader
+		sent := f.sent.Load()
+		if most := int64(2 * eventChunk / len(f.event)); sent > most {
+			t.Errorf("%d events were taken, want %d at most", sent, most)
+		}
+		for range sent {
+			if line, err := s.Read(); err != nil || string(line) != update("s", 1) {
+				t.Fatalf("%s, %v", line, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		f.tasks.Wait()
 	})
 }
 
