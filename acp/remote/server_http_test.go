@@ -402,19 +402,20 @@ func waitFor(t *testing.T, ok func() bool) {
 // TestREM36_MessagesWithoutAReceiver: they are kept in order, also for sessions that nobody has named, and bounded.
 func TestREM36_MessagesWithoutAReceiver(t *testing.T) {
 	p := serve(t, &remote.HandlerOptions{MaxStreams: 3}).open()
-	for i := range 100 {
+	const many = 3000 // they are kept in parts of 64 KiB
+	for i := range many {
 		p.send(update("s1", i))
 		p.send(update("s2", i))
 		p.send(note("x", fmt.Sprint(i)))
 	}
 	for _, session := range []string{"s1", "s2"} {
 		s := p.get(session)
-		for i := range 100 {
+		for i := range many {
 			s.want(update(session, i))
 		}
 	}
 	own := p.get("")
-	for i := range 100 {
+	for i := range many {
 		own.want(note("x", fmt.Sprint(i)))
 	}
 	resp, _ := p.do("GET", "", p.header("Accept", "text/event-stream", "Acp-Session-Id", "s3")...)
@@ -472,6 +473,19 @@ func TestREM37_NewestReceiver(t *testing.T) {
 				}
 			}
 			waitFor(t, func() bool { return p.Stats().Streams == 1 }) // those that were replaced have ended
+		})
+	}
+	// One that is cut, as far as its client knows, and to which the server still writes.
+	for _, protocol := range protocols {
+		t.Run("stuck "+protocol, func(t *testing.T) {
+			p := serveBy(t, protocol, nil, nil).open()
+			session := p.get("s1")
+			big := note("x", `{"text":"`+strings.Repeat("x", 16<<20)+`","sessionId":"s1"}`) // more than sockets hold
+			p.send(big)
+			session.want(big)
+			p.send(big)
+			waitFor(t, func() bool { return p.Stats().Buffered < len(big) }) // it is being written
+			p.get("s1").want(big)
 		})
 	}
 	t.Run("409", func(t *testing.T) {
@@ -624,7 +638,7 @@ func TestREM40_Stalled(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Fatalf("waited %v", waited)
 		}
-		waitInBubble(func() bool { return f.Stats().Connections[remote.HTTP] == 0 })
+		f.gone(remote.HTTP, 2*time.Minute)
 		if waited := time.Since(began).Round(time.Second); waited != time.Minute {
 			t.Errorf("the connection ended after %v", waited)
 		}
@@ -634,23 +648,24 @@ func TestREM40_Stalled(t *testing.T) {
 	})
 }
 
-// waitInBubble waits in steps of a tenth of a second that take no time.
-func waitInBubble(ok func() bool) {
-	for range 100_000 {
+// gone waits until no connection is left of those over a transport, in steps that take no time.
+func (f *fixture) gone(transport string, within time.Duration) {
+	f.t.Helper()
+	for end := time.Now().Add(within); ; time.Sleep(time.Second / 10) {
 		synctest.Wait()
-		if ok() {
+		n := f.Stats().Connections[transport]
+		if n == 0 {
 			return
 		}
-		time.Sleep(time.Second / 10)
+		if time.Now().After(end) {
+			f.t.Errorf("%d connections are left after %v", n, within)
+			return
+		}
 	}
 }
 
 // TestREM41_InitializeFails: nothing is left of a connection that was not initialized.
 func TestREM41_InitializeFails(t *testing.T) {
-	gone := func(f *fixture) {
-		t.Helper()
-		waitInBubble(func() bool { return f.Stats().Connections[remote.HTTP] == 0 })
-	}
 	by := func(do string) string { return request(1, "initialize", `{"do":"`+do+`"}`) }
 	t.Run("an error", func(t *testing.T) {
 		bubble(t, nil, func(f *fixture) {
@@ -658,7 +673,7 @@ func TestREM41_InitializeFails(t *testing.T) {
 			if resp.StatusCode != 200 || resp.Header.Get("Acp-Connection-Id") != "" || parse(t, body).Error.Code != -32602 {
 				t.Errorf("%s %s", resp.Status, body)
 			}
-			gone(f)
+			f.gone(remote.HTTP, time.Second)
 		})
 	})
 	for _, do := range []string{"die", "panic"} {
@@ -670,7 +685,7 @@ func TestREM41_InitializeFails(t *testing.T) {
 					strings.Contains(body, "secret") {
 					t.Errorf("%s %s", resp.Status, body)
 				}
-				gone(f)
+				f.gone(remote.HTTP, time.Second)
 			})
 		})
 	}
@@ -681,7 +696,7 @@ func TestREM41_InitializeFails(t *testing.T) {
 			if resp.StatusCode != http.StatusGatewayTimeout || time.Since(began) != 30*time.Second {
 				t.Errorf("%s %s after %v", resp.Status, body, time.Since(began))
 			}
-			gone(f)
+			f.gone(remote.HTTP, time.Second)
 		})
 	})
 	t.Run("given up", func(t *testing.T) {
@@ -696,7 +711,7 @@ func TestREM41_InitializeFails(t *testing.T) {
 			if _, err := f.client.Do(r); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
-			gone(f)
+			f.gone(remote.HTTP, time.Second)
 		})
 	})
 }
@@ -719,7 +734,7 @@ func TestREM42_Expiry(t *testing.T) {
 		session.want(update("s1", 1))
 		session.close()
 		began := time.Now()
-		waitInBubble(func() bool { return f.Stats().Connections[remote.HTTP] == 0 })
+		f.gone(remote.HTTP, 6*time.Minute)
 		if lived := time.Since(began).Round(time.Second); lived != 5*time.Minute {
 			t.Errorf("lived for %v", lived)
 		}
@@ -782,6 +797,25 @@ func TestREM44_Delete(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestREM44_DeleteInATurn: the streams end at once, also while the agent is busy and reads nothing.
+func TestREM44_DeleteInATurn(t *testing.T) {
+	bubble(t, &remote.HandlerOptions{MaxBuffered: 1000}, func(f *fixture) {
+		p := f.open()
+		own := p.get("")
+		p.post(request(1, "session/prompt", `{"sessionId":"s1","n":1000}`)) // nobody reads them
+		synctest.Wait()
+		began := time.Now()
+		if resp, _ := p.do("DELETE", "", p.header()...); resp.StatusCode != 202 {
+			t.Fatal(resp.Status)
+		}
+		own.end()
+		f.gone(remote.HTTP, time.Second)
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("it took %v", waited)
+		}
+	})
 }
 
 // TestREM44_AgentEnds: what its client waits for is answered, and the streams end behind that.

@@ -437,7 +437,7 @@ func TestHalfOpen(t *testing.T) {
 		for _, s := range sockets {
 			s.ends(websocket.StatusPolicyViolation)
 		}
-		waitInBubble(func() bool { return f.Stats().Connections[remote.WebSocket] == 0 })
+		f.gone(remote.WebSocket, 10*time.Second)
 		if n := len(f.agents); n != 0 {
 			t.Errorf("%d agents were started", n)
 		}

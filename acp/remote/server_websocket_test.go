@@ -366,7 +366,7 @@ func TestREM40_StalledSocket(t *testing.T) {
 		s := f.openSocket()
 		began := time.Now()
 		s.send(request(1, "session/prompt", `{"sessionId":"s1","n":10000}`))
-		waitInBubble(func() bool { return f.Stats().Connections[remote.WebSocket] == 0 })
+		f.gone(remote.WebSocket, 2*time.Minute)
 		if waited := time.Since(began).Round(time.Second); waited != time.Minute {
 			t.Errorf("ended after %v", waited)
 		}
@@ -440,7 +440,7 @@ func TestREM43_Grace(t *testing.T) {
 				if waited := time.Since(began); waited != grace {
 					t.Errorf("it read the end after %v", waited)
 				}
-				if waitInBubble(func() bool { return f.Stats().Connections[remote.WebSocket] == 0 }); grace > 0 &&
+				if f.gone(remote.WebSocket, time.Minute); grace > 0 &&
 					!strings.Contains(f.log.String(), "messages=3") {
 					t.Errorf("what was dropped is not logged:\n%s", f.log)
 				}
