@@ -274,6 +274,17 @@ func TestREM85_TokenOfABrowser(t *testing.T) {
 	}
 	o := withTokens()
 	o.TokenQuery, o.TokenSubprotocol = "token", "token."
+	authenticate := o.Authenticate
+	o.Authenticate = func(r *http.Request) (string, error) { // which may log what it sees, but for that header
+		r = r.Clone(r.Context())
+		token := r.Header.Get("Authorization")
+		r.Header.Del("Authorization")
+		if seen := fmt.Sprint(r.URL, r.RequestURI, r.Header, r.Form); strings.Contains(seen, "s3cret") {
+			t.Errorf("the authenticator sees %s", seen)
+		}
+		r.Header.Set("Authorization", token)
+		return authenticate(r)
+	}
 	f := serve(t, o)
 	for _, c := range []struct {
 		query     string
