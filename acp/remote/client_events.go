@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -308,7 +309,7 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	s.mu.Unlock()
 	timer := time.AfterFunc(s.d.opts.StreamTimeout, func() { cancel(errNoHeaders) })
 	defer timer.Stop()
-	resumed = s.d.opts.Resume && len(st.r.lastID) > 0
+	resumed = s.d.opts.Resume && len(st.r.lastID) > 0 && !bytes.ContainsFunc(st.r.lastID, unsendableRune)
 	resp, err = s.d.do(ctx, http.MethodGet, nil, func(h http.Header) {
 		h.Set("Accept", "text/event-stream")
 		h.Set("Accept-Encoding", "identity")

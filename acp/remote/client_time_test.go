@@ -277,6 +277,28 @@ func TestREM73_Resume(t *testing.T) {
 	})
 }
 
+// TestREM73_StrangeID: a stream whose last id cannot stand in a header is opened again without it, and the gap reported.
+func TestREM73_StrangeID(t *testing.T) {
+	m := &memory{get: func(n int, r *http.Request) (int, http.Header, string) {
+		if n == 0 {
+			return 200, nil, "id: a\x01b\ndata: " + update("s", 1) + "\n\nEND"
+		}
+		return 200, nil, "data: " + update("s", 2) + "\n\n"
+	}}
+	gaps := 0
+	o := &DialOptions{Resume: true, OnGap: func(string, error) { gaps++ }}
+	inMemory(t, m, o, func(t *testing.T, c *client) {
+		for n := range 2 {
+			if got := <-c.read; got != update("s", n+1) {
+				t.Errorf("got %v", got)
+			}
+		}
+		if got := fmt.Sprintf("%q", m.ids); got != `["" ""]` || gaps != 1 {
+			t.Errorf("Last-Event-ID: %s, %d gaps", got, gaps)
+		}
+	})
+}
+
 // flooding is a RoundTripper that answers prompts with events in the body, without end.
 type flooding struct {
 	*memory

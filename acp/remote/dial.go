@@ -343,13 +343,15 @@ var errHeader = errors.New("cannot stand in a header")
 func unsendable(header http.Header) string {
 	for name, values := range header {
 		for _, value := range values {
-			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
+			if strings.ContainsFunc(value, unsendableRune) {
 				return name
 			}
 		}
 	}
 	return ""
 }
+
+func unsendableRune(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }
 
 // untrusted reports whether the server did not pass as the one that was meant.
 func untrusted(err error) bool {
