@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -31,9 +32,7 @@ type Session[S any] struct {
 	sessions *Sessions[S]
 	cwd      string
 	roots    []string
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	freed    chan struct{} // closed when nobody uses it any more, and Config.Close has returned
+	life     opensessions.Life
 
 	saving sync.Mutex           // guards early
 	early  *sessionstore.Record // what the store gets when Config.Open has made a session; nil when it has the session
@@ -46,9 +45,6 @@ type Session[S any] struct {
 	replays bool
 
 	mu      sync.Mutex
-	users   int // handlers that run
-	prompts int // of them, those of prompts
-	closed  bool
 	mode    acp.SessionModeID
 	modes   []acp.SessionMode         // not changed after Config.Open
 	options []acp.SessionConfigOption // the author's
@@ -63,10 +59,9 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 		sessions:     ss,
 		cwd:          o.Cwd,
 		roots:        slices.Clone(o.AdditionalDirectories),
-		freed:        make(chan struct{}),
 		choosing:     make(chan struct{}, 1),
 	}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.life.Init(s.free)
 	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
 		s.logger().Error("not stored", "error", err)
 	}}
@@ -79,7 +74,7 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 
 // Context ends when the session is closed, with the cause ErrSessionClosed. It is for what belongs to the session
 // and not to a turn.
-func (s *Session[S]) Context() context.Context { return s.ctx }
+func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
 // Cwd is the session's working directory.
 func (s *Session[S]) Cwd() string { return s.cwd }
@@ -89,72 +84,14 @@ func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
-// acquire notes that a handler uses the session, unless it is closed. prompts is 1 for the handler of a prompt, and else 0.
-func (s *Session[S]) acquire(prompts int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.users++
-	s.prompts += prompts
-	return true
-}
-
-// release notes that the handler has ended.
-func (s *Session[S]) release(prompts int) {
-	s.mu.Lock()
-	s.users--
-	s.prompts -= prompts
-	last := s.closed && s.users == 0
-	s.mu.Unlock()
-	if last {
-		s.free()
-	}
-}
-
-// within returns ctx as one that also ends when the session is closed.
-func (s *Session[S]) within(ctx context.Context) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(ErrSessionClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// close ends the session; what it holds is freed when no handler uses it any more.
-func (s *Session[S]) close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	last := first && s.users == 0
-	s.mu.Unlock()
-	if first {
-		s.cancel(ErrSessionClosed)
-	}
-	if last {
-		s.free()
-	}
-}
-
-// free is called once.
+// free is called once, when nobody uses the session any more.
 func (s *Session[S]) free() {
-	defer close(s.freed)
-	defer s.sessions.forget(s)
 	if err := s.said.close(); err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
 	if s.sessions.config.Close != nil {
 		s.sessions.config.Close(s)
 	}
-}
-
-// busy reports whether a prompt runs or waits, or is about to.
-func (s *Session[S]) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prompts > 0
 }
 
 // prepare makes the session what the store and the author make it.

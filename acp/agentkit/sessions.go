@@ -10,14 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -91,7 +89,7 @@ const (
 
 // ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
 // afterwards.
-var ErrSessionClosed = errors.New("the session was closed")
+var ErrSessionClosed = opensessions.ErrSessionClosed
 
 // Reason says why a session is being opened.
 type Reason int
@@ -131,18 +129,7 @@ type Opening struct {
 type Sessions[S any] struct {
 	config Config[S]
 
-	mu       sync.Mutex
-	conns    map[*acp.AgentConn]*sessionsOf[S]
-	closed   bool
-	done     chan struct{} // closed by Close
-	watchers sync.WaitGroup
-}
-
-// sessionsOf are the sessions of a connection.
-type sessionsOf[S any] struct {
-	open     map[acp.SessionID]*Session[S]
-	closing  map[acp.SessionID]*Session[S] // with handlers that still run, or Config.Close
-	changing map[acp.SessionID]bool        // being opened, closed or deleted
+	open *opensessions.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
 }
 
 // NewSessions makes the sessions of an agent. It panics without Config.Prompt.
@@ -155,11 +142,8 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Title == nil {
 		config.Title = titles.FirstWords[acp.ContentBlock]
 	}
-	return &Sessions[S]{
-		config: config,
-		conns:  map[*acp.AgentConn]*sessionsOf[S]{},
-		done:   make(chan struct{}),
-	}
+	life := func(s *Session[S]) *opensessions.Life { return &s.life }
+	return &Sessions[S]{config: config, open: opensessions.New[*acp.AgentConn, acp.SessionID](config.MaxSessions, life)}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Those of stored sessions are there if
@@ -201,15 +185,7 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 
 // Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
 // run. Call it when the connections are over. No session can be opened afterwards.
-func (ss *Sessions[S]) Close() {
-	ss.mu.Lock()
-	if !ss.closed {
-		ss.closed = true
-		close(ss.done)
-	}
-	ss.mu.Unlock()
-	ss.watchers.Wait()
-}
+func (ss *Sessions[S]) Close() { ss.open.Close() }
 
 // Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
 // refused if there is none. The handler's context ends when the session is closed.
@@ -217,12 +193,12 @@ func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
 	return func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
-		s, err := ss.acquire(session, 0)
+		s, release, err := ss.open.Use(session.Conn(), session.ID())
 		if err != nil {
 			return nil, err
 		}
-		defer s.release(0)
-		ctx, end := s.within(ctx)
+		defer release()
+		ctx, end := s.life.Within(ctx)
 		defer end()
 		return handler(ctx, s, req)
 	}
@@ -230,164 +206,36 @@ func Bind[S, P, R any](
 
 // Lookup returns an open session of a connection, or an error that answers the client that there is none.
 func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
-	s, err := ss.acquire(session, 0)
+	s, release, err := ss.open.Use(session.Conn(), session.ID())
 	if err == nil {
-		s.release(0)
+		release()
 	}
 	return s, err
 }
 
-// acquire finds an open session for a handler, which calls its release; see Session.acquire for prompts.
-func (ss *Sessions[S]) acquire(session *acp.AgentSession, prompts int) (*Session[S], error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	of := ss.conns[session.Conn()]
-	if of == nil {
-		return nil, acp.SessionNotFound(session.ID())
-	}
-	if of.changing[session.ID()] {
-		return nil, errChanging
-	}
-	s := of.open[session.ID()]
-	if s == nil || !s.acquire(prompts) {
-		return nil, acp.SessionNotFound(session.ID())
-	}
-	return s, nil
-}
-
-var (
-	errChanging = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is being opened, closed or deleted")
-	errBusy     = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
-	errOptions  = errors.New("agentkit: WhileBusy needs the options that Sessions.Options returns")
-)
-
-// change keeps others from opening, closing, deleting and using a session until done is called. It returns the session
-// if it is open.
-func (ss *Sessions[S]) change(session *acp.AgentSession) (s *Session[S], done func(), err error) {
-	conn, id := session.Conn(), session.ID()
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.closed {
-		return nil, nil, acp.ErrClosed
-	}
-	of := ss.conns[conn]
-	if of == nil {
-		of = &sessionsOf[S]{
-			open: map[acp.SessionID]*Session[S]{}, closing: map[acp.SessionID]*Session[S]{}, changing: map[acp.SessionID]bool{},
-		}
-		ss.conns[conn] = of
-		ss.watchers.Go(func() { ss.watch(conn) })
-	}
-	if of.changing[id] || of.closing[id] != nil { // what closed it may have been given up meanwhile
-		return nil, nil, errChanging
-	}
-	of.changing[id] = true
-	return of.open[id], func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		delete(of.changing, id)
-	}, nil
-}
-
-// room refuses one session too many; those that are being opened count.
-func (ss *Sessions[S]) room(conn *acp.AgentConn) error {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.closing)+len(of.changing) > ss.config.MaxSessions {
-		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", len(of.open))
-	}
-	return nil
-}
-
-// put makes a session one that handlers find. It reports false when the connection is over, and closes are no longer
-// waited for.
-func (ss *Sessions[S]) put(s *Session[S]) bool {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	of := ss.conns[s.Conn()]
-	if of == nil {
-		return false
-	}
-	of.open[s.ID()] = s
-	return true
-}
-
-// shut takes a session away from handlers, and waits until those that use it have ended.
-func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
-	if s == nil {
-		return nil
-	}
-	ss.mu.Lock()
-	if of := ss.conns[s.Conn()]; of != nil && of.open[s.ID()] == s {
-		delete(of.open, s.ID())
-		of.closing[s.ID()] = s
-	}
-	ss.mu.Unlock()
-	s.close()
-	select {
-	case <-s.freed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// forget says that a session is closed, and nothing of it is left.
-func (ss *Sessions[S]) forget(s *Session[S]) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if of := ss.conns[s.Conn()]; of != nil && of.closing[s.ID()] == s {
-		delete(of.closing, s.ID())
-	}
-}
-
-// watch closes the sessions of a connection when that is over.
-func (ss *Sessions[S]) watch(conn *acp.AgentConn) {
-	select {
-	case <-conn.Done():
-	case <-ss.done:
-	}
-	ss.mu.Lock()
-	open := slices.Collect(maps.Values(ss.conns[conn].open))
-	delete(ss.conns, conn)
-	ss.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, s := range open {
-		closing.Go(s.close)
-	}
-	closing.Wait()
-}
+var errOptions = errors.New("agentkit: WhileBusy needs the options that Sessions.Options returns")
 
 // opening opens a session.
 func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o *Opening) (*Session[S], error) {
 	if ss.config.WhileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
 		return nil, errOptions
 	}
-	old, done, err := ss.change(session)
+	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if old != nil && old.busy() {
-		return nil, errBusy
-	}
-	if err := ss.shut(ctx, old); err != nil {
-		return nil, err
-	}
-	if err := ss.room(session.Conn()); err != nil {
-		return nil, err
-	}
 	s := newSession(ss, session, o)
 	if err := s.prepare(ctx, o); err != nil {
-		s.cancel(err)
+		s.life.Abandon(err)
 		return nil, errors.Join(err, s.said.close())
 	}
 	err = s.introduce(ctx, o)
-	if err == nil && !ss.put(s) {
+	if err == nil && !ss.open.Put(s.Conn(), s.ID(), s) {
 		err = acp.ErrClosed
 	}
 	if err != nil {
-		s.close()
+		s.life.Close()
 		return nil, err
 	}
 	return s, nil
@@ -436,29 +284,26 @@ func (ss *Sessions[S]) resumeSession(
 func (ss *Sessions[S]) closeSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.CloseSessionRequest,
 ) (*acp.CloseSessionResponse, error) {
-	s, done, err := ss.change(session)
+	was, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if s == nil {
+	if !was {
 		return nil, acp.SessionNotFound(session.ID())
 	}
-	return &acp.CloseSessionResponse{}, ss.shut(ctx, s)
+	return &acp.CloseSessionResponse{}, nil
 }
 
 // deleteSession succeeds whether there was a session or not.
 func (ss *Sessions[S]) deleteSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.DeleteSessionRequest,
 ) (*acp.DeleteSessionResponse, error) {
-	s, done, err := ss.change(session)
+	_, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := ss.shut(ctx, s); err != nil {
-		return nil, err
-	}
 	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.Store.Delete(ctx, session.ID()))
 }
 

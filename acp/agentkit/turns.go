@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/opensessions"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -147,12 +148,12 @@ func newTurn[S any](s *Session[S]) *Turn[S] {
 func (ss *Sessions[S]) prompt(
 	ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 ) (*acp.PromptResponse, error) {
-	s, err := ss.acquire(session, 1)
+	s, release, err := ss.open.UseForPrompt(session.Conn(), session.ID(), 0)
 	if err != nil {
 		return nil, err
 	}
-	defer s.release(1)
-	ctx, end := s.within(ctx)
+	defer release()
+	ctx, end := s.life.Within(ctx)
 	defer end()
 	p := &prompt[S]{req: req, ctx: ctx, decided: make(chan struct{})}
 	var refused error
@@ -186,7 +187,7 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 		s.turn = p.turn
 		close(p.decided)
 	case config.WhileBusy == Refuse:
-		return errBusy
+		return opensessions.ErrBusy
 	case len(s.waiting) >= config.MaxWaiting:
 		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts wait, which is the most", len(s.waiting))
 	default:
