@@ -13,16 +13,18 @@
 //
 // # What is stored
 //
-// Stored are the prompts, when their turns begin, and what is sent by [Session.Update], but for what is about the moment
-// only: states, commands, config options, usage and notices. The title is stored as such. Pieces of one text are joined.
-// They and the output of terminals reach the store when another kind of update follows, when the turn ends, and at the
-// latest a second after they were sent: if the process is killed, that second may be lost.
+// Stored are the prompts, and what is sent by [Session.Update], but for what is about the moment only: states, commands,
+// config options, usage and notices. The title is stored as such. A prompt is stored when its turn has come, before it is
+// accepted; one that cannot be stored is refused. Pieces of one text are joined. They and the output of terminals reach
+// the store when another kind of update follows, when the turn ends, and at the latest a second after they were sent: if
+// the process is killed, that second may be lost.
 //
 // # What is replayed
 //
 // A client that resumes a session from its start is sent all that was stored, in order and with the same ids, before the
 // answer. It may have some of it already: what chunks are added to is emptied by an update ahead of the first of them.
-// Tool calls and terminals that have not ended are shown as failed and as exited, because nobody ends them any more.
+// Tool calls and compactions that have not ended are shown as failed, and terminals as exited, because nobody ends them any
+// more.
 //
 // # A session that is open
 //

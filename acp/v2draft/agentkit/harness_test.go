@@ -128,6 +128,8 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 		message("agent ", u.MessageID, u.Content)
 	case *v2draft.SessionUpdateAgentThought:
 		message("thought ", u.MessageID, u.Content)
+	case *v2draft.SessionUpdateUserMessageChunk:
+		chunk("user ", v2draft.ContentChunk(*u))
 	case *v2draft.SessionUpdateAgentMessageChunk:
 		chunk("agent ", v2draft.ContentChunk(*u))
 	case *v2draft.SessionUpdateAgentThoughtChunk:

@@ -3,12 +3,17 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 )
 
@@ -135,6 +140,12 @@ func (r *recorder) flush() error {
 		return nil
 	}
 	err := r.store.Append(context.Background(), r.id, r.waiting...)
+	if len(r.waiting) > 1 && errors.Is(err, sessionstore.ErrTooLarge) { // that is no reason to leave the others out
+		err = nil
+		for _, update := range r.waiting {
+			err = errors.Join(err, r.store.Append(context.Background(), r.id, update))
+		}
+	}
 	clear(r.waiting)
 	r.waiting, r.size = r.waiting[:0], 0
 	return err
@@ -172,18 +183,18 @@ func (r *recorder) stop() {
 
 // history is what a client was shown of one that is replayed.
 type history struct {
-	whole     map[item]bool   // what was replaced as a whole
-	open      []item          // tool calls and terminals that have not ended
-	terminals map[string]bool // that were shown
-	statuses  map[string]v2draft.CompactionStatus
+	whole    map[item]bool // what was shown, and whether it was replaced as a whole
+	open     map[item]int  // what has not ended, in the order in which it was shown
+	statuses map[string]v2draft.CompactionStatus
+}
+
+func newHistory() *history {
+	return &history{whole: map[item]bool{}, open: map[item]int{}, statuses: map[string]v2draft.CompactionStatus{}}
 }
 
 // ahead takes note of the next update, and returns what must be shown ahead of it: the client may have what a chunk is
 // added to already, and would have the chunk twice.
 func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
-	if h.whole == nil {
-		h.whole, h.terminals, h.statuses = map[item]bool{}, map[string]bool{}, map[string]v2draft.CompactionStatus{}
-	}
 	none := v2draft.Some([]v2draft.ContentBlock{})
 	switch u := update.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessage:
@@ -203,43 +214,69 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 			v2draft.NewSessionUpdateAgentThought(v2draft.AgentThought{MessageID: u.MessageID, Content: none}))
 	case *v2draft.SessionUpdateToolCallUpdate:
 		call := item{toolCall, string(u.ToolCallID)}
-		h.replaced(call, !u.Content.IsZero())
-		if u.Status.Present() {
-			h.goesOn(call, u.Status.Value() == v2draft.ToolCallStatusPending || u.Status.Value() == v2draft.ToolCallStatusInProgress)
+		switch status := u.Status.Value(); {
+		case status == v2draft.ToolCallStatusCompleted, status == v2draft.ToolCallStatusFailed, status == v2draft.ToolCallStatusCancelled:
+			h.ended(call)
+		case !u.Status.IsZero() || h.isNew(call): // which is pending
+			h.goesOn(call)
 		}
+		h.replaced(call, !u.Content.IsZero())
 	case *v2draft.SessionUpdateToolCallContentChunk:
-		return h.emptied(item{toolCall, string(u.ToolCallID)}, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
+		call := item{toolCall, string(u.ToolCallID)}
+		if h.isNew(call) {
+			h.goesOn(call)
+		}
+		return h.emptied(call, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
 			ToolCallID: u.ToolCallID, Content: v2draft.Some([]v2draft.ToolCallContent{}),
 		}))
 	case *v2draft.SessionUpdateTerminalUpdate:
 		shown := item{terminal, string(u.TerminalID)}
-		h.replaced(shown, !u.Output.IsZero())
-		if first := !h.terminals[shown.id]; first || !u.ExitStatus.IsZero() {
-			h.terminals[shown.id] = true
-			h.goesOn(shown, !u.ExitStatus.Present())
+		switch {
+		case u.ExitStatus.Present():
+			h.ended(shown)
+		case !u.ExitStatus.IsZero() || h.isNew(shown):
+			h.goesOn(shown)
 		}
+		h.replaced(shown, !u.Output.IsZero())
 	case *v2draft.SessionUpdateTerminalOutputChunk:
-		return h.emptied(item{terminal, string(u.TerminalID)}, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+		shown := item{terminal, string(u.TerminalID)}
+		if h.isNew(shown) {
+			h.goesOn(shown)
+		}
+		return h.emptied(shown, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
 			TerminalID: u.TerminalID, Output: v2draft.Some(v2draft.TerminalOutput{}),
 		}))
 	case *v2draft.SessionUpdateCompactionUpdate:
-		h.replaced(item{compaction, string(u.CompactionID)}, !u.Summary.IsZero())
-		h.statuses[string(u.CompactionID)] = u.Status
-	case *v2draft.SessionUpdateCompactionSummaryChunk:
-		if status, ok := h.statuses[string(u.CompactionID)]; ok {
-			return h.emptied(item{compaction, string(u.CompactionID)}, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
-				CompactionID: u.CompactionID, Status: status, Summary: none,
-			}))
+		of := item{compaction, string(u.CompactionID)}
+		switch u.Status {
+		case v2draft.CompactionStatusCompleted, v2draft.CompactionStatusFailed, v2draft.CompactionStatusCancelled:
+			h.ended(of)
+		default:
+			h.goesOn(of)
 		}
+		h.replaced(of, !u.Summary.IsZero())
+		h.statuses[of.id] = u.Status
+	case *v2draft.SessionUpdateCompactionSummaryChunk:
+		of := item{compaction, string(u.CompactionID)}
+		if h.isNew(of) {
+			h.goesOn(of)
+			h.statuses[of.id] = v2draft.CompactionStatusInProgress
+		}
+		return h.emptied(of, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
+			CompactionID: u.CompactionID, Status: h.statuses[of.id], Summary: none,
+		}))
 	}
 	return nil
 }
 
-func (h *history) replaced(i item, whole bool) {
-	if whole {
-		h.whole[i] = true
-	}
+// isNew reports whether an item was not shown before.
+func (h *history) isNew(i item) bool {
+	_, known := h.whole[i]
+	return !known
 }
+
+// replaced takes note of an item, which may have been replaced as a whole.
+func (h *history) replaced(i item, whole bool) { h.whole[i] = h.whole[i] || whole }
 
 // emptied returns what empties an item, if it was not replaced as a whole before.
 func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.SessionUpdate {
@@ -250,24 +287,31 @@ func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.Sessio
 	return []v2draft.SessionUpdate{update}
 }
 
-// goesOn takes note of whether an item has not ended.
-func (h *history) goesOn(i item, on bool) {
-	switch at := slices.Index(h.open, i); {
-	case on && at < 0:
-		h.open = append(h.open, i)
-	case !on && at >= 0:
-		h.open = slices.Delete(h.open, at, at+1)
+// goesOn takes note of an item that has not ended.
+func (h *history) goesOn(i item) {
+	if _, ok := h.open[i]; !ok {
+		h.open[i] = len(h.whole)
 	}
 }
 
+func (h *history) ended(i item) { delete(h.open, i) }
+
 // ends returns what shows that nothing goes on any more.
 func (h *history) ends() (updates []v2draft.SessionUpdate) {
-	for _, i := range h.open {
-		if i.kind == toolCall {
+	items := slices.SortedFunc(maps.Keys(h.open), func(a, b item) int {
+		return cmp.Or(h.open[a]-h.open[b], cmp.Compare(a.kind, b.kind), strings.Compare(a.id, b.id))
+	})
+	for _, i := range items {
+		switch i.kind {
+		case toolCall:
 			updates = append(updates, v2draft.UpdateToolCall(v2draft.ToolCallID(i.id), v2draft.WithStatus(v2draft.ToolCallStatusFailed)))
-		} else {
+		case terminal:
 			updates = append(updates, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
 				TerminalID: v2draft.TerminalID(i.id), ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{}),
+			}))
+		case compaction:
+			updates = append(updates, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
+				CompactionID: v2draft.CompactionID(i.id), Status: v2draft.CompactionStatusFailed,
 			}))
 		}
 	}

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -30,38 +33,32 @@ type Session[S any] struct {
 	sessions *Sessions[S]
 	cwd      v2draft.AbsolutePath
 	roots    []v2draft.AbsolutePath
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	freed    chan struct{} // closed when nobody uses it any more, and Config.Close has returned
+	life     opensessions.Life
 
-	out  sync.Mutex // held while an update is sent and recorded, so that both are in one order
-	said recorder
-	life life
+	out   sync.Mutex // held while an update is sent and recorded, so that both are in one order
+	said  recorder
+	phase phase
 
 	mu      sync.Mutex
-	users   int // handlers that run
-	prompts int // of them, those of prompts
-	closed  bool
 	created bool            // the store has it
 	early   json.RawMessage // the state that SaveState was given before that
 	titled  bool
 }
 
-// life is how far a session has come. out guards it.
-type life int
+// phase is how far a session has come. out guards it.
+type phase int
 
 const (
-	opening life = iota // nothing can be sent yet
+	opening phase = iota // nothing can be sent yet
 	open
 	over // nothing can be sent any more
 )
 
 func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Opening) *Session[S] {
 	s := &Session[S]{
-		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: o.AdditionalDirectories,
-		freed: make(chan struct{}), created: o.Resumed,
+		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed,
 	}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.life.Init(s.free)
 	s.said = recorder{store: ss.config.Store, id: s.storeID(), out: &s.out, failed: func(err error) {
 		s.logger().Error("not stored", "error", err)
 	}}
@@ -70,7 +67,7 @@ func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Openin
 
 // Context ends when the session is closed, with the cause ErrSessionClosed. It is for what belongs to the session
 // and not to a turn.
-func (s *Session[S]) Context() context.Context { return s.ctx }
+func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
 // Cwd is the session's working directory.
 func (s *Session[S]) Cwd() v2draft.AbsolutePath { return s.cwd }
@@ -82,61 +79,10 @@ func (s *Session[S]) storeID() acp.SessionID { return acp.SessionID(s.ID()) }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.config.Logger.With("session", s.ID()) }
 
-// acquire notes that a handler uses the session, unless it is closed.
-func (s *Session[S]) acquire(prompts int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return v2draft.SessionNotFound(s.ID())
-	}
-	s.users++
-	s.prompts += prompts
-	return nil
-}
-
-// release notes that the handler has ended.
-func (s *Session[S]) release(prompts int) {
-	s.mu.Lock()
-	s.users--
-	s.prompts -= prompts
-	last := s.closed && s.users == 0
-	s.mu.Unlock()
-	if last {
-		s.free()
-	}
-}
-
-// within returns ctx as one that also ends when the session is closed.
-func (s *Session[S]) within(ctx context.Context) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(ErrSessionClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// close ends the session; what it holds is freed when no handler uses it any more.
-func (s *Session[S]) close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	last := first && s.users == 0
-	s.mu.Unlock()
-	if first {
-		s.cancel(ErrSessionClosed)
-	}
-	if last {
-		s.free()
-	}
-}
-
-// free is called once.
+// free is called once, when nobody uses the session any more.
 func (s *Session[S]) free() {
-	defer close(s.freed)
-	defer s.sessions.forget(s)
 	s.out.Lock()
-	s.life = over
+	s.phase = over
 	err := s.said.flush()
 	s.out.Unlock()
 	s.said.running.Wait()
@@ -146,20 +92,6 @@ func (s *Session[S]) free() {
 	if s.sessions.config.Close != nil {
 		s.sessions.config.Close(s)
 	}
-}
-
-// crowded reports whether more prompts wait than may. One more runs; while it is about to, it is not counted.
-func (s *Session[S]) crowded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prompts > 1+s.sessions.config.MaxWaiting
-}
-
-// busy reports whether a prompt runs or waits, or is about to.
-func (s *Session[S]) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prompts > 0
 }
 
 // prepare makes the session what the store and the author make it.
@@ -207,7 +139,7 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 func (s *Session[S]) begin() {
 	s.out.Lock()
 	defer s.out.Unlock()
-	s.life = open
+	s.phase = open
 }
 
 // SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
@@ -231,38 +163,59 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 	})
 }
 
-// turn does the work of a prompt.
-func (s *Session[S]) turn(
-	ctx context.Context, message v2draft.UserMessage, req *v2draft.PromptRequest,
-) (idle v2draft.IdleStateUpdate, err error) {
-	ctx, end := s.within(ctx)
-	defer end()
-	if err := s.record(ctx, v2draft.NewSessionUpdateUserMessage(message)); err != nil {
-		return idle, answer(s.ID(), err)
+// accept takes a prompt when its turn has come.
+func (s *Session[S]) accept(
+	ctx context.Context, message v2draft.UserMessage, work v2draft.Work,
+) (*v2draft.PromptResponse, error) {
+	if err := s.AwaitTurn(ctx); err != nil {
+		return nil, err
 	}
-	defer func() {
-		if err := s.finish(context.WithoutCancel(ctx), req); err != nil {
-			s.logger().Error("the end of the turn was not stored", "error", err)
+	if err := s.record(ctx, v2draft.NewSessionUpdateUserMessage(message)); err != nil {
+		s.logger().Error("a prompt was not stored, and not accepted", "error", err)
+		if refused := answer(s.ID(), err); rpc.ErrorOf(refused).Code != rpc.ErrInternal {
+			return nil, refused
 		}
-	}()
+		return nil, errors.Join(rpc.Errorf(rpc.ErrInternal, "Internal error: the prompt could not be stored"), err)
+	}
+	return s.StartTurnWith(ctx, message, work)
+}
+
+// turn does the work of a prompt.
+func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	ctx, end := s.life.Within(ctx)
+	defer end()
+	defer s.finish(ctx, req)
 	return s.sessions.config.Prompt(ctx, s, req)
 }
 
+// endTime bounds what is done at the end of a turn.
+const endTime = 10 * time.Second
+
 // finish stores what waits when a turn ends, the time, and the title, if there was none.
-func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) error {
-	s.mu.Lock()
-	titled := s.titled
-	s.mu.Unlock()
-	var sent error
-	if !titled {
-		if title := s.sessions.config.Title(req.Prompt); title != "" {
-			sent = s.Update(ctx, v2draft.TitleUpdate(title))
-		}
-	}
-	return errors.Join(sent, s.flush(), s.said.store.Change(ctx, s.storeID(), func(r *sessionstore.Record) error {
+func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	s.report("the end of a turn", s.flush())
+	s.report("the time of a turn", s.said.store.Change(ctx, s.storeID(), func(r *sessionstore.Record) error {
 		r.Updated = time.Now()
 		return nil
 	}))
+	s.mu.Lock()
+	titled := s.titled
+	s.mu.Unlock()
+	if titled {
+		return
+	}
+	if title := s.sessions.config.Title(req.Prompt); title != "" {
+		s.report("the title", s.Update(ctx, v2draft.TitleUpdate(title)))
+	}
+}
+
+// report logs what has failed where no caller hears of it. That the connection is over is no news.
+func (s *Session[S]) report(what string, err error) {
+	if err != nil && (!errors.Is(err, v2draft.ErrClosed) || errors.Is(err, ErrNotStored)) {
+		s.logger().Error(what+": failed", "error", err)
+	}
 }
 
 // retitle takes note of a title.
@@ -293,7 +246,7 @@ var errNotOpen = errors.New("agentkit: the session is being opened: updates cann
 func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
-	switch s.life {
+	switch s.phase {
 	case opening:
 		return errNotOpen
 	case over:
@@ -355,7 +308,7 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdat
 
 // replay sends the history. Nothing else of the session is sent meanwhile: it is not open yet.
 func (s *Session[S]) replay(ctx context.Context) error {
-	var shown history
+	shown := newHistory()
 	send := func(updates ...v2draft.SessionUpdate) error {
 		for _, update := range updates {
 			err := s.AgentSession.Update(ctx, update)

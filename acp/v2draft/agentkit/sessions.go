@@ -9,14 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -62,7 +61,7 @@ type Config[S any] struct {
 
 // ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
 // afterwards.
-var ErrSessionClosed = errors.New("the session was closed")
+var ErrSessionClosed = opensessions.ErrSessionClosed
 
 // Opening is what the client says of a session that it opens, and what Config.Open says of it.
 type Opening struct {
@@ -81,19 +80,7 @@ type Opening struct {
 // sessions, and share those that are stored. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
-
-	mu       sync.Mutex
-	conns    map[*v2draft.AgentConn]*sessionsOf[S]
-	closed   bool
-	done     chan struct{} // closed by Close
-	watchers sync.WaitGroup
-}
-
-// sessionsOf are the sessions of a connection.
-type sessionsOf[S any] struct {
-	open     map[v2draft.SessionID]*Session[S]
-	closing  map[v2draft.SessionID]*Session[S] // with handlers that still run, or Config.Close
-	changing map[v2draft.SessionID]bool        // being opened, closed or deleted
+	open   *opensessions.Table[*v2draft.AgentConn, v2draft.SessionID, *Session[S]]
 }
 
 // NewSessions makes the sessions of an agent. It panics without Config.Prompt and Config.Store.
@@ -109,7 +96,8 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Sessions[S]{config: config, conns: map[*v2draft.AgentConn]*sessionsOf[S]{}, done: make(chan struct{})}
+	life := func(s *Session[S]) *opensessions.Life { return &s.life }
+	return &Sessions[S]{config: config, open: opensessions.New[*v2draft.AgentConn, v2draft.SessionID](config.MaxSessions, life)}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for
@@ -128,15 +116,7 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 
 // Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
 // run. Call it when the connections are over. No session can be opened afterwards.
-func (ss *Sessions[S]) Close() {
-	ss.mu.Lock()
-	if !ss.closed {
-		ss.closed = true
-		close(ss.done)
-	}
-	ss.mu.Unlock()
-	ss.watchers.Wait()
-}
+func (ss *Sessions[S]) Close() { ss.open.Close() }
 
 // Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
 // refused if there is none. The handler's context ends when the session is closed.
@@ -144,156 +124,27 @@ func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
 	return func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
-		s, err := ss.acquire(session, 0)
+		s, release, err := ss.open.Use(session.Conn(), session.ID())
 		if err != nil {
 			return nil, err
 		}
-		defer s.release(0)
-		ctx, end := s.within(ctx)
+		defer release()
+		ctx, end := s.life.Within(ctx)
 		defer end()
 		return handler(ctx, s, req)
 	}
 }
 
-var (
-	errChanging = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: the session is being opened, closed or deleted")
-	errBusy     = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
-	errWaiting  = v2draft.ErrInvalidRequest.WithMessagef("Invalid request: too many prompts wait in the session")
-)
-
-// acquire finds an open session for a handler, which calls its release. prompts is 1 for a prompt, and else 0.
-func (ss *Sessions[S]) acquire(session *v2draft.AgentSession, prompts int) (*Session[S], error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	of := ss.conns[session.Conn()]
-	if of == nil {
-		return nil, v2draft.SessionNotFound(session.ID())
-	}
-	if of.changing[session.ID()] {
-		return nil, errChanging
-	}
-	s := of.open[session.ID()]
-	if s == nil {
-		return nil, v2draft.SessionNotFound(session.ID())
-	}
-	return s, s.acquire(prompts)
-}
-
-// change keeps others from opening, closing, deleting and using a session until done is called. It returns the session
-// if it is open.
-func (ss *Sessions[S]) change(session *v2draft.AgentSession) (s *Session[S], done func(), err error) {
-	conn, id := session.Conn(), session.ID()
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.closed {
-		return nil, nil, v2draft.ErrClosed
-	}
-	of := ss.conns[conn]
-	if of == nil {
-		of = &sessionsOf[S]{
-			open: map[v2draft.SessionID]*Session[S]{}, closing: map[v2draft.SessionID]*Session[S]{}, changing: map[v2draft.SessionID]bool{},
-		}
-		ss.conns[conn] = of
-		ss.watchers.Go(func() { ss.watch(conn) })
-	}
-	if of.changing[id] || of.closing[id] != nil { // what closed it may have been given up meanwhile
-		return nil, nil, errChanging
-	}
-	of.changing[id] = true
-	return of.open[id], func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		delete(of.changing, id)
-	}, nil
-}
-
-// room refuses one session too many; those that are being opened count.
-func (ss *Sessions[S]) room(conn *v2draft.AgentConn) error {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.closing)+len(of.changing) > ss.config.MaxSessions {
-		return v2draft.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", len(of.open))
-	}
-	return nil
-}
-
-// put makes a session one that handlers find. It reports false when the connection is over.
-func (ss *Sessions[S]) put(s *Session[S]) bool {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	of := ss.conns[s.Conn()]
-	if of == nil {
-		return false
-	}
-	of.open[s.ID()] = s
-	return true
-}
-
-// shut takes a session away from handlers, and waits until those that use it have ended.
-func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
-	if s == nil {
-		return nil
-	}
-	ss.mu.Lock()
-	if of := ss.conns[s.Conn()]; of != nil && of.open[s.ID()] == s {
-		delete(of.open, s.ID())
-		of.closing[s.ID()] = s
-	}
-	ss.mu.Unlock()
-	s.close()
-	select {
-	case <-s.freed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// forget says that a session is closed, and nothing of it is left.
-func (ss *Sessions[S]) forget(s *Session[S]) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if of := ss.conns[s.Conn()]; of != nil && of.closing[s.ID()] == s {
-		delete(of.closing, s.ID())
-	}
-}
-
-// watch closes the sessions of a connection when that is over.
-func (ss *Sessions[S]) watch(conn *v2draft.AgentConn) {
-	select {
-	case <-conn.Done():
-	case <-ss.done:
-	}
-	ss.mu.Lock()
-	open := slices.Collect(maps.Values(ss.conns[conn].open))
-	delete(ss.conns, conn)
-	ss.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, s := range open {
-		closing.Go(s.close)
-	}
-	closing.Wait()
-}
-
 // opening opens a session. With replay, its history is sent.
 func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSession, o *Opening, replay bool) error {
-	old, done, err := ss.change(session)
+	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return err
 	}
 	defer done()
-	if old != nil && old.busy() {
-		return errBusy
-	}
-	if err := ss.shut(ctx, old); err != nil {
-		return err
-	}
-	if err := ss.room(session.Conn()); err != nil {
-		return err
-	}
 	s := newSession(ss, session, o)
 	if err := s.prepare(ctx, o); err != nil {
-		s.cancel(err)
+		s.life.Abandon(err)
 		return err
 	}
 	err = s.keep(ctx, o)
@@ -302,12 +153,12 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSessio
 	}
 	if err == nil {
 		s.begin()
-		if !ss.put(s) {
+		if !ss.open.Put(s.Conn(), s.ID(), s) {
 			err = v2draft.ErrClosed
 		}
 	}
 	if err != nil {
-		s.close()
+		s.life.Close()
 	}
 	return err
 }
@@ -349,29 +200,26 @@ func (ss *Sessions[S]) resumeSession(
 func (ss *Sessions[S]) closeSession(
 	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.CloseSessionRequest,
 ) (*v2draft.CloseSessionResponse, error) {
-	s, done, err := ss.change(session)
+	was, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if s == nil {
+	if !was {
 		return nil, v2draft.SessionNotFound(session.ID())
 	}
-	return &v2draft.CloseSessionResponse{}, ss.shut(ctx, s)
+	return &v2draft.CloseSessionResponse{}, nil
 }
 
 // deleteSession succeeds whether there was a session or not.
 func (ss *Sessions[S]) deleteSession(
 	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.DeleteSessionRequest,
 ) (*v2draft.DeleteSessionResponse, error) {
-	s, done, err := ss.change(session)
+	_, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := ss.shut(ctx, s); err != nil {
-		return nil, err
-	}
 	return &v2draft.DeleteSessionResponse{}, ss.config.Store.Delete(ctx, acp.SessionID(session.ID()))
 }
 
@@ -405,27 +253,35 @@ func (ss *Sessions[S]) listSessions(
 	return res, nil
 }
 
-// prompt has the runtime hold a prompt until its turn comes. The session may be another one then.
+// prompt has the runtime hold a prompt until its turn comes. It is stored before it is accepted, and refused if that fails.
 func (ss *Sessions[S]) prompt(
 	ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest,
 ) (*v2draft.PromptResponse, error) {
-	s, err := ss.acquire(session, 1)
-	if err != nil {
+	var s *Session[S]
+	var release func()
+	var refused error
+	// Which prompt is one too many is decided in the order in which they came.
+	err := engine.EnterTurn(ctx, func() {
+		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), 1+ss.config.MaxWaiting)
+	})
+	if err = cmp.Or(err, refused); err != nil {
 		return nil, err
 	}
-	defer s.release(1)
-	if s.crowded() {
-		return nil, errWaiting
-	}
+	// The session is busy until the turn is over, whose work begins after this handler: a history that is about to grow
+	// cannot be replayed. If there is no work, because the answer could not be sent, ctx ends.
+	free := context.AfterFunc(ctx, release)
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
-	return session.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
-		s, err := ss.acquire(session, 1)
-		if err != nil {
-			return v2draft.IdleStateUpdate{}, err
+	res, err := s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		if !free() {
+			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
 		}
-		defer s.release(1)
-		return s.turn(ctx, message, req)
+		defer release()
+		return s.turn(ctx, req)
 	})
+	if err != nil && free() {
+		release()
+	}
+	return res, err
 }
 
 // answer is what a client gets when the store has failed about a session.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -337,18 +338,18 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A session that is full takes no prompt any more, and says so.
+// A session that is full refuses a prompt, which does not become a part of the conversation.
 func TestFull(t *testing.T) {
 	config := parrot(open(t, t.TempDir(), &sessionstore.Options{MaxSession: 3000}))
+	config.Logger = slog.New(slog.DiscardHandler)
 	c, _ := connect(t, config, v2draft.AgentOptions{})
 	s := c.create(t, "/w")
-	res, err := s.Prompt(t.Context(), v2draft.TextBlock(strings.Repeat("x", 3000)))
-	if err != nil {
-		t.Fatal(err)
+	_, err := s.Prompt(t.Context(), v2draft.TextBlock(strings.Repeat("x", 3000)))
+	if !errors.Is(err, v2draft.ErrInvalidRequest) || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("the prompt was answered with %v", err)
 	}
-	failed, ok := res.Idle.Variant.(*v2draft.IdleStateUpdateError)
-	if !ok || !strings.Contains(fmt.Sprint(failed.Error.Value().Message), "too large") {
-		t.Errorf("the turn ended with %+v", res.Idle.Variant)
+	if told, _ := c.heard(); len(told) != 0 {
+		t.Errorf("the client was told %v", told)
 	}
 	prompt(t, s, "short")
 }

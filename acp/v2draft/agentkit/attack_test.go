@@ -1,0 +1,530 @@
+package agentkit_test
+
+// This file owns what goes wrong: stores that fail, histories that are damaged, requests that come at the wrong time.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+)
+
+// faulty is a store one of whose methods fails, as long as fails says so.
+type faulty struct {
+	agentkit.Store
+	fails atomic.Pointer[string]
+}
+
+const secret = "disk sda1 is broken"
+
+func (f *faulty) set(method string) { f.fails.Store(&method) }
+
+func (f *faulty) err(method string) error {
+	if m := f.fails.Load(); m != nil && *m == method {
+		return errors.New(secret)
+	}
+	return nil
+}
+
+func (f *faulty) Create(ctx context.Context, r sessionstore.Record) error {
+	return errors.Join(f.err("Create"), f.Store.Create(ctx, r))
+}
+
+func (f *faulty) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
+	r, err := f.Store.Get(ctx, id)
+	return r, errors.Join(f.err("Get"), err)
+}
+
+func (f *faulty) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+	if err := f.err("Change"); err != nil {
+		return err
+	}
+	return f.Store.Change(ctx, id, change)
+}
+
+func (f *faulty) Append(ctx context.Context, id acp.SessionID, updates ...v2draft.SessionUpdate) error {
+	if err := f.err("Append"); err != nil {
+		return err
+	}
+	return f.Store.Append(ctx, id, updates...)
+}
+
+func (f *faulty) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[v2draft.SessionUpdate, error] {
+	return func(yield func(v2draft.SessionUpdate, error) bool) {
+		for update, err := range f.Store.Updates(ctx, id) {
+			if !yield(update, err) {
+				return
+			}
+			if err := f.err("Updates"); err != nil { // in the middle
+				yield(v2draft.SessionUpdate{}, err)
+				return
+			}
+		}
+	}
+}
+
+func (f *faulty) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
+	page, err := f.Store.List(ctx, q)
+	return page, errors.Join(f.err("List"), err)
+}
+
+func (f *faulty) Delete(ctx context.Context, id acp.SessionID) error {
+	if err := f.err("Delete"); err != nil {
+		return err
+	}
+	return f.Store.Delete(ctx, id)
+}
+
+// A store that fails is no reason to lose a session that is open, or to keep one open that the client was not told of, and
+// the client hears nothing of what is wrong inside.
+func TestStoreFails(t *testing.T) {
+	store := &faulty{Store: open(t, t.TempDir(), nil)}
+	config := parrot(store)
+	config.Logger = slog.New(slog.DiscardHandler)
+	config.MaxSessions = 2
+	var opened, closed atomic.Int32
+	var unsaid, unstored error
+	config.Open = func(context.Context, *session, *agentkit.Opening) error { opened.Add(1); return nil }
+	config.Close = func(*session) { closed.Add(1) }
+	config.Prompt = func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		if text, _ := req.Prompt[0].Text(); text != "" {
+			store.set(text)
+		}
+		unstored = s.Update(ctx, v2draft.StartToolCall("c", "Call", v2draft.WithStatus(v2draft.ToolCallStatusCompleted)))
+		unsaid = s.SaveState(ctx)
+		return v2draft.EndTurn(), nil
+	}
+	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: config.Logger}})
+	hidden := func(what string, err error) {
+		t.Helper()
+		if err == nil || strings.Contains(err.Error(), "disk") || strings.Contains(err.Error(), "sess_") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s := c.create(t, "/w")
+	prompt(t, s, "Nothing")
+	if unstored != nil || unsaid != nil {
+		t.Fatal(unstored, unsaid)
+	}
+	prompt(t, s, "Append")
+	if !errors.Is(unstored, agentkit.ErrNotStored) || unsaid != nil {
+		t.Errorf("an update that is not stored: %v; the state: %v", unstored, unsaid)
+	}
+	if _, shown := c.heard(); shown.Items["status c"] != "completed" {
+		t.Errorf("shown is %v", shown)
+	}
+	_, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+	hidden("a prompt that is not stored", err)
+	if err != nil && !strings.Contains(err.Error(), "could not be stored") {
+		t.Errorf("a prompt that is not stored: %v", err)
+	}
+	store.set("")
+	prompt(t, s, "Change")
+	if unstored != nil || unsaid == nil {
+		t.Errorf("%v, and the state: %v", unstored, unsaid)
+	}
+	store.set("List")
+	for _, err := range c.Sessions(t.Context(), "") {
+		hidden("list", err)
+	}
+	store.set("Create")
+	_, err = c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	hidden("new", err)
+	for _, method := range []string{"Get", "Change", "Updates"} {
+		store.set("")
+		if _, err := c.resume(t, s.ID()); err != nil {
+			t.Fatal(err)
+		}
+		store.set(method)
+		_, err := c.resume(t, s.ID())
+		hidden("resume with "+method, err)
+		if _, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); !errors.Is(err, v2draft.SessionNotFound(s.ID())) {
+			t.Errorf("after a resume that failed the session is there: %v", err)
+		}
+	}
+	store.set("Delete")
+	_, err = c.DeleteSession(t.Context(), &v2draft.DeleteSessionRequest{SessionID: s.ID()})
+	hidden("delete", err)
+	store.set("")
+	if _, err := c.resume(t, s.ID()); err != nil {
+		t.Errorf("after all that: %v", err)
+	}
+	c.create(t, "/w") // there is room
+	end()
+	if opened.Load() != closed.Load() || opened.Load() < 5 {
+		t.Errorf("%d were opened, and %d closed", opened.Load(), closed.Load())
+	}
+}
+
+// That an update is too large to be stored is no reason to lose the text before it.
+func TestTooLargeAlone(t *testing.T) {
+	store := open(t, t.TempDir(), &sessionstore.Options{MaxUpdate: 1000})
+	config := parrot(store)
+	var unstored error
+	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		err := s.Update(ctx, v2draft.AgentMessageText("m", "before"))
+		unstored = s.Update(ctx, v2draft.StartToolCall("c", strings.Repeat("x", 2000)))
+		return v2draft.EndTurn(), errors.Join(err, s.Update(ctx, v2draft.AgentMessageText("m", " after")))
+	}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	s := c.create(t, "/w")
+	prompt(t, s, "x")
+	if !errors.Is(unstored, agentkit.ErrNotStored) || !errors.Is(unstored, sessionstore.ErrTooLarge) {
+		t.Errorf("too large: %v", unstored)
+	}
+	var said string
+	for update, err := range store.Updates(t.Context(), acp.SessionID(s.ID())) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk, ok := update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); ok {
+			text, _ := chunk.Content.Text()
+			said += text
+		}
+	}
+	if said != "before after" {
+		t.Errorf("stored is %q", said)
+	}
+}
+
+// A session is busy from when a prompt comes until its turn is over, also between its answer and its work.
+func TestResumeBetweenAnswerAndWork(t *testing.T) {
+	answered, goOn := make(chan struct{}), make(chan struct{})
+	var opts v2draft.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		if call.Method == v2draft.MethodPrompt {
+			close(answered)
+			<-goOn
+		}
+		return err
+	}
+	var closed atomic.Int32
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Close = func(*session) { closed.Add(1) }
+	c, _ := connect(t, config, opts)
+	s := c.create(t, "/w")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		res, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+		if err != nil || res.Idle.StopReason() != "end_turn" {
+			t.Errorf("the turn: %v, %v", res, err)
+		}
+	})
+	<-answered
+	if _, err := c.resume(t, s.ID()); !errors.Is(err, v2draft.ErrInvalidRequest) || closed.Load() != 0 {
+		t.Errorf("a session with a prompt was resumed: %v, and %d were closed", err, closed.Load())
+	}
+	close(goOn)
+	calls.Wait()
+	if _, err := c.resume(t, s.ID()); err != nil || closed.Load() != 1 {
+		t.Errorf("a session whose turn is over: %v, and %d were closed", err, closed.Load())
+	}
+}
+
+// A prompt whose answer is an error of the author's, or of a hook, leaves nothing behind that keeps its session busy.
+func TestPromptGivenUp(t *testing.T) {
+	var opts v2draft.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		if call.Method == v2draft.MethodPrompt {
+			return v2draft.ErrInvalidRequest.WithMessagef("not now")
+		}
+		return err
+	}
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Prompt = func(context.Context, *session, *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		t.Error("a prompt was worked off that was refused")
+		return v2draft.EndTurn(), nil
+	}
+	var closed atomic.Int32
+	config.Close = func(*session) { closed.Add(1) }
+	c, _ := connect(t, config, opts)
+	s := c.create(t, "/w")
+	if res, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); err == nil {
+		t.Errorf("taken: %v", res)
+	}
+	if err := s.Close(t.Context()); err != nil { // which waits until the prompt is over
+		t.Fatal(err)
+	}
+	if closed.Load() != 1 {
+		t.Errorf("%d were closed", closed.Load())
+	}
+}
+
+// Of prompts that come at once just as many are refused as are too many, and not those that came first.
+func TestMaxWaitingAtOnce(t *testing.T) {
+	for range 20 {
+		store := open(t, t.TempDir(), nil)
+		synctest.Test(t, func(t *testing.T) {
+			config := parrot(store)
+			config.MaxWaiting = 3
+			config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+				<-ctx.Done()
+				return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+			}
+			c, end := connect(t, config, v2draft.AgentOptions{})
+			s := c.create(t, "/w")
+			var calls sync.WaitGroup
+			var refused atomic.Int32
+			for range 12 {
+				calls.Go(func() {
+					_, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}})
+					if err != nil && strings.Contains(err.Error(), "prompts wait") {
+						refused.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			if refused.Load() != 12-4 {
+				t.Errorf("%d were refused", refused.Load())
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			calls.Wait()
+			end()
+		})
+	}
+}
+
+// What the store has of another program, or of one that was killed, is shown as it is, and what has not ended is ended.
+func TestReplayForeignHistory(t *testing.T) {
+	dir := t.TempDir()
+	store := open(t, dir, nil)
+	now := time.Now()
+	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "ÄÖ/../\x00\n", Cwd: "/w", Created: now, Updated: now}}); err != nil {
+		t.Fatal(err)
+	}
+	call := func(id v2draft.ToolCallID, status ...v2draft.ToolCallStatus) v2draft.SessionUpdate {
+		u := v2draft.ToolCallUpdate{ToolCallID: id, Title: v2draft.Some("Call")}
+		if len(status) > 0 {
+			u.Status = v2draft.Some(status[0])
+		}
+		return v2draft.NewSessionUpdateToolCallUpdate(u)
+	}
+	compaction := func(id v2draft.CompactionID, status v2draft.CompactionStatus) v2draft.SessionUpdate {
+		return v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: id, Status: status})
+	}
+	summary := func(id v2draft.CompactionID, text string) v2draft.SessionUpdate {
+		return v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{CompactionID: id, Content: v2draft.TextBlock(text)})
+	}
+	history := []v2draft.SessionUpdate{
+		v2draft.NewSessionUpdateUserMessageChunk(v2draft.ContentChunk{MessageID: "u", Content: v2draft.TextBlock("chunk")}),
+		v2draft.AgentMessageText("m", "one"),
+		v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{MessageID: "m", Content: v2draft.Null[[]v2draft.ContentBlock]()}),
+		v2draft.AgentMessageText("m", "two"),
+		v2draft.NewSessionUpdateToolCallContentChunk(v2draft.ToolCallContentChunk{ToolCallID: "headless", Content: v2draft.ToolText("x")}),
+		call("silent"),
+		call("paused", v2draft.ToolCallStatusPaused),
+		call("strange", "_strange"),
+		call("cancelled", v2draft.ToolCallStatusCancelled),
+		call("again", v2draft.ToolCallStatusCompleted),
+		v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{ToolCallID: "again", Status: v2draft.Null[v2draft.ToolCallStatus]()}),
+		output("headless", "x"),
+		v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{TerminalID: "ended", ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(int64(1))})}),
+		output("ended", "late"),
+		summary("headless", "x"),
+		compaction("killed", v2draft.CompactionStatusInProgress),
+		compaction("done", v2draft.CompactionStatusCompleted),
+		summary("done", "short"),
+	}
+	if err := store.Append(t.Context(), "ÄÖ/../\x00\n", history...); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := connect(t, parrot(store), v2draft.AgentOptions{})
+	for range 2 {
+		if _, err := c.resume(t, "ÄÖ/../\x00\n"); err != nil {
+			t.Fatal(err)
+		}
+		_, got := c.heard()
+		want := map[string]string{
+			"user u": "chunk", "agent m": "two",
+			"call headless": "x,", "status headless": "failed",
+			"status silent": "failed", "status paused": "failed", "status strange": "failed", "status cancelled": "cancelled", "status again": "failed",
+			"terminal headless": "x", "exit headless": "0 false", "terminal ended": "late", "exit ended": "1 true",
+			"compaction headless": "x", "compaction status headless": "failed",
+			"compaction status killed": "failed", "compaction done": "short", "compaction status done": "completed",
+		}
+		if diff := cmp.Diff(want, got.Items); diff != "" {
+			t.Errorf("shown (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Sessions that a client asks for by ids that cannot be are not there.
+func TestHostileIDs(t *testing.T) {
+	c, _ := connect(t, parrot(open(t, t.TempDir(), nil)), v2draft.AgentOptions{})
+	for _, id := range []v2draft.SessionID{"..", "../../etc/passwd", "con", "a\x00b", v2draft.SessionID(strings.Repeat("x", 1<<20))} {
+		_, err := c.resume(t, id)
+		if !errors.Is(err, v2draft.ErrResourceNotFound) && !errors.Is(err, v2draft.ErrInvalidParams) {
+			t.Errorf("%.20q: %.200v", id, err)
+		}
+		if _, err := c.CloseSession(t.Context(), &v2draft.CloseSessionRequest{SessionID: id}); err == nil {
+			t.Errorf("%.20q was closed", id)
+		}
+		if _, err := c.DeleteSession(t.Context(), &v2draft.DeleteSessionRequest{SessionID: id}); err != nil {
+			t.Errorf("%.20q: %.200v", id, err)
+		}
+	}
+}
+
+// The client's view and the store's are the same when several goroutines speak, and the history can be read meanwhile.
+func TestManyVoices(t *testing.T) {
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		var voices sync.WaitGroup
+		for i := range 8 {
+			voices.Go(func() {
+				id := fmt.Sprint("v", i)
+				for range 50 {
+					err := errors.Join(
+						s.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID(id), "x")),
+						s.Update(ctx, output(v2draft.TerminalID(id), "y")),
+						s.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(id), v2draft.WithContent(v2draft.ToolText("z")))),
+					)
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				said := 0
+				for update, err := range s.History(ctx) {
+					if err != nil {
+						t.Error(err)
+					}
+					if chunk, ok := update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); ok && string(chunk.MessageID) == id {
+						text, _ := chunk.Content.Text()
+						said += len(text)
+					}
+				}
+				if said != 50 {
+					t.Errorf("%s has said %d of 50", id, said)
+				}
+			})
+		}
+		voices.Wait()
+		for i := range 8 {
+			err := errors.Join(
+				s.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(fmt.Sprint("v", i)), v2draft.WithStatus(v2draft.ToolCallStatusCompleted))),
+				s.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+					TerminalID: v2draft.TerminalID(fmt.Sprint("v", i)), ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{}),
+				})),
+			)
+			if err != nil {
+				return v2draft.IdleStateUpdate{}, err
+			}
+		}
+		return v2draft.EndTurn(), nil
+	}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	s := c.create(t, "/w")
+	prompt(t, s, "x")
+	_, live := c.heard()
+	if _, err := c.resume(t, s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, again := c.heard(); !cmp.Equal(live.Items, again.Items) {
+		t.Errorf("(-live +again):\n%s", cmp.Diff(live.Items, again.Items))
+	}
+}
+
+// A connection that ends in the middle of a turn is no failure of the session: all is stored, and nothing is logged.
+func TestConnectionEndsInTurn(t *testing.T) {
+	store := open(t, t.TempDir(), nil)
+	var log bytes.Buffer
+	config := parrot(store)
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	said := make(chan struct{})
+	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		err := s.Update(ctx, v2draft.AgentMessageText("m", "Hello"))
+		close(said)
+		<-ctx.Done()
+		return v2draft.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
+	}
+	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{DrainTime: time.Millisecond}})
+	s := c.create(t, "/w")
+	if _, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("My title")}}); err != nil {
+		t.Fatal(err)
+	}
+	<-said
+	end()
+	if log.Len() > 0 {
+		t.Errorf("logged is %s", log.String())
+	}
+	r, err := store.Get(t.Context(), acp.SessionID(s.ID()))
+	if err != nil || r.Title != "My title" {
+		t.Errorf("stored is %+v, %v", r, err)
+	}
+	n := 0
+	for _, err := range store.Updates(t.Context(), acp.SessionID(s.ID())) {
+		if n++; err != nil {
+			t.Error(err)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d updates are stored", n)
+	}
+}
+
+// A handler that ends because its session was closed can say so: the client reads why.
+func TestClosedUnderHandler(t *testing.T) {
+	begun := make(chan struct{})
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Open = func(_ context.Context, _ *session, o *agentkit.Opening) error {
+		o.ConfigOptions = []v2draft.SessionConfigOption{v2draft.BooleanOption("x", "X", false)}
+		return nil
+	}
+	sessions := agentkit.NewSessions(config)
+	handlers := sessions.Handlers()
+	handlers.SetSessionConfigOption = agentkit.Bind(sessions, func(ctx context.Context, _ *session, _ *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	client, agent := v2draft.Pipe()
+	served, err := v2draft.StartAgent(t.Context(), agent, handlers, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := v2draft.Connect(t.Context(), client, v2draft.ClientHandlers{
+		SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error { return nil },
+	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		err := s.SetBooleanConfigOption(t.Context(), "x", true)
+		if err == nil || !strings.Contains(err.Error(), "the session was closed") {
+			t.Errorf("the handler's answer: %v", err)
+		}
+	})
+	<-begun
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	calls.Wait()
+	if err := errors.Join(c.Close(), served.Wait()); err != nil {
+		t.Error(err)
+	}
+	sessions.Close()
+}
