@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -37,6 +38,9 @@ func (ss *Sessions[S]) serveFork(h *acp.AgentHandlers) {
 					return nil, acp.InvalidParamsf("a directory is not an absolute path")
 				}
 			}
+			if i := slices.IndexFunc(req.MCPServers, func(s acp.MCPServer) bool { return !advertised(ctx, s) }); i >= 0 {
+				return nil, acp.InvalidParamsf("/mcpServers/%d/type: a type of MCP servers that was not advertised", i)
+			}
 			return ss.Fork(ctx, conn, req.SessionID, &acp.NewSessionRequest{
 				Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
 			})
@@ -44,9 +48,29 @@ func (ss *Sessions[S]) serveFork(h *acp.AgentHandlers) {
 	}
 }
 
+// mcpKey is the context key under which the handler of session/fork finds what the agent has advertised.
+type mcpKey struct{}
+
+// advertised reports whether the agent has advertised that it takes such a server.
+func advertised(ctx context.Context, server acp.MCPServer) bool {
+	mcp, _ := ctx.Value(mcpKey{}).(acp.MCPCapabilities)
+	switch server.Variant.(type) {
+	case *acp.MCPServerStdio:
+		return true
+	case *acp.MCPServerHTTP:
+		return mcp.HTTP
+	case *acp.MCPServerSSE:
+		return mcp.SSE
+	}
+	return false
+}
+
 // advertiseFork is a hook around one that may be nil.
-func advertiseFork(serve rpc.Middleware) rpc.Middleware {
+func advertiseFork(serve rpc.Middleware, mcp acp.MCPCapabilities) rpc.Middleware {
 	return func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+		if call.Method == methodFork {
+			ctx = context.WithValue(ctx, mcpKey{}, mcp)
+		}
 		var err error
 		if serve == nil {
 			err = next(ctx)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -298,7 +299,9 @@ func TestForkMethod(t *testing.T) {
 		}
 		return err
 	}
-	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: serve}}}))
+	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
+		Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: serve}}, MCP: acp.MCPCapabilities{HTTP: true},
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +315,7 @@ func TestForkMethod(t *testing.T) {
 		return lines
 	}
 	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: map[string]string{
-		"INI-6": "parameters that are refused are what is tested", "EXT-3": "as are methods", "SES-17": "and directories", "SES-19": "and directories", "SES-20": "and directories", "PRM-1": "and sessions",
+		"INI-6": "parameters that are refused are what is tested", "EXT-3": "as are methods", "SES-17": "and directories", "SES-19": "and directories", "SES-20": "and directories", "SES-27": "and servers", "PRM-1": "and sessions",
 	}}
 	conn, err := unstable.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), unstable.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *unstable.ClientSession, n *unstable.SessionNotification) error {
@@ -371,6 +374,20 @@ func TestForkMethod(t *testing.T) {
 		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), "session/fork", json.RawMessage(params))
 		wantError(t, params, err, acp.ErrInvalidParams)
 	}
+	for server, taken := range map[string]bool{
+		`{"name":"s","command":"/bin/mcp","args":[],"env":[]}`:             true,
+		`{"type":"http","name":"s","url":"http://localhost","headers":[]}`: true,
+		`{"type":"sse","name":"s","url":"http://localhost","headers":[]}`:  false,
+		`{"type":"pigeon","name":"s"}`:                                     false,
+	} {
+		params := fmt.Sprintf(`{"sessionId":%q,"cwd":"/w","mcpServers":[%s]}`, s.ID(), server)
+		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), "session/fork", json.RawMessage(params))
+		if taken && err != nil {
+			t.Errorf("%s: %v", params, err)
+		} else if !taken {
+			wantError(t, params, err, acp.ErrInvalidParams)
+		}
+	}
 	_, err = rpc.Call[json.RawMessage](ctx, conn.RPC(), "session/spoon", struct{}{})
 	wantError(t, "another method", err, acp.ErrMethodNotFound)
 	infos := 0
@@ -380,7 +397,7 @@ func TestForkMethod(t *testing.T) {
 		}
 		infos++
 	}
-	if infos != 2 {
+	if infos != 4 {
 		t.Errorf("%d sessions are listed", infos)
 	}
 	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {

@@ -178,7 +178,7 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	}
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
 	if ss.config.Fork && ss.config.Store != nil {
-		o.Conn.Hooks.Serve = advertiseFork(o.Conn.Hooks.Serve)
+		o.Conn.Hooks.Serve = advertiseFork(o.Conn.Hooks.Serve, o.MCP)
 	}
 	return &o
 }
