@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -129,7 +130,8 @@ func stateHome() (string, error) {
 }
 
 // Open opens a store in a folder, which it makes if it is not there, for its owner alone. It refuses a folder that others
-// may write in.
+// may write in, and, with ErrReadOnly, one that this process may not write in: reading a session takes a lock, so that what
+// another process is writing is not read in half. Copy such a folder to read it.
 func Open(dir string, opts *Options) (*Dir, error) {
 	return OpenOf[acp.SessionUpdate](dir, 1, opts)
 }
@@ -166,7 +168,7 @@ func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf
 		d.root, err = os.OpenRoot(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sessionstore: %w", err)
+		return nil, fmt.Errorf("sessionstore: %w", unwritable(err))
 	}
 	info, err := d.root.Stat(".")
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
@@ -174,11 +176,20 @@ func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf
 	}
 	if err == nil {
 		d.locks, err = openLocks(d)
+		err = unwritable(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sessionstore: %w", errors.Join(err, d.root.Close()))
 	}
 	return d, nil
+}
+
+// unwritable says what a folder lacks that can only be read.
+func unwritable(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return err
 }
 
 // Close implements Store.

@@ -213,3 +213,32 @@ func TestNoRoom(t *testing.T) {
 		t.Errorf("reported are %v", reports)
 	}
 }
+
+// Why a folder is not opened that can only be read is said in words.
+func TestReadOnlyFolder(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := filepath.Join(t.TempDir(), "sessions")
+	store, _ := watched(t, dir, sessionstore.Options{})
+	create(t, store, "a", "one")
+	if err := os.Remove(filepath.Join(dir, "lock-0")); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{dir: 0o500, filepath.Dir(dir): 0o500} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := os.Chmod(path, 0o700); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, path := range []string{dir, filepath.Join(filepath.Dir(dir), "new")} {
+		_, err := sessionstore.Open(path, nil)
+		if !errors.Is(err, sessionstore.ErrReadOnly) || !errors.Is(err, os.ErrPermission) {
+			t.Errorf("opening %s: %v", path, err)
+		}
+	}
+}

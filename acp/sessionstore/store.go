@@ -115,6 +115,8 @@ var (
 	ErrTooLarge = errors.New("larger than the store keeps")
 	ErrCursor   = errors.New("not a cursor of this list")
 	ErrClosed   = errors.New("the store is closed")
+	// ErrReadOnly is why a store is not opened.
+	ErrReadOnly = errors.New("the folder of the sessions cannot be written in, and also who reads writes there, to lock a session")
 )
 
 // Size returns how many sessions a page of the query has at most. It is for implementations.
