@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/opensessions"
+	"github.com/acpgo/sdk/internal/openturn"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -340,7 +341,7 @@ func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpda
 }
 
 // ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
-var ErrNotStored = errors.New("the update was not stored")
+var ErrNotStored = openturn.ErrNotStored
 
 // Update stores an update, if it belongs to the conversation, and sends it; see the package's description, and
 // acp.AgentSession.Update. Updates are stored and sent in one order, also those of several goroutines. An update that

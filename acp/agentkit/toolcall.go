@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/openturn"
 )
 
 // ToolCall is a tool call that the client has been told of. It knows what the client knows, so that each message about
@@ -38,7 +38,7 @@ import (
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
-	open    *open // of the turn, or nil
+	open    *openturn.Turn // or nil
 	id      acp.ToolCallID
 
 	// sending has room for one: who puts something in may use what follows.
@@ -86,7 +86,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if u.ToolCallID == "" {
 		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
 	}
-	c := &ToolCall{session: session, ctx: ctx, open: openOf(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
+	c := &ToolCall{session: session, ctx: ctx, open: openturn.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
 	next := acp.ToolCall{ToolCallID: c.id, Title: title, Status: acp.ToolCallStatusPending}
 	next.Apply(u)
 	show := others(next.Content)
@@ -95,14 +95,14 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	}
 	c.sending <- struct{}{}
 	defer c.unlock()
-	if err := c.open.addCall(c); err != nil {
+	if err := c.open.AddCall(c, c.close); err != nil {
 		return nil, err
 	}
-	c.open.flush()
+	c.open.Flush()
 	err := session.Update(ctx, acp.NewSessionUpdateToolCall(next))
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		c.ended = true
-		c.open.removeCall(c)
+		c.open.RemoveCall(c)
 		return nil, err
 	}
 	c.took(next, show)
@@ -207,7 +207,7 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*ac
 			return nil, err
 		}
 		late = context.Cause(ctx)
-		lasting, release := outlive(c.ctx, func() {})
+		lasting, release := openturn.Outlive(c.ctx, func() {})
 		defer release()
 		if err := terminal.Kill(lasting); err != nil || c.ctx.Err() != nil {
 			return nil, errors.Join(late, err)
@@ -276,7 +276,7 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 
 // Done ends the call: it is completed. Options may say more, such as acp.WithOutput.
 func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
-	ctx, release := outlive(c.ctx, func() {})
+	ctx, release := openturn.Outlive(c.ctx, func() {})
 	defer release()
 	u := acp.AboutToolCall(c.id, options...)
 	u.Status = acp.Some(acp.ToolCallStatusCompleted)
@@ -291,14 +291,14 @@ func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 // only that the tool failed, because its text may hold what is not for others. Log that one. With a nil error nothing is
 // added to what the call shows.
 func (c *ToolCall) Fail(err error) error {
-	ctx, release := outlive(c.ctx, func() {})
+	ctx, release := openturn.Outlive(c.ctx, func() {})
 	defer release()
 	failed := acp.ToolCallUpdate{Status: acp.Some(acp.ToolCallStatusFailed)}
 	return c.send(ctx, failed, func(_ *acp.ToolCallUpdate, show []shown) []shown {
 		if err == nil {
 			return nil
 		}
-		return withProgress(show, visible(err))
+		return withProgress(show, openturn.Visible(err))
 	})
 }
 
@@ -318,25 +318,13 @@ func (c *ToolCall) End(err error) error {
 
 // Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
 // so.
-func (c *ToolCall) Close() error { return c.close(errLeftOpen) }
+func (c *ToolCall) Close() error { return c.close(openturn.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {
 	if err := c.Fail(why); !errors.Is(err, ErrEnded) {
 		return err
 	}
 	return nil
-}
-
-// visible is what the client may see of an error.
-func visible(err error) string {
-	if errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) {
-		err = errCancelled
-	}
-	e := rpc.ErrorOf(err)
-	if neutral := rpc.ErrorOf(rpc.ErrInternal); e.Code == neutral.Code && e.Message == neutral.Message {
-		return "The tool failed."
-	}
-	return e.Message
 }
 
 // begin makes a call that is pending one in progress.
@@ -395,7 +383,7 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func
 	}
 	next := c.call
 	next.Apply(u)
-	c.open.flush()
+	c.open.Flush()
 	err := c.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u))
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		return err
@@ -485,7 +473,7 @@ func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
 	if len(c.call.Locations) > 0 {
 		u.Locations = acp.Some(c.call.Locations)
 	}
-	c.open.flush()
+	c.open.Flush()
 	return u, nil
 }
 
@@ -513,7 +501,7 @@ func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	c.call, c.shown = call, show
 	if call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed {
 		c.ended = true
-		c.open.removeCall(c)
+		c.open.RemoveCall(c)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/opensessions"
+	"github.com/acpgo/sdk/internal/openturn"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -23,9 +24,9 @@ import (
 type Turn[S any] struct {
 	*Session[S]
 
-	opened *open         // set before Config.Prompt is called
-	more   chan struct{} // has a token when there may be a prompt to take
-	over   chan struct{} // closed when the turn has ended, but for its answer
+	opened *openturn.Turn // set before Config.Prompt is called
+	more   chan struct{}  // has a token when there may be a prompt to take
+	over   chan struct{}  // closed when the turn has ended, but for its answer
 
 	// Set before over is closed.
 	begun    bool
@@ -78,7 +79,7 @@ func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 
 // Update is Session.Update, behind the texts of the turn that ctx belongs to.
 func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
-	openOf(ctx).flush()
+	openturn.Of(ctx).Flush()
 	return t.Session.Update(ctx, update)
 }
 
@@ -87,7 +88,7 @@ func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 func (t *Turn[S]) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
-	openOf(ctx).flush()
+	openturn.Of(ctx).Flush()
 	return t.Session.RequestPermission(ctx, call, options...)
 }
 
@@ -117,7 +118,7 @@ func (t *Turn[S]) Take() *acp.PromptRequest {
 	if p == nil {
 		return nil
 	}
-	t.opened.flush()
+	t.opened.Flush()
 	if err := t.recordPrompt(p.ctx, p.req); err != nil {
 		t.logger().Error("a prompt was not stored", "error", err)
 	}
@@ -224,7 +225,7 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // unless the handler returns
-	ctx, t.opened = withOpen(ctx)
+	ctx, t.opened = openturn.With(ctx)
 	defer t.finish(ctx, req)
 	// The answer to the turn before must be on its way, or the client would take what this one says for what that one does.
 	if err := engine.AwaitTurn(ctx); err != nil {
@@ -305,7 +306,7 @@ func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 
 // settle closes what the turn has left open, and stores its end. The context of the turn may have ended, ctx has not.
 func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
-	t.report("texts and tool calls that were left open", t.opened.end(turn))
+	t.report("texts and tool calls that were left open", t.opened.End(turn))
 	refused := t.refused(turn)
 	if !refused {
 		t.report("the title", t.title(ctx, req))

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/opensessions"
+	"github.com/acpgo/sdk/internal/openturn"
 	"github.com/acpgo/sdk/internal/titles"
 )
 
@@ -233,7 +234,7 @@ func (s *Session[S]) retitle(ctx context.Context, title v2draft.Opt[string]) err
 }
 
 // ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
-var ErrNotStored = errors.New("the update was not stored")
+var ErrNotStored = openturn.ErrNotStored
 
 var errNotOpen = errors.New("agentkit: the session is being opened: updates cannot be sent yet")
 
