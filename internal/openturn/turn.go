@@ -33,9 +33,14 @@ var (
 // ErrNotStored says that an update was sent and could not be stored.
 var ErrNotStored = errors.New("the update was not stored")
 
+// Cancelled reports whether an error says that the work was cancelled.
+func Cancelled(err error) bool {
+	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)
+}
+
 // Visible is what the client may see of the error with which a tool call fails.
 func Visible(err error) string {
-	if errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) {
+	if Cancelled(err) {
 		err = errCancelled
 	}
 	e := rpc.ErrorOf(err)

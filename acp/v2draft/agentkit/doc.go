@@ -1,7 +1,8 @@
-// Package agentkit has sessions for agents of version 2 of the protocol: with a state of the author's own type, stored,
-// listed, and resumed with their history, also by another process. It is to version 2 what the sessions of
-// package github.com/acpgo/sdk/acp/agentkit are to version 1; the queue of prompts is the runtime's here, and forks, modes,
-// tool calls as values and streams of text are left to the agent. As all of version 2, it is outside any compatibility
+// Package agentkit has what authors of agents of version 2 of the protocol otherwise write again and again: sessions with a
+// state of the author's own type, which are stored, listed, and resumed with their history, also by another process; tool
+// calls and terminals as values; and streams of text. It is to version 2 what package github.com/acpgo/sdk/acp/agentkit is to
+// version 1; the queue of prompts is the runtime's here, and forks and config options are left to the agent. It does not talk
+// to a model, does not run tools, and does not start MCP servers. As all of version 2, it is outside any compatibility
 // promise.
 //
 // [NewSessions] is the beginning, and [Sessions.Handlers] serve an agent:
@@ -10,6 +11,13 @@
 //	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: prompt})
 //	defer sessions.Close()
 //	err := v2draft.ServeAgent(ctx, v2draft.Stdio(), sessions.Handlers(), opts)
+//
+// # Tool calls, terminals and texts
+//
+// [ToolCall] is a tool call that knows what the client knows of it, [Terminal] shows the output of a command that the agent
+// runs, and [Text] is an io.Writer whose text is sent as one message. Those of a turn are closed at its end, and keep the
+// order in which the turn has said things. They also serve agents without Sessions: see [StartToolCall], [StartTerminal],
+// [NewMessage] and [HandleWork].
 //
 // # What is stored
 //

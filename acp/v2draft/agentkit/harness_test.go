@@ -117,10 +117,7 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 	chunk := func(kind string, c v2draft.ContentChunk) {
 		s.set(kind+string(c.MessageID), s.Items[kind+string(c.MessageID)]+blocks([]v2draft.ContentBlock{c.Content}))
 	}
-	tool := func(content v2draft.ToolCallContent) string {
-		c, _ := content.Variant.(*v2draft.ToolCallContentContent)
-		return blocks([]v2draft.ContentBlock{c.Content}) + ","
-	}
+	tool := func(content v2draft.ToolCallContent) string { return shownContent(content) + "," }
 	switch u := u.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessage:
 		message("user ", u.MessageID, u.Content)
@@ -171,6 +168,9 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 type client struct {
 	*v2draft.ClientConn
 
+	// choose, if set, answers the agent's questions.
+	choose func(*v2draft.RequestPermissionRequest) v2draft.RequestPermissionOutcome
+
 	mu    sync.Mutex
 	shown shown
 	told  []v2draft.SessionUpdate
@@ -204,7 +204,10 @@ func connect(t *testing.T, config agentkit.Config[state], opts v2draft.AgentOpti
 			c.shown.update(n.Update)
 			return nil
 		},
-		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *v2draft.ClientSession, req *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+			if c.choose != nil {
+				return &v2draft.RequestPermissionResponse{Outcome: c.choose(req)}, nil
+			}
 			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionCancelled()}, nil
 		},
 	}

@@ -215,7 +215,7 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 	case *v2draft.SessionUpdateToolCallUpdate:
 		call := item{toolCall, string(u.ToolCallID)}
 		switch status := u.Status.Value(); {
-		case status == v2draft.ToolCallStatusCompleted, status == v2draft.ToolCallStatusFailed, status == v2draft.ToolCallStatusCancelled:
+		case hasEnded(status):
 			h.ended(call)
 		case !u.Status.IsZero() || h.isNew(call): // which is pending
 			h.goesOn(call)

@@ -185,7 +185,11 @@ func (s *Session[S]) accept(
 func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
 	ctx, end := s.life.Within(ctx)
 	defer end()
-	defer s.finish(ctx, req)
+	ctx, opened := openturn.With(ctx)
+	defer func() {
+		s.report("texts, tool calls and terminals that were left open", opened.End(ctx))
+		s.finish(ctx, req)
+	}()
 	return s.sessions.config.Prompt(ctx, s, req)
 }
 
@@ -243,8 +247,10 @@ var errNotOpen = errors.New("agentkit: the session is being opened: updates cann
 //
 // An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
 // may be about an earlier update. One that is refused before it is sent, such as for a path that is not absolute, is not
-// stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed.
+// stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed. With the context of
+// a turn it comes behind the texts of that turn.
 func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) error {
+	openturn.Of(ctx).Flush()
 	s.out.Lock()
 	defer s.out.Unlock()
 	switch s.phase {
@@ -268,6 +274,31 @@ func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) e
 	}
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
 }
+
+// RequestPermission is v2draft.AgentSession.RequestPermission, behind the texts of the turn that ctx belongs to.
+// ToolCall.Ask asks about a tool call with all that it shows.
+func (s *Session[S]) RequestPermission(
+	ctx context.Context, req *v2draft.RequestPermissionRequest,
+) (v2draft.RequestPermissionOutcome, error) {
+	openturn.Of(ctx).Flush()
+	return s.AgentSession.RequestPermission(ctx, req)
+}
+
+// StartToolCall starts a tool call; see [StartToolCall]. It belongs to the turn of ctx.
+func (s *Session[S]) StartToolCall(ctx context.Context, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
+	return StartToolCall(ctx, s, title, options...)
+}
+
+// StartTerminal starts a terminal; see [StartTerminal]. It belongs to the turn of ctx.
+func (s *Session[S]) StartTerminal(ctx context.Context, command string, cwd v2draft.AbsolutePath) (*Terminal, error) {
+	return StartTerminal(ctx, s, command, cwd)
+}
+
+// NewMessage begins a message; see [NewMessage]. It belongs to the turn of ctx.
+func (s *Session[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, s) }
+
+// NewThought begins a thought; see [NewThought]. It belongs to the turn of ctx.
+func (s *Session[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, s) }
 
 // unsent reports whether an update was not sent because it is not valid. One that this client cannot take is.
 func unsent(err error) bool {

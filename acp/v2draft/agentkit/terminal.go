@@ -1,0 +1,126 @@
+// This file owns terminals as values. They are the agent's own in version 2: it runs the command, and the client shows it.
+
+package agentkit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/internal/openturn"
+)
+
+// Terminal is an io.Writer whose output the client shows as that of a command, which the agent runs itself:
+//
+//	terminal, err := s.StartTerminal(ctx, "go test ./...", s.Cwd())
+//	err = call.Terminal(terminal)
+//	cmd.Stdout, cmd.Stderr = terminal, terminal
+//	err = cmd.Run()
+//	err = terminal.Exited(cmd.ProcessState.ExitCode())
+//
+// Output is sent as it comes, also what is no UTF-8. A terminal ends by Exit, Exited or Close; then Write returns an error
+// that matches ErrEnded. One that is open at the end of its turn is closed; one that outlives the turn is started with the
+// context of the session. The methods are safe for concurrent use.
+type Terminal struct {
+	session Sender
+	ctx     context.Context
+	turn    *openturn.Turn // or nil
+	id      v2draft.TerminalID
+
+	mu    sync.Mutex // held while something is sent
+	ended bool
+}
+
+// StartTerminal tells the client that a command runs in a directory. ctx is the turn's, or another one that bounds the
+// terminal.
+func StartTerminal(ctx context.Context, session Sender, command string, cwd v2draft.AbsolutePath) (*Terminal, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	t := &Terminal{session: session, ctx: ctx, turn: openturn.Of(ctx), id: v2draft.TerminalID("term_" + rand.Text())}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.turn.AddCall(t, func(error) error { return t.Close() }); err != nil {
+		return nil, err
+	}
+	t.turn.Flush()
+	err := session.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+		TerminalID: t.id, Command: v2draft.Some(command), Cwd: v2draft.Some(cwd),
+	}))
+	if err != nil && !errors.Is(err, ErrNotStored) {
+		t.ended = true
+		t.turn.RemoveCall(t)
+		return nil, err
+	}
+	return t, err
+}
+
+// ID is the id of the terminal in the session.
+func (t *Terminal) ID() v2draft.TerminalID { return t.id }
+
+// maxOutput is how many bytes of output one update has at most.
+const maxOutput = 32 << 10
+
+// Write sends p as output of the command. An error that matches ErrNotStored says that it was sent and not stored.
+func (t *Terminal) Write(p []byte) (n int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return 0, ErrEnded
+	}
+	t.turn.Flush()
+	var kept error
+	for n < len(p) {
+		part := p[n:min(n+maxOutput, len(p))]
+		err := t.session.Update(t.ctx, v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{
+			TerminalID: t.id, Data: base64.StdEncoding.EncodeToString(part),
+		}))
+		if errors.Is(err, ErrNotStored) {
+			kept = err
+		} else if err != nil {
+			return n, err
+		}
+		n += len(part)
+	}
+	return n, kept
+}
+
+// Exit says how the command has ended. It is sent also when the context has ended, for ten seconds.
+func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return ErrEnded
+	}
+	ctx, release := openturn.Outlive(t.ctx, func() {})
+	defer release()
+	t.turn.Flush()
+	err := t.session.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+		TerminalID: t.id, ExitStatus: v2draft.Some(status),
+	}))
+	if err == nil || errors.Is(err, ErrNotStored) {
+		t.ended = true
+		t.turn.RemoveCall(t)
+	}
+	return err
+}
+
+// Exited is Exit with the exit code of a process; a negative one, as that of a process that was killed, is not known.
+func (t *Terminal) Exited(code int) error {
+	var status v2draft.TerminalExitStatus
+	if code >= 0 {
+		status.ExitCode = v2draft.Some(int64(code))
+	}
+	return t.Exit(status)
+}
+
+// Close says that the command has ended, if nobody has.
+func (t *Terminal) Close() error {
+	if err := t.Exit(v2draft.TerminalExitStatus{}); !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return nil
+}
