@@ -64,7 +64,7 @@ plan: 0 of 2 done
 agent: I look at what is there.
 tool: ls: pending
 state: requires action
-permission: Run ls?: allow
+permission: ls: allow
 state: running
 terminal: ls
 output: apple.txt pear.txt 
@@ -80,7 +80,7 @@ plan: 0 of 2 done
 agent: I look at what is there.
 tool: ls: pending
 state: requires action
-permission: Run ls?: reject
+permission: ls: reject
 state: running
 tool: failed
 plan: 2 of 2 done

@@ -4,10 +4,9 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
+	"io"
 	"os"
-	"strings"
 
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
@@ -43,23 +42,21 @@ func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error 
 }
 
 func prompt(ctx context.Context, s *sessionV2, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-	var text strings.Builder
-	for _, block := range req.Prompt {
-		part, _ := block.Text()
-		text.WriteString(part)
-	}
-	screen := &screenV2{peer: s, planID: v2draft.PlanID(newID("plan"))}
-	return v2draft.EndTurn(), play(ctx, screen, string(s.Cwd()), text.String())
+	screen := &screenV2{session: s, planID: v2draft.PlanID(newID("plan"))}
+	return v2draft.EndTurn(), play(ctx, screen, string(s.Cwd()), agentkit.PromptText(req))
 }
 
-// screenV2 is the screen of a client of version 2. What is sent through the session is kept for those who resume it.
+// screenV2 is the screen of a client of version 2. What is sent through the session is kept for those who resume it, and
+// what the turn leaves open is closed at its end.
 type screenV2 struct {
-	peer   *sessionV2
-	planID v2draft.PlanID
+	session  *sessionV2
+	planID   v2draft.PlanID
+	call     *agentkit.ToolCall // of the command that runs
+	terminal *agentkit.Terminal // which is the agent's own, and only shown
 }
 
 func (s *screenV2) say(ctx context.Context, message, text string) error {
-	return s.peer.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
+	return s.session.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
 }
 
 func (s *screenV2) plan(ctx context.Context, steps []step) error {
@@ -69,61 +66,36 @@ func (s *screenV2) plan(ctx context.Context, steps []step) error {
 			Content: step.text, Priority: v2draft.PlanEntryPriorityMedium, Status: v2draft.PlanEntryStatus(step.status),
 		})
 	}
-	return s.peer.Update(ctx, v2draft.WholePlan(s.planID, entries...))
+	return s.session.Update(ctx, v2draft.WholePlan(s.planID, entries...))
 }
 
-func (s *screenV2) propose(ctx context.Context, c *command) (bool, error) {
-	id := v2draft.ToolCallID(c.id)
-	if err := s.peer.Update(ctx, v2draft.StartToolCall(id, c.line, v2draft.WithKind(v2draft.ToolKindExecute))); err != nil {
+func (s *screenV2) propose(ctx context.Context, c *command) (allowed bool, err error) {
+	if s.call, err = s.session.StartToolCall(ctx, c.line, v2draft.WithKind(v2draft.ToolKindExecute)); err != nil {
 		return false, err
 	}
-	chosen, err := s.peer.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
-		Title:   "Run " + c.line + "?",
-		Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall(id, v2draft.WithTitle(c.line)))),
-		Options: []v2draft.PermissionOption{v2draft.AllowOnce("allow", "Allow"), v2draft.RejectOnce("reject", "Reject")},
-	})
-	if err != nil {
-		return false, err
-	}
-	option, _ := chosen.Selected()
-	if option != "allow" {
+	if _, err := s.call.Ask(ctx); errors.Is(err, agentkit.ErrRejected) || errors.Is(err, agentkit.ErrDismissed) {
 		return false, nil
+	} else if err != nil {
+		return false, err
 	}
-	return true, s.open(ctx, c)
+	if s.terminal, err = s.session.StartTerminal(ctx, c.line, v2draft.AbsolutePath(c.cwd)); err != nil {
+		return false, err
+	}
+	return true, s.call.Terminal(s.terminal)
 }
 
-// open shows the command's terminal, which is the agent's own and only shown, in its tool call.
-func (s *screenV2) open(ctx context.Context, c *command) error {
-	terminal := v2draft.TerminalID(c.id)
-	err := s.peer.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-		TerminalID: terminal, Command: v2draft.Some(c.line), Cwd: v2draft.Some(v2draft.AbsolutePath(c.cwd)),
-	}))
-	if err != nil {
-		return err
-	}
-	return s.peer.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(c.id),
-		v2draft.WithStatus(v2draft.ToolCallStatusInProgress), v2draft.WithContent(v2draft.ToolTerminal(terminal))))
+func (s *screenV2) output(_ context.Context, _ *command, text string) error {
+	_, err := io.WriteString(s.terminal, text)
+	return err
 }
 
-func (s *screenV2) output(ctx context.Context, c *command, text string) error {
-	return s.peer.Update(ctx, v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{
-		TerminalID: v2draft.TerminalID(c.id), Data: base64.StdEncoding.EncodeToString([]byte(text)),
-	}))
-}
-
-func (s *screenV2) end(ctx context.Context, c *command, how outcome) error {
-	status, exit := v2draft.ToolCallStatusCompleted, int64(0)
-	if how != succeeded {
-		status, exit = v2draft.ToolCallStatusFailed, 1
+func (s *screenV2) end(_ context.Context, _ *command, how outcome) error {
+	switch how {
+	case refused:
+		return s.call.Fail(agentkit.ErrRejected)
+	case failed:
+		return errors.Join(s.terminal.Exited(1), s.call.Fail(nil))
+	default:
+		return errors.Join(s.terminal.Exited(0), s.call.Done())
 	}
-	if how != refused {
-		err := s.peer.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-			TerminalID: v2draft.TerminalID(c.id),
-			ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(exit)}),
-		}))
-		if err != nil {
-			return err
-		}
-	}
-	return s.peer.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(c.id), v2draft.WithStatus(status)))
 }
