@@ -187,18 +187,18 @@ func TestTooLargeAlone(t *testing.T) {
 	if !errors.Is(unstored, agentkit.ErrNotStored) || !errors.Is(unstored, sessionstore.ErrTooLarge) {
 		t.Errorf("too large: %v", unstored)
 	}
-	var said string
+	var said strings.Builder
 	for update, err := range store.Updates(t.Context(), acp.SessionID(s.ID())) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if chunk, ok := update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); ok {
 			text, _ := chunk.Content.Text()
-			said += text
+			said.WriteString(text)
 		}
 	}
-	if said != "before after" {
-		t.Errorf("stored is %q", said)
+	if said.String() != "before after" {
+		t.Errorf("stored is %q", said.String())
 	}
 }
 
