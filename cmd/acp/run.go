@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/history"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/cmd/acp/internal/tui"
 	"github.com/acpgo/sdk/conformance"
@@ -35,6 +36,9 @@ type runFlags struct {
 	plain    bool
 	noMouse  bool
 }
+
+// longTime is from when on acp run shows how long a tool call or a turn takes; 0 is its own default.
+var longTime time.Duration
 
 // newRunCommand is acp run.
 func newRunCommand(p *program) *cobra.Command {
@@ -97,7 +101,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return usagef("standard input or output is no terminal: for scripts there is acp exec")
 	}
 	var findings atomic.Int64
-	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse}
+	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse, Notify: tui.Notify(f.cfg.Notify), Long: longTime}
 	o.Start.Session = acp.SessionID(f.load)
 	if err := f.settings(o); err != nil {
 		return err
@@ -156,6 +160,11 @@ func (f *runFlags) settings(o *tui.Options) error {
 		return err
 	}
 	o.Talk = *options
+	if !f.cfg.ForgetPrompts {
+		if prompts, err := history.For(options.Cwd); err == nil { // otherwise there is no place for them
+			o.Prompts = prompts
+		}
+	}
 	o.Talk.NoMask = f.noMask
 	if f.remember != "" {
 		o.Talk.Memory = policy.NewFile(f.remember)

@@ -27,6 +27,8 @@ type Settings struct {
 	Allow, Deny          bool
 	Format               string
 	Timeout              time.Duration
+	Notify               string
+	ForgetPrompts        bool
 
 	TokenFile     string
 	TokenEnv      string
@@ -62,10 +64,11 @@ type Setting struct {
 	field func(*Settings) any
 }
 
-// The commands that talk to agents, those for scripts, and those that start agents.
+// The commands that talk to agents, those for scripts, those for people, and those that start agents.
 var (
 	talking  = []string{"exec", "run"}
 	scripts  = []string{"exec"}
+	people   = []string{"run"}
 	starting = []string{"agents", "exec", "run"}
 )
 
@@ -124,6 +127,14 @@ var Table = []Setting{
 		Usage: "cancel the turn after this `TIME`, such as 90s or 10m",
 	},
 	{
+		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"}, field: func(s *Settings) any { return &s.Notify },
+		Usage: "`WHEN` the terminal's bell rings at the end of a turn and at a question: unfocused (the window has not the focus), always or never",
+	},
+	{
+		Key: "forget-prompts", Commands: people, field: func(s *Settings) any { return &s.ForgetPrompts },
+		Usage: "do not keep your prompts for later runs in the same folder",
+	},
+	{
 		Key: "token-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.TokenFile },
 		Usage: "for an agent at a URL: a `FILE` with the token",
 	},
@@ -179,6 +190,7 @@ func pair(form string) func(string) error {
 func defaults() Settings {
 	return Settings{
 		Format:         "text",
+		Notify:         "unfocused",
 		TokenEnv:       "ACP_TOKEN",
 		RegistryPrefer: []string{"binary", "npx", "uvx"},
 		RegistryMaxAge: time.Hour,

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -161,7 +162,7 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 		use("Usage", []string{clipFor(Usage(theme, u), width)})
 	}
 	for turn := range snapshot.Turns() {
-		use("TurnEnd", TurnEnd(theme, turn, width))
+		use("TurnEnd", TurnEnd(theme, turn, time.Minute, width))
 	}
 }
 

@@ -294,8 +294,17 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 	default:
 		say(p.marks.failed+" stopped: "+label(string(turn.StopReason)), p.bad)
 	}
+	var facts []string
+	if p.took != nil && turn.Ended {
+		if d := p.took(turn.Number); d > 0 {
+			facts = append(facts, duration(d))
+		}
+	}
 	if u, ok := turn.Usage.Get(); ok && turn.Ended {
-		say(turnUsage(u), p.dim)
+		facts = append(facts, turnUsage(u))
+	}
+	if len(facts) > 0 {
+		say(strings.Join(facts, ", "), p.dim)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	glamour "charm.land/glamour/v2/ansi"
 	"github.com/yuin/goldmark"
@@ -19,6 +20,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	textpkg "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/acpgo/sdk/acp"
 )
 
 // painter draws in one theme. It keeps what is expensive to make.
@@ -27,6 +30,8 @@ type painter struct {
 	renderers map[int]goldmark.Markdown // by width
 	terminal  func(id string) (Output, bool)
 	diffs     DiffLayout
+	elapsed   func(acp.ToolCallID) time.Duration // nil for no times
+	took      func(turn int) time.Duration
 }
 
 func newPainter(t *Theme) *painter {

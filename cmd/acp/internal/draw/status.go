@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/unstable"
@@ -160,7 +161,9 @@ func Error(t *Theme, err error, width int) []string {
 }
 
 // TurnEnd returns how a turn ended, as lines; none if it is not over, or ended as it should and says nothing of tokens.
-func TurnEnd(t *Theme, turn *view.TurnState, width int) []string {
+// took is how long it has taken, or 0.
+func TurnEnd(t *Theme, turn *view.TurnState, took time.Duration, width int) []string {
 	p := newPainter(t)
+	p.took = func(int) time.Duration { return took }
 	return p.strings(p.turnEnd(turn), width)
 }

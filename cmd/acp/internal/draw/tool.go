@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -61,7 +62,6 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 
 // state is the mark of a tool call's state, and what it is in a word.
 func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
-	waiting := c.Permission != nil && !c.Permission.Outcome.Present() && !c.Permission.Outcome.IsNull()
 	switch {
 	case c.Cancelled:
 		return p.marks.ended, p.warn, "cancelled"
@@ -71,7 +71,7 @@ func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
 		return p.marks.done, p.good, ""
 	case c.Call.Status == acp.ToolCallStatusFailed:
 		return p.marks.failed, p.bad, "failed"
-	case waiting:
+	case WaitsForPermission(c):
 		return p.marks.pending, p.warn, "waits for permission"
 	case c.Call.Status == acp.ToolCallStatusInProgress:
 		return p.marks.running, p.accent, ""
@@ -80,6 +80,19 @@ func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
 	}
 	return "?", p.warn, label(string(c.Call.Status))
 }
+
+// Ended reports whether a tool call is over.
+func Ended(c *view.ToolCall) bool {
+	return c.Cancelled || c.Unfinished || c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
+}
+
+// WaitsForPermission reports whether a tool call waits for the answer to a request for permission.
+func WaitsForPermission(c *view.ToolCall) bool {
+	return c.Permission != nil && !c.Permission.Outcome.Present() && !c.Permission.Outcome.IsNull()
+}
+
+// duration is a time in words, in whole seconds.
+func duration(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 // toolLine is a tool call in one line.
 func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
@@ -94,8 +107,20 @@ func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
 		for _, note := range p.notes(c) {
 			l.add("  "+note, p.dim)
 		}
+	}
+	var took line
+	if p.elapsed != nil {
+		if d := p.elapsed(c.Call.ToolCallID); d > 0 {
+			took.add("  "+duration(d), p.dim)
+		}
+	}
+	if !unfolded {
+		if room := width - took.width(); room >= 10 { // the time stays visible behind a long title
+			return []line{append(l.clip(room, p.marks.ellipsis), took...)}
+		}
 		return []line{l.clip(width, p.marks.ellipsis)}
 	}
+	l = append(l, took...)
 	return l.wrap(width, line{{"  ", style{}}})
 }
 

@@ -5,6 +5,7 @@ package draw
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -23,6 +24,10 @@ type Options struct {
 	Diffs DiffLayout
 	// Unfolded says that thoughts and tool calls are shown whole at first.
 	Unfolded bool
+	// Elapsed returns how long a tool call takes, or has taken, and Took how long a turn has taken, by its number: 0 if
+	// that is unknown, or of no interest. The client calls [Transcript.Tick] when times of calls in progress have changed.
+	Elapsed func(acp.ToolCallID) time.Duration
+	Took    func(turn int) time.Duration
 }
 
 // Transcript is the conversation of a session on the screen. It draws only what is visible, keeps that drawn, and draws a
@@ -73,7 +78,7 @@ func (t *Transcript) forget() {
 // SetTheme changes how everything looks.
 func (t *Transcript) SetTheme(theme *Theme) {
 	t.p = newPainter(theme)
-	t.p.diffs = t.opts.Diffs
+	t.p.diffs, t.p.elapsed, t.p.took = t.opts.Diffs, t.opts.Elapsed, t.opts.Took
 	if t.opts.Terminal != nil {
 		t.p.terminal = func(id string) (Output, bool) { return t.opts.Terminal(acp.TerminalID(id)) }
 	}
@@ -163,6 +168,20 @@ func (t *Transcript) TerminalChanged(id acp.TerminalID) {
 				for i := range ip.parts {
 					t.drop(&ip.parts[i])
 				}
+			}
+		}
+	}
+}
+
+// Tick says that time has passed, or that a turn has ended. What shows times that change is drawn again.
+func (t *Transcript) Tick() {
+	for index, ip := range t.items {
+		for i := range ip.parts[len(ip.parts)-ip.footer:] {
+			t.drop(&ip.parts[len(ip.parts)-1-i])
+		}
+		if item := t.snapshot.Item(index); item != nil && len(ip.parts) > 0 {
+			if c, ok := item.Variant.(*view.ToolCall); ok && !Ended(c) {
+				t.drop(&ip.parts[0])
 			}
 		}
 	}

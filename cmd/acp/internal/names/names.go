@@ -38,26 +38,35 @@ type Entry struct {
 // Store keeps names in a folder, one file each. Several programs may use it at once.
 type Store struct{ Dir string }
 
-// Default returns the store in the user's folder for state: $XDG_STATE_HOME/acp/sessions, or that of the system.
+// Default returns the store in the user's folder for state.
 func Default() (*Store, error) {
+	dir, err := StateDir()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{filepath.Join(dir, "sessions")}, nil
+}
+
+// StateDir is the folder for the state that this program keeps for the user: $XDG_STATE_HOME/acp, or that of the system.
+func StateDir() (string, error) {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
 		switch runtime.GOOS {
 		case "windows", "darwin", "ios":
 			config, err := os.UserConfigDir()
 			if err != nil {
-				return nil, err
+				return "", err
 			}
 			dir = config
 		default:
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return nil, err
+				return "", err
 			}
 			dir = filepath.Join(home, ".local", "state")
 		}
 	}
-	return &Store{filepath.Join(dir, "acp", "sessions")}, nil
+	return filepath.Join(dir, "acp"), nil
 }
 
 // file is the file of a key.

@@ -23,6 +23,7 @@ type chat struct {
 	id       acp.SessionID
 	snapshot *view.Snapshot
 	draw     *transcript
+	times    *times
 	editor   *editor
 	queue    []*prompt // which wait for the turn's end
 	title    string    // that the user gave it
@@ -108,7 +109,8 @@ func (m *Model) open(s *talk.Session) *chat {
 		m.show(c)
 		return c
 	}
-	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), draw: newTranscript(m), editor: newEditor(m)}
+	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), times: newTimes(m), editor: newEditor(m)}
+	c.draw = newTranscript(m, c.times)
 	if m.chat == nil { // what was typed while the agent started
 		c.editor, c.queue = m.waiting, m.typed
 		m.waiting, m.typed = newEditor(m), nil
@@ -207,10 +209,12 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	if c.cancel == nil {
 		return nil // the chat is closed
 	}
+	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of it
+	c.times.ended(c.snapshot, m.now().Sub(c.began))
 	c.cancel()
 	c.cancel = nil
-	c.snapshot = c.session.State().Snapshot() // the end of the turn is drawn with all of it
 	c.draw.Update(c.snapshot)
+	c.draw.Tick()
 	c.unseen = c != m.chat || len(m.layers) > 0
 	m.resize()
 	if c.note == cancelling {
@@ -222,7 +226,11 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	case c.cancelled:
 	case msg.err != nil:
 		c.failed = msg.err
+		m.notify()
 	default:
+		if len(c.queue) == 0 {
+			m.notify()
+		}
 		return m.next(c)
 	}
 	if len(c.queue) > 0 { // after a failure, and when the user has cancelled, what waits is not sent without being asked for

@@ -3,14 +3,19 @@ package tui
 // This file owns the editor: where the user types prompts.
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/history"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
 // editor is where a prompt is typed.
@@ -123,14 +128,85 @@ func (e *editor) recall(m *Model, step int) {
 	m.resize()
 }
 
-// history are the prompts that were sent, the newest last.
-type history []prompt
+// sentPrompts are the prompts that were sent, the newest last.
+type sentPrompts []prompt
 
-func (h *history) add(p prompt) {
+func (h *sentPrompts) add(p prompt) {
 	if n := len(*h); n > 0 && (*h)[n-1].text == p.text && slices.Equal((*h)[n-1].pasted, p.pasted) {
 		return
 	}
 	*h = append(*h, p)
+}
+
+// keep remembers a prompt that was sent, for later runs too.
+func (m *Model) keep(p prompt) tea.Cmd {
+	m.history.add(p)
+	if m.opts.Prompts == nil {
+		return nil
+	}
+	m.unkept.add(history.Prompt{Text: p.text, Pasted: p.pasted})
+	return m.tasks.cmd(func(context.Context) tea.Msg {
+		if err := m.unkept.write(m.opts.Prompts); err != nil {
+			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("prompts are not kept: %w", err)}
+		}
+		return nil
+	})
+}
+
+// earlierMsg are the prompts of earlier runs.
+type earlierMsg []history.Prompt
+
+// earlier reads them.
+func (m *Model) earlier() tea.Cmd {
+	if m.opts.Prompts == nil {
+		return nil
+	}
+	return m.tasks.cmd(func(context.Context) tea.Msg {
+		prompts, err := m.opts.Prompts.Load()
+		if err != nil {
+			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("the prompts of earlier runs: %w", err)}
+		}
+		return earlierMsg(prompts)
+	})
+}
+
+// readEarlier puts the prompts of earlier runs before those of this one.
+func (m *Model) readEarlier(prompts []history.Prompt) {
+	all := sentPrompts{}
+	for _, p := range prompts {
+		all.add(prompt{p.Text, p.Pasted})
+	}
+	for _, p := range m.history {
+		all.add(p)
+	}
+	m.history = all
+}
+
+// unkept are prompts that are not yet in the file.
+type unkept struct {
+	mu      sync.Mutex
+	prompts []history.Prompt
+	writing sync.Mutex
+}
+
+func (u *unkept) add(p history.Prompt) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.prompts = append(u.prompts, p)
+}
+
+// write writes them, in their order.
+func (u *unkept) write(to *history.File) error {
+	u.writing.Lock()
+	defer u.writing.Unlock()
+	u.mu.Lock()
+	prompts := u.prompts
+	u.prompts = nil
+	u.mu.Unlock()
+	if len(prompts) == 0 {
+		return nil
+	}
+	return to.Add(prompts...)
 }
 
 // take takes the prompt out of the editor.
@@ -183,14 +259,14 @@ func (m *Model) submit() tea.Cmd {
 		return nil
 	}
 	p := e.take()
-	m.history.add(p)
+	keep := m.keep(p)
 	m.resize()
 	if m.chat == nil {
 		m.typed = append(m.typed, &p)
-		return nil
+		return keep
 	}
 	m.note = ""
-	return m.say(m.chat, p)
+	return tea.Batch(keep, m.say(m.chat, p))
 }
 
 // newline begins a new line.

@@ -102,6 +102,7 @@ func (m *Model) View() tea.View {
 	if m.opts.NoMouse {
 		v.MouseMode = tea.MouseModeNone
 	}
+	v.ReportFocus = m.opts.Notify == NotifyUnfocused
 	v.WindowTitle = m.windowTitle()
 	if m.width == 0 || m.height == 0 {
 		return v

@@ -46,7 +46,8 @@ type Model struct {
 	notes         []string  // all lines for the user, the newest last
 	findings      []conformance.Finding
 	pending       []tea.Cmd // which the next update returns
-	history       history
+	history       sentPrompts
+	unkept        unkept
 	files         files
 	ticking       bool
 	planFolded    bool
@@ -54,7 +55,10 @@ type Model struct {
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
-	loggingIn     bool      // in the terminal, after which the agent is started anew
+	lastBell      time.Time
+	unfocused     bool   // the terminal says so of its window
+	bell          func() // rings it, without a screen
+	loggingIn     bool   // in the terminal, after which the agent is started anew
 	leaving       bool
 	plain         bool              // there is no screen
 	told          func(text string) // is told each line for the user; may be nil
@@ -101,7 +105,7 @@ func (m *Model) Init() tea.Cmd {
 			m.mail.deliver(m.tasks.ctx, m.send)
 		}()
 	}
-	return tea.Batch(tea.RequestBackgroundColor, m.tasks.cmd(func(ctx context.Context) tea.Msg {
+	return tea.Batch(tea.RequestBackgroundColor, m.earlier(), m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		client, err := m.connect(ctx)
 		return startedMsg{client, err}
 	}))
@@ -139,6 +143,10 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		for _, c := range m.chats {
 			c.draw.SetTheme(m.drawn)
 		}
+	case tea.FocusMsg:
+		m.unfocused = false
+	case tea.BlurMsg:
+		m.unfocused = true
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:
@@ -165,7 +173,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
 			break // the end of the turn has crossed it
 		}
-		msg.chat.snapshot = msg.snapshot
+		msg.chat.take(msg.snapshot)
 		if msg.chat == m.chat {
 			msg.chat.draw.Update(msg.snapshot)
 			m.resize()
@@ -181,6 +189,9 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case armedMsg: // draws
 	case tickMsg:
 		m.ticking = false
+		if m.chat != nil {
+			m.chat.draw.Tick()
+		}
 		return m.tick()
 	case mailMsg:
 		var cmds []tea.Cmd
@@ -203,6 +214,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.reopened(msg)
 	case restartedMsg:
 		return m.restarted(msg)
+	case earlierMsg:
+		m.readEarlier(msg)
 	case filesMsg:
 		m.files = files(msg)
 		m.editor().complete(m)
@@ -316,7 +329,7 @@ func (m *Model) done(msg doneMsg) tea.Cmd {
 		return nil
 	}
 	if c := m.chat; c != nil { // the answer may have changed modes and options
-		c.snapshot = c.session.State().Snapshot()
+		c.take(c.session.State().Snapshot())
 	}
 	if msg.then != nil {
 		return msg.then(m)

@@ -56,9 +56,9 @@ func (m *Model) theme() *draw.Theme {
 // transcript is the conversation of a chat on the screen.
 type transcript struct{ *draw.Transcript }
 
-func newTranscript(m *Model) *transcript {
+func newTranscript(m *Model, t *times) *transcript {
 	return &transcript{draw.NewTranscript(&draw.Options{
-		Theme: m.drawn, Width: max(1, m.width), Diffs: m.diffs, Terminal: m.terminalOutput,
+		Theme: m.drawn, Width: max(1, m.width), Diffs: m.diffs, Terminal: m.terminalOutput, Elapsed: t.elapsed, Took: t.took,
 	})}
 }
 

@@ -21,7 +21,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/muesli/cancelreader"
 
-	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
@@ -72,6 +71,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	p.m.width, p.m.height = plainWidth, 1000
 	p.m.told = func(text string) { p.print("-- " + text) }
 	p.m.taken = p.typing.stop
+	p.m.bell = func() { fmt.Fprint(p.out, "\a") }
 	if err := p.typing.start(); err != nil {
 		return fmt.Errorf("the terminal: %w", err)
 	}
@@ -469,7 +469,7 @@ func (p *plainProgram) showChat() {
 		}
 	}
 	now := c.session.State().Snapshot() // a question must not come before what it is about
-	c.snapshot = now
+	c.take(now)
 	if now == p.shown {
 		return
 	}
@@ -488,7 +488,11 @@ func (p *plainProgram) showChat() {
 		if turn.Ended && !turn.Replayed && turn.Number > p.turn {
 			p.turn = turn.Number
 			p.flush()
-			p.print(draw.TurnEnd(m.drawn, turn, plainWidth)...)
+			took := c.times.took(turn.Number)
+			if c.cancel != nil { // the turn is over, and its answer not yet taken
+				took = c.times.shown(m.now().Sub(c.began))
+			}
+			p.print(draw.TurnEnd(m.drawn, turn, took, plainWidth)...)
 		}
 	}
 	p.shown = now
@@ -517,7 +521,7 @@ func (p *plainProgram) showItem(item *view.Item) {
 			p.rest = p.rest[end+1:]
 		}
 	case *view.ToolCall:
-		lines := draw.ToolCall(m.drawn, v, ended(v), m.terminalOutput, plainWidth)
+		lines := draw.ToolCall(m.drawn, v, draw.Ended(v), m.terminalOutput, plainWidth)
 		if text := strings.Join(lines, "\n"); text != p.statuses[item.Index] {
 			p.statuses[item.Index] = text
 			p.flush()
@@ -527,12 +531,6 @@ func (p *plainProgram) showItem(item *view.Item) {
 		p.flush()
 		p.print(strings.Split(cleanText(item.String()), "\n")...)
 	}
-}
-
-// ended reports whether a tool call is over.
-func ended(c *view.ToolCall) bool {
-	s := c.Call.Status
-	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || c.Cancelled || c.Unfinished
 }
 
 // flush writes the part of a line that the agent has not ended.

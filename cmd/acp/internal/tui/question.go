@@ -47,6 +47,7 @@ const quiet = 600 * time.Millisecond
 func (m *Model) asked(q *question) tea.Cmd {
 	m.questions = append(m.questions, q)
 	m.resize()
+	m.notify()
 	return tea.Batch(q.dialog.init(m), m.rearm())
 }
 

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/history"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -38,6 +39,12 @@ type Options struct {
 	Setup func(ctx context.Context, s *talk.Session) error
 	// NoMouse leaves the mouse to the terminal.
 	NoMouse bool
+	// Notify says when the bell rings; "" is never.
+	Notify Notify
+	// Prompts has the prompts of earlier runs in the folder, and gets those of this one; nil keeps none.
+	Prompts *history.File
+	// Long is from when on it is shown how long a tool call or a turn takes; 0 means 2 s.
+	Long time.Duration
 	// In and Out are the terminal.
 	In, Out *os.File
 	// OpenURL opens a page in the user's browser. Default: as the system does it.
@@ -159,6 +166,9 @@ func (m *Model) end() error {
 	m.tasks.cancel()
 	err := m.clients.close()
 	m.tasks.end()
+	if m.opts.Prompts != nil {
+		_ = m.unkept.write(m.opts.Prompts) // that nothing can be kept was told before
+	}
 	err = errors.Join(err, m.clients.close())
 	if m.connection == dead {
 		err = nil // it was shown

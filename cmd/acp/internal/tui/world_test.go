@@ -32,6 +32,7 @@ type world struct {
 	running sync.WaitGroup
 	quit    bool
 	updates int
+	bells   int
 }
 
 // inWorld runs a test with a program whose agent has some handlers.
@@ -62,7 +63,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 			stop()
 			w.running.Wait()
 			agents.Wait()
-			time.Sleep(time.Minute) // a package that highlights code keeps a clock running for a time
+			time.Sleep(10 * time.Minute) // a package that highlights code keeps a clock running, until the latest time of all bubbles
 		}()
 		w.do(w.m.Init())
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
@@ -142,8 +143,14 @@ func (w *world) settle() {
 		synctest.Wait()
 		select {
 		case msg := <-w.msgs:
-			if _, quit := msg.(tea.QuitMsg); quit {
+			switch msg := msg.(type) {
+			case tea.QuitMsg:
 				w.quit = true
+			case tea.RawMsg:
+				if msg.Msg != "\a" {
+					w.t.Errorf("%q is written past the screen", msg.Msg)
+				}
+				w.bells++
 			}
 			w.update(msg)
 		default:

@@ -1,0 +1,200 @@
+// Package history keeps the prompts that a user has sent from a folder, so that a later run of the program has them.
+package history
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/names"
+	"github.com/acpgo/sdk/internal/filelock"
+)
+
+// Prompt is what the user said: its text, and long texts that were pasted, of which the text has marks.
+type Prompt struct {
+	Text   string   `json:"text"`
+	Pasted []string `json:"pasted,omitempty"`
+}
+
+// The bounds of a file: what is older is forgotten. A prompt that is longer than maxPrompt is not kept.
+const (
+	maxPrompts = 1000
+	maxBytes   = 1 << 20
+	maxPrompt  = 64 << 10
+)
+
+// maxFiles is of how many folders the prompts are kept: those where something was sent last.
+const maxFiles = 500
+
+// lockTime is how long somebody else may be writing.
+const lockTime = 2 * time.Second
+
+// File has the prompts of a folder. Several processes may use it at once.
+type File struct{ path string }
+
+// For returns the file of a folder, in the user's folder for state. It need not exist.
+func For(cwd string) (*File, error) {
+	state, err := names.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(cwd))
+	return &File{filepath.Join(state, "prompts", hex.EncodeToString(sum[:16])+".jsonl")}, nil
+}
+
+// Load returns the prompts, the newest last. Lines that are none are left out.
+func (f *File) Load() ([]Prompt, error) {
+	file, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-2*maxBytes) // somebody else may have made it longer
+	text := make([]byte, info.Size()-from)
+	n, err := file.ReadAt(text, from)
+	if n < len(text) && err != nil {
+		return nil, err
+	}
+	prompts := []Prompt{}
+	for line := range bytes.Lines(text) {
+		var p Prompt
+		if json.Unmarshal(line, &p) == nil && p.Text != "" {
+			prompts = append(prompts, p)
+		}
+	}
+	return prompts[max(0, len(prompts)-maxPrompts):], nil
+}
+
+// Add adds prompts, and forgets the oldest ones when there are too many.
+func (f *File) Add(prompts ...Prompt) (err error) {
+	var text []byte
+	for _, p := range prompts {
+		line, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if len(line) <= maxPrompt {
+			text = append(append(text, line...), '\n')
+		}
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	lock, err := filelock.Wait(ctx, filepath.Join(filepath.Dir(f.path), "lock")) // one for all: files come and go
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	size, err := write(file, text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if size == int64(len(text)) { // it is new
+		return f.forgetFolders()
+	}
+	if size > maxBytes {
+		return f.shorten()
+	}
+	return nil
+}
+
+// write adds text at the end of a file, behind a whole line, and returns its size.
+func write(file *os.File, text []byte) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size := info.Size()
+	if size > 0 { // a process may have ended in the middle of a line
+		var last [1]byte
+		if _, err := file.ReadAt(last[:], size-1); err != nil {
+			return 0, err
+		}
+		if last[0] != '\n' {
+			text = append([]byte{'\n'}, text...)
+		}
+	}
+	n, err := file.Write(text)
+	return size + int64(n), err
+}
+
+// shorten keeps the newest prompts, which have half of the bytes that there may be.
+func (f *File) shorten() error {
+	prompts, err := f.Load()
+	if err != nil {
+		return err
+	}
+	var lines [][]byte
+	size := 0
+	for _, p := range slices.Backward(prompts) {
+		line, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if size += len(line) + 1; size > maxBytes/2 {
+			break
+		}
+		lines = append(lines, append(line, '\n'))
+	}
+	slices.Reverse(lines)
+	file, err := os.CreateTemp(filepath.Dir(f.path), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(bytes.Join(lines, nil))
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), f.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// forgetFolders removes the files of folders from which nothing was sent for longest, if there are too many.
+func (f *File) forgetFolders() error {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return err
+	}
+	type aged struct {
+		name string
+		at   time.Time
+	}
+	var files []aged
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".jsonl") {
+			files = append(files, aged{e.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(files, func(a, b aged) int { return b.at.Compare(a.at) })
+	for _, old := range files[min(len(files), maxFiles):] {
+		err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(f.path), old.name)))
+	}
+	return err
+}
