@@ -47,9 +47,10 @@ func (m *Model) filesOf(dir string) []item {
 	return m.files.items
 }
 
-// findFiles finds the files of a folder. Hidden ones, and folders of packages, are left out.
+// findFiles finds the files of a folder. Hidden ones, what Git ignores, and folders of packages are left out.
 func findFiles(ctx context.Context, dir string, now time.Time) files {
 	found := files{dir: dir, at: now}
+	rules := map[string]*ignores{dir: ignoresOf(dir)} // of the folders
 	// What cannot be read is left out.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil || len(found.items) >= maxFiles {
@@ -62,10 +63,18 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 			}
 			return nil
 		}
+		above := rules[filepath.Dir(path)]
 		if d.IsDir() {
-			if path != dir && (name == "node_modules" || name == "__pycache__") {
+			switch {
+			case path == dir:
+			case name == "node_modules" || name == "__pycache__" || above.match(path, true):
 				return fs.SkipDir
+			default:
+				rules[path] = above.below(path)
 			}
+			return nil
+		}
+		if above.match(path, false) {
 			return nil
 		}
 		if relative, err := filepath.Rel(dir, path); err == nil && harmless(relative) {

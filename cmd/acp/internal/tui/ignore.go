@@ -1,0 +1,256 @@
+package tui
+
+// This file owns which files Git ignores, by the rules of gitignore(5). Git itself is not asked: the folder may be a
+// stranger's, and its configuration can have Git start programs. A ? stands for a character here, and for a byte in Git.
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// ignoreRule is a line of a file such as .gitignore.
+type ignoreRule struct {
+	base    string // the folder that it is about, with slashes, from the root of the repository; "" for that itself
+	pattern *regexp.Regexp
+	whole   bool // it is about the path from base, and not about the name alone
+	dirOnly bool
+	keep    bool // it takes back what others ignore
+}
+
+// maxIgnore is how many bytes a file of rules may have, maxIgnoreLine how many a line.
+const (
+	maxIgnore     = 1 << 20
+	maxIgnoreLine = 4096
+)
+
+// ignores are the rules for a folder of a repository. The last one that matches counts. Nil is for one outside of
+// repositories.
+type ignores struct {
+	root  string
+	rules []ignoreRule
+}
+
+// ignoresOf are the rules for a folder: the user's own, those of its repository, and those of the folders from the root of
+// that to the folder itself.
+func ignoresOf(dir string) *ignores {
+	for root := dir; ; {
+		if isRepository(root) {
+			r := ignoresIn(root)
+			for at := root; at != dir; {
+				rest, err := filepath.Rel(at, dir)
+				if err != nil {
+					return r
+				}
+				first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
+				at = filepath.Join(at, first)
+				r = r.below(at)
+			}
+			return r
+		}
+		parent := filepath.Dir(root)
+		if parent == root {
+			return nil
+		}
+		root = parent
+	}
+}
+
+// isRepository reports whether a folder is the root of a repository or of a worktree.
+func isRepository(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
+// ignoresIn are the rules for the root of a repository.
+func ignoresIn(root string) *ignores {
+	r := &ignores{root: root}
+	config := os.Getenv("XDG_CONFIG_HOME")
+	if home, err := os.UserHomeDir(); config == "" && err == nil {
+		config = filepath.Join(home, ".config")
+	}
+	if config != "" {
+		r.read(filepath.Join(config, "git", "ignore"), "")
+	}
+	r.read(filepath.Join(root, ".git", "info", "exclude"), "")
+	r.read(filepath.Join(root, ".gitignore"), "")
+	return r
+}
+
+// below are the rules for a folder in the one of r.
+func (r *ignores) below(dir string) *ignores {
+	if isRepository(dir) {
+		return ignoresIn(dir)
+	}
+	if r == nil {
+		return nil
+	}
+	base, ok := r.path(dir)
+	if !ok {
+		return r
+	}
+	more := &ignores{r.root, r.rules[:len(r.rules):len(r.rules)]}
+	more.read(filepath.Join(dir, ".gitignore"), base)
+	return more
+}
+
+// path is the path of a file from the root, with slashes.
+func (r *ignores) path(file string) (string, bool) {
+	relative, err := filepath.Rel(r.root, file)
+	return filepath.ToSlash(relative), err == nil && filepath.IsLocal(relative)
+}
+
+// read adds the rules of a file, which are about the folder base. A file that cannot be read has none.
+func (r *ignores) read(file, base string) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnore {
+		return
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	for l := range strings.SplitSeq(strings.TrimPrefix(string(text), "\ufeff"), "\n") {
+		if rule, ok := newIgnoreRule(strings.TrimSuffix(l, "\r"), base); ok {
+			r.rules = append(r.rules, rule)
+		}
+	}
+}
+
+// newIgnoreRule reads a line; ok is false if it says nothing.
+func newIgnoreRule(text, base string) (rule ignoreRule, ok bool) {
+	if strings.HasPrefix(text, "#") || len(text) > maxIgnoreLine {
+		return rule, false
+	}
+	for strings.HasSuffix(text, " ") && !strings.HasSuffix(text, `\ `) {
+		text = strings.TrimSuffix(text, " ")
+	}
+	rule.base = base
+	if rest, found := strings.CutPrefix(text, "!"); found {
+		rule.keep, text = true, rest
+	}
+	text, rule.dirOnly = strings.CutSuffix(text, "/")
+	rule.whole = strings.Contains(text, "/")
+	text = strings.TrimPrefix(text, "/")
+	if text == "" {
+		return rule, false
+	}
+	source, ok := globPattern(text)
+	if !ok {
+		return rule, false
+	}
+	var err error
+	rule.pattern, err = regexp.Compile(`(?s)^(?:` + source + `)$`)
+	return rule, err == nil
+}
+
+// globPattern is the regular expression of a pattern; ok is false if it can match nothing.
+func globPattern(glob string) (source string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; c {
+		case '*':
+			n := 1
+			for i+1 < len(glob) && glob[i+1] == '*' {
+				i++
+				n++
+			}
+			start, end := i+1-n == 0 || glob[i-n] == '/', i+1 == len(glob)
+			switch {
+			case n == 2 && start && end:
+				b.WriteString(".*")
+			case n == 2 && start && glob[i+1] == '/':
+				b.WriteString("(?:.*/)?")
+				i++
+			default:
+				b.WriteString("[^/]*")
+			}
+		case '?':
+			b.WriteString("[^/]")
+		case '[':
+			set, n := globSet(glob[i:])
+			if n == 0 {
+				return "", false
+			}
+			b.WriteString(set)
+			i += n - 1
+		case '\\':
+			if i++; i == len(glob) {
+				return "", false
+			}
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		default:
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		}
+	}
+	return b.String(), true
+}
+
+// globSet is the regular expression of a set such as [a-z] at the beginning of a pattern, and how many bytes it has; 0 if
+// it has no end.
+func globSet(glob string) (source string, n int) {
+	i := 1
+	not := i < len(glob) && (glob[i] == '!' || glob[i] == '^')
+	if not {
+		i++
+	}
+	var b strings.Builder
+	for first := true; i < len(glob); first = false {
+		c := glob[i]
+		switch {
+		case c == ']' && !first:
+			if not {
+				return "[^/" + b.String() + "]", i + 1
+			}
+			return "[" + b.String() + "]", i + 1
+		case c == '[' && i+1 < len(glob) && glob[i+1] == ':':
+			end := strings.Index(glob[i:], ":]")
+			if end < 0 {
+				return "", 0
+			}
+			b.WriteString(glob[i : i+end+2])
+			i += end + 2
+			continue
+		case c == '\\':
+			if i++; i == len(glob) {
+				return "", 0
+			}
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		case c == '-' && !first && i+1 < len(glob) && glob[i+1] != ']':
+			b.WriteByte('-')
+		case strings.IndexByte(`[]^\-&~`, c) >= 0:
+			b.WriteString(`\` + string(c))
+		default:
+			b.WriteByte(c)
+		}
+		i++
+	}
+	return "", 0
+}
+
+// match reports whether a file or folder is ignored.
+func (r *ignores) match(file string, dir bool) bool {
+	if r == nil {
+		return false
+	}
+	whole, ok := r.path(file)
+	if !ok {
+		return false
+	}
+	for i := len(r.rules) - 1; i >= 0; i-- {
+		rule := &r.rules[i]
+		if rule.dirOnly && !dir {
+			continue
+		}
+		text := path.Base(whole)
+		if rule.whole {
+			text = strings.TrimPrefix(strings.TrimPrefix(whole, rule.base), "/") // which the file is in
+		}
+		if rule.pattern.MatchString(text) {
+			return !rule.keep
+		}
+	}
+	return false
+}
