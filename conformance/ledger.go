@@ -177,7 +177,7 @@ type request struct {
 type session struct {
 	id    string
 	named *Evidence // the first message that names it
-	asked bool      // the client has named it
+	asked bool      // the client has named it, or the agent as that of a subagent
 	// given is the message that made it usable: the answer to session/new, or the request of session/load or
 	// session/resume, whose answer may still be awaited; nil if there was none.
 	given *Evidence
@@ -549,6 +549,10 @@ func (l *ledger) takeNotification(e *event) {
 func (l *ledger) takeUpdate(e *event, s *session) {
 	update := member(e.content, "update")
 	switch e.update {
+	case "subagent_update": // whose own updates follow
+		if child := l.know(e, text(update, "sessionId")); child != nil {
+			child.asked = true
+		}
 	case "user_message_chunk", "user_message":
 		s.replayed = true
 		s.hear(e, text(update, "messageId"), true)

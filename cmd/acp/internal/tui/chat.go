@@ -77,7 +77,7 @@ type (
 // frame is how often a chat that changes is drawn.
 const frame = time.Second / 30
 
-// watch sends snapshots of a chat to the loop: the first change at once, later ones at most once in a frame.
+// watch sends snapshots of a chat to the loop.
 func (m *Model) watch(c *chat) {
 	if !m.tasks.begin() {
 		return
@@ -86,18 +86,23 @@ func (m *Model) watch(c *chat) {
 	ctx, c.stop = context.WithCancel(m.tasks.ctx)
 	go func() {
 		defer m.tasks.running.Done()
-		pause := time.NewTimer(0)
-		defer pause.Stop()
-		for snapshot := range c.session.State().Watch(ctx) {
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				return
-			}
-			m.send(changedMsg{c, snapshot})
-			pause.Reset(frame)
-		}
+		follow(ctx, c.session.State(), func(s *view.Snapshot) { m.send(changedMsg{c, s}) })
 	}()
+}
+
+// follow passes on snapshots of a conversation: the first change at once, later ones at most once in a frame.
+func follow(ctx context.Context, state *view.State, send func(*view.Snapshot)) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for snapshot := range state.Watch(ctx) {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		send(snapshot)
+		pause.Reset(frame)
+	}
 }
 
 // open makes a chat of a session that was opened, and shows it.

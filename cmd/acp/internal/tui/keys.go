@@ -22,6 +22,7 @@ type binding struct {
 func actions() []binding {
 	return []binding{
 		{"", []string{"enter"}, "send the prompt; while a turn is in progress it waits; on an empty editor send what waits", (*Model).submit},
+		{"steer", []string{"alt+s"}, "say it into the turn that runs, if the agent takes it then", (*Model).steer},
 		{"", []string{"ctrl+j", "shift+enter", "alt+enter"}, "begin a new line", (*Model).newline},
 		{"", []string{"up", "down"}, "at the first and the last line: earlier and later prompts", nil},
 		{"", []string{"tab"}, "complete a command or a file", nil},
@@ -57,6 +58,7 @@ func actions() []binding {
 		{"plan", []string{"ctrl+t"}, "fold or unfold the plan", (*Model).foldPlan},
 		{"diffs", []string{"alt+d"}, "show diffs side by side, or unified", (*Model).toggleDiffs},
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", (*Model).showDiffs},
+		{"subagent", []string{"alt+a"}, "show what the marked subagent does, or the last one", (*Model).showSubagent},
 		{"notes", []string{"alt+n"}, "show what was told, and what the agent wrote to standard error", (*Model).showNotes},
 		{"findings", []string{"alt+v"}, "show what breaks the protocol (with --check)", (*Model).showFindings},
 		{"wire", []string{"alt+x"}, "show the last messages as they passed", (*Model).showWire},
@@ -107,6 +109,13 @@ func allKeys() []screenKeys {
 		{"Open sessions", overviewKeys()},
 		{"Stored sessions", storedKeys()},
 		{"Prompts that wait", queueKeys(nil)},
+		{"Subagent", []binding{
+			{"", []string{"up", "down", "pgup", "pgdown", "end"}, "scroll", nil},
+			{"", []string{"alt+up", "alt+down"}, "mark the item above or below", nil},
+			{"", []string{"ctrl+o", "alt+t"}, "fold or unfold the marked item, or all", nil},
+			{"", []string{"alt+a"}, "show what the marked subagent of this one does", nil},
+			{"", []string{"esc", "q"}, "leave", nil},
+		}},
 		{"Lists", []binding{
 			{"", []string{"up", "down", "pgup", "pgdown"}, "mark", nil},
 			{"", []string{"enter"}, "choose", nil},

@@ -392,6 +392,9 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	case *pages:
 		top.at = max(0, top.at+lines) // the view bounds it, and the scrolling of a question
 		return
+	case *subagentLayer:
+		top.draw.Scroll(lines)
+		return
 	case *answering:
 		q = top.q
 	case nil:

@@ -39,6 +39,7 @@ type Model struct {
 	waiting       *editor                // of what is typed until then
 	typed         []*prompt              // what was sent until then
 	layers        []layer                // what lies over the chat; the last one takes the keys
+	watched       []*subagentLayer
 	questions     []*question
 	focused       *question // the one that takes the keys
 	note          string    // the last line for the user that belongs to no chat
@@ -125,6 +126,7 @@ func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
 // Update takes a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.update(msg)
+	m.unwatch()
 	if len(m.pending) > 0 {
 		cmd = tea.Batch(append(m.pending, cmd)...)
 		m.pending = nil
@@ -214,6 +216,10 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.reopened(msg)
 	case restartedMsg:
 		return m.restarted(msg)
+	case subagentMsg:
+		msg.layer.changed(msg.snapshot)
+	case steeredMsg:
+		return m.steered(msg)
 	case earlierMsg:
 		m.readEarlier(msg)
 	case filesMsg:

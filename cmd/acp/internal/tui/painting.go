@@ -107,6 +107,11 @@ func (m *Model) output(msg outputMsg) {
 	if c := m.chatOf(msg.session); c != nil {
 		c.draw.TerminalChanged(msg.terminal)
 	}
+	for _, l := range m.layers {
+		if s, ok := l.(*subagentLayer); ok {
+			s.draw.TerminalChanged(msg.terminal)
+		}
+	}
 }
 
 // planView draws the plan above the prompts that wait.
@@ -162,16 +167,7 @@ func (m *Model) fold() tea.Cmd {
 	if m.chat == nil {
 		return nil
 	}
-	t := m.chat.draw
-	if t.Marked() == nil {
-		for i := m.chat.snapshot.End() - 1; i >= m.chat.snapshot.First(); i-- {
-			if item := m.chat.snapshot.Item(i); item != nil && draw.Foldable(item) {
-				t.Mark(i)
-				break
-			}
-		}
-	}
-	t.Toggle()
+	m.chat.draw.foldMarked(m.chat.snapshot)
 	return nil
 }
 

@@ -497,6 +497,20 @@ func queueKeys(c *chat) []binding {
 				c.queue[i-1], c.queue[i] = c.queue[i], c.queue[i-1]
 			}
 		})},
+		{"now", []string{"s"}, "say it into the turn that runs, if the agent takes it then", func(m *Model) tea.Cmd {
+			p, i, ok := m.waitingAt(c)
+			if !ok || c.cancel == nil {
+				return nil
+			}
+			q := c.queue[i]
+			c.queue = slices.Delete(c.queue, i, i+1)
+			cmd := m.sayInto(c, *q)
+			if len(c.queue) == 0 {
+				m.pop(p)
+			}
+			m.resize()
+			return cmd
+		}},
 	}
 }
 

@@ -1,0 +1,66 @@
+package talk
+
+// This file owns what is said into a turn that runs. It is no part of the protocol: agents have an extension for it, which
+// claude-agent-acp, codex-acp and others share.
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// methodSteer is the extension's method, and steering its key in _meta.
+const (
+	methodSteer = "_session/steering"
+	steering    = "steering"
+)
+
+// Steered is what the agent has done with a prompt that it got for the turn that runs.
+type Steered string
+
+// The values of Steered. An agent may say something else.
+const (
+	// SteeredIn: the turn that runs has it.
+	SteeredIn Steered = "injected"
+	// SteeredAnew: a new turn has begun, of which no answer to a prompt tells the end.
+	SteeredAnew Steered = "startedNewTurn"
+	// SteeredLate: no turn runs, and nothing was done: the prompt is to be sent as any other.
+	SteeredLate Steered = "promptRequired"
+)
+
+// CanSteer reports whether the agent takes prompts into the turn that runs.
+func (c *Client) CanSteer() bool {
+	var s struct {
+		Supported bool `json:"supported"`
+	}
+	ok, err := c.Initialized().Meta.Get(steering, &s)
+	return ok && err == nil && s.Supported
+}
+
+// Steer says something into the turn that runs. It fails with acp.ErrUnsupported if the agent takes nothing then.
+func (s *Session) Steer(ctx context.Context, prompt ...acp.ContentBlock) (Steered, error) {
+	if !s.client.CanSteer() {
+		return "", fmt.Errorf("%w: the agent takes nothing into a running turn", acp.ErrUnsupported)
+	}
+	agent, err := s.client.agentConn(ctx)
+	if err != nil {
+		return "", err
+	}
+	type idle struct {
+		Behavior string `json:"idleBehavior"`
+	}
+	params := struct {
+		SessionID acp.SessionID      `json:"sessionId"`
+		Prompt    []acp.ContentBlock `json:"prompt"`
+		Meta      map[string]idle    `json:"_meta"`
+	}{s.ID(), prompt, map[string]idle{steering: {string(SteeredLate)}}} // of no turn that nobody waits for
+	res, err := rpc.Call[struct {
+		Outcome Steered `json:"outcome"`
+	}](ctx, agent.RPC(), methodSteer, params)
+	if err != nil {
+		return "", err
+	}
+	return res.Outcome, nil
+}

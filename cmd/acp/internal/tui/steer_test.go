@@ -1,0 +1,170 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// steerable is an agent that takes prompts into the turn that runs.
+type steerable struct {
+	outcome string
+	fails   bool
+
+	mu   sync.Mutex
+	said []string
+}
+
+type steerParams struct {
+	SessionID acp.SessionID      `json:"sessionId"`
+	Prompt    []acp.ContentBlock `json:"prompt"`
+	Meta      struct {
+		Steering struct {
+			IdleBehavior string `json:"idleBehavior"`
+		} `json:"steering"`
+	} `json:"_meta"`
+}
+
+func (a *steerable) connect(context.Context) (acp.Transport, error) {
+	client, agent := acp.Pipe()
+	extensions := &acp.Extensions[acp.AgentConn]{}
+	rpc.Handle(extensions, "_session/steering", func(_ context.Context, _ *acp.AgentConn, p *steerParams) (*map[string]string, error) {
+		text, _ := p.Prompt[0].Text()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.said = append(a.said, fmt.Sprintf("%s: %s (%s)", p.SessionID, text, p.Meta.Steering.IdleBehavior))
+		if a.fails {
+			return nil, errors.New("not now")
+		}
+		return &map[string]string{"outcome": a.outcome}, nil
+	})
+	_, err := acp.StartAgent(context.Background(), agent, complete(acp.AgentHandlers{Prompt: slow, Extensions: extensions}), &acp.AgentOptions{
+		Info: acp.Implementation{Name: "tester", Version: "1"},
+		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+			return res.Meta.Set("steering", map[string]bool{"supported": true})
+		},
+	})
+	return client, err
+}
+
+// TestSteer: what is said into a turn reaches the agent then, and what it does not take waits as any other prompt.
+func TestSteer(t *testing.T) {
+	for _, test := range []struct {
+		outcome string
+		fails   bool
+		want    string
+		waits   bool
+	}{
+		{"injected", false, "Said in the turn: left", false},
+		{"startedNewTurn", false, "another one has begun: left", false},
+		{"promptRequired", false, "⏳ left", true},
+		{"failed", false, "the agent says: failed", true},
+		{"", true, "it waits for the end:", true},
+	} {
+		t.Run(test.outcome, func(t *testing.T) {
+			a := &steerable{outcome: test.outcome, fails: test.fails}
+			inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = a.connect }, func(w *world) {
+				w.settle()
+				w.say("go")
+				w.sleep(time.Second)
+				w.typ("left")
+				w.key("alt+s")
+				w.sleep(time.Second)
+				w.want(test.want, "Begun: go.")
+				if got, want := a.said, []string{"s1: left (promptRequired)"}; !slices.Equal(got, want) {
+					t.Errorf("the agent got %q, want %q", got, want)
+				}
+				w.say("then")
+				w.key("alt+q", "s") // the first one that waits
+				w.sleep(time.Second)
+				if len(a.said) != 2 {
+					t.Errorf("the agent got %q", a.said)
+				}
+				w.key("esc")
+				w.sleep(time.Minute)
+				if test.waits {
+					w.want("Begun: left.")
+				} else {
+					w.wantNot("Begun: left.")
+				}
+			})
+		})
+	}
+}
+
+// TestSteerCannot: an agent that takes nothing into a running turn gets it afterwards.
+func TestSteerCannot(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		w.typ("one")
+		w.key("alt+s") // no turn runs
+		w.sleep(time.Second)
+		w.want("Begun: one.")
+		w.typ("two")
+		w.key("alt+s")
+		w.sleep(time.Second)
+		w.want("takes nothing into a running turn", "⏳ two")
+		w.sleep(time.Minute)
+		w.want("Begun: two.")
+	})
+}
+
+// TestSubagentScreen: the conversation of a subagent, and of one of its own, can be looked at while it goes on.
+func TestSubagentScreen(t *testing.T) {
+	connect := func(context.Context) (acp.Transport, error) {
+		client, agent := acp.Pipe() // of the world
+		_, err := unstable.StartAgent(context.Background(), agent, unstable.AgentHandlers{
+			NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+				return &unstable.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
+				child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
+				return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(
+					s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
+					child.Update(ctx, unstable.AgentMessageText("I test.")),
+					child.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
+					sleep(ctx, time.Minute),
+					grandchild.Update(ctx, unstable.AgentMessageText("I read.")),
+					child.Update(ctx, unstable.AgentMessageText("Tested.")),
+				)
+			},
+		}, &unstable.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}})
+		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
+	}
+	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = connect }, func(w *world) {
+		w.settle()
+		w.key("alt+a")
+		w.want("There is no subagent.")
+		w.say("go")
+		w.sleep(time.Second)
+		w.key("alt+a")
+		w.want("Subagent Tester", "I test.", "Subagent Reader", "Esc: back")
+		w.key("alt+a")
+		w.want("Subagent Reader", "The agent has told nothing of what it does.")
+		w.sleep(time.Minute)
+		w.want("I read.")
+		w.key("esc")
+		w.want("Subagent Tester", "Tested.")
+		w.key("esc")
+		w.wantNot("I test.")
+		w.want("Subagent Tester", "ready")
+	})
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
