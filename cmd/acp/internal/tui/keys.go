@@ -64,7 +64,7 @@ func actions() []binding {
 		{"wire", []string{"alt+x"}, "show the last messages as they passed", (*Model).showWire},
 		{"login", nil, "log in", (*Model).login},
 		{"restart", nil, "start the agent again, and bring its sessions back", (*Model).restart},
-		{"suspend", []string{"ctrl+z"}, "suspend the program", func(*Model) tea.Cmd { return tea.Suspend }},
+		{"suspend", []string{"ctrl+z"}, "suspend the program", (*Model).suspend},
 	}
 }
 

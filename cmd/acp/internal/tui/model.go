@@ -57,6 +57,7 @@ type Model struct {
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
 	lastBell      time.Time
+	jobs          jobs
 	unfocused     bool   // the terminal says so of its window
 	bell          func() // rings it, without a screen
 	loggingIn     bool   // in the terminal, after which the agent is started anew
@@ -94,6 +95,7 @@ type (
 		err    error
 	}
 	tickMsg  struct{}
+	jobMsg   struct{ stop bool } // the program is to stop, or goes on
 	armedMsg struct{}
 	leaveMsg struct{ err error }
 )
@@ -216,6 +218,11 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.reopened(msg)
 	case restartedMsg:
 		return m.restarted(msg)
+	case jobMsg:
+		if msg.stop {
+			return m.suspend()
+		}
+		return m.retake()
 	case subagentMsg:
 		msg.layer.changed(msg.snapshot)
 	case steeredMsg:

@@ -108,7 +108,9 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		case <-ended:
 		}
 	}()
+	stopJobs := model.watchJobs()
 	_, err = program.Run()
+	stopJobs()
 	close(ended)
 	<-watching
 	// Errors say that the terminal is gone. Bubbletea sets the shape of the cursor, and takes a blinking block for

@@ -1,0 +1,131 @@
+//go:build linux
+
+package main
+
+// This file owns acp run as a job of a shell.
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+// inShell starts an interactive shell, and acp run in it.
+func inShell(t *testing.T, command string) *play {
+	t.Helper()
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	p := begin(t, staging{cols: 100, rows: 24, env: []string{"PS1=shell> "}, prepare: func(_ *play, cmd *exec.Cmd) {
+		cmd.Path, cmd.Args = shell, []string{"bash", "--norc", "--noprofile", "--noediting", "-i"}
+	}})
+	p.Wait("shell>")
+	p.Type(command)
+	p.Press("enter")
+	return p
+}
+
+// shellAgain waits until the shell has the terminal as it is used to it.
+func (p *play) shellAgain() {
+	p.t.Helper()
+	p.Wait("Stopped")
+	p.Until("the terminal as the shell has it", func(f *screen.Frame) bool {
+		for _, mode := range []string{"1049", "1004", "2004", "1002", "1006"} {
+			if on, _ := f.Modes[mode].(bool); on {
+				return false
+			}
+		}
+		return true
+	})
+	p.Type("stty -a | grep -o ' -*icanon\\| -*echo ' | tr '\\n' '.'; echo typed-$((1+1))")
+	p.Press("enter")
+	f := p.Wait("typed-2")
+	if !strings.Contains(f.Text(), " icanon. echo .typed-2") {
+		p.t.Errorf("the line of the terminal is not as before:\n%s", f.Text())
+	}
+}
+
+// TestRunSuspend: Ctrl-Z, and SIGTSTP from elsewhere, give the shell its terminal back, and fg draws the screen again, with
+// what has come meanwhile. A stop that no program can see is mended by fg.
+func TestRunSuspend(t *testing.T) {
+	for name, suspend := range map[string]func(p *play, pid int){
+		"Ctrl-Z":  func(p *play, _ int) { p.Press("ctrl+z") },
+		"SIGTSTP": func(p *play, pid int) { kill(p.t, pid, syscall.SIGTSTP) },
+		"SIGSTOP": func(p *play, pid int) { kill(p.t, pid, syscall.SIGSTOP) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := inShell(t, "acp run -- stage")
+			p.Wait(" ready ")
+			p.say("stream")
+			p.Wait("The first par", "working")
+			p.Type("a draft")
+			p.Wait("> a draft")
+			pid := 0
+			for _, one := range p.Processes() {
+				if isRun(one) {
+					pid = one
+				}
+			}
+			if pid == 0 {
+				t.Fatal("acp does not run")
+			}
+			suspend(p, pid)
+			if name != "SIGSTOP" {
+				p.shellAgain()
+			} else {
+				p.Wait("Stopped")
+			}
+			p.open() // the agent goes on
+			p.Type("fg")
+			p.Press("enter")
+			p.Wait("The first paragraph is **bo", "> a draft", "working")
+			p.Type(" goes on")
+			f := p.Wait("> a draft goes on")
+			if strings.Contains(f.Text(), "shell>") || strings.Contains(f.Text(), "Stopped") {
+				t.Errorf("what the shell wrote is still there:\n%s", f.Text())
+			}
+			p.open()
+			p.open()
+			p.Wait("Done.", " ready ")
+			p.Press("ctrl+c", "ctrl+c")
+			p.Wait("shell>")
+			p.Type("echo status $?; exit 7")
+			p.Press("enter")
+			p.Leave(7)
+			if !strings.Contains(string(p.Raw()), "status 0") {
+				t.Error("acp has not ended well")
+			}
+		})
+	}
+}
+
+// isRun reports whether a process is acp run.
+func isRun(pid int) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && strings.HasPrefix(string(line), "acp\x00run\x00")
+}
+
+// TestRunSuspendAlone: without a shell that could have it go on, the program is not stopped.
+func TestRunSuspendAlone(t *testing.T) {
+	p := ready(t, staging{})
+	p.Press("ctrl+z")
+	p.Wait("There is no shell", " ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+func kill(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+}
