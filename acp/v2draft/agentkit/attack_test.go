@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // faulty is a store one of whose methods fails, as long as fails says so.
@@ -501,7 +502,8 @@ func TestClosedUnderHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := v2draft.Connect(t.Context(), client, v2draft.ClientHandlers{
+	tapped := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V2()})
+	c, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
 		SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error { return nil },
 	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
 	if err != nil {

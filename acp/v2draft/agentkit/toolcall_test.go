@@ -20,6 +20,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // story is what a client was told, a line an update.
@@ -349,7 +350,8 @@ func TestHandleWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []v2draft.SessionUpdate
-	c, err := v2draft.Connect(t.Context(), client, v2draft.ClientHandlers{
+	tapped := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V2()})
+	c, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			told = append(told, n.Update)
 			return nil

@@ -17,6 +17,7 @@ import (
 
 // steerable is an agent that takes prompts into the turn that runs.
 type steerable struct {
+	t       *testing.T
 	outcome string
 	fails   bool
 
@@ -53,7 +54,7 @@ func (a *steerable) connect(context.Context) (acp.Transport, error) {
 			return res.Meta.Set("steering", map[string]bool{"supported": true})
 		},
 	})
-	return client, err
+	return conformance.Tap(a.t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
 }
 
 // TestSteer: what is said into a turn reaches the agent then, and what it does not take waits as any other prompt.
@@ -71,7 +72,7 @@ func TestSteer(t *testing.T) {
 		{"", true, "it waits for the end:", true},
 	} {
 		t.Run(test.outcome, func(t *testing.T) {
-			a := &steerable{outcome: test.outcome, fails: test.fails}
+			a := &steerable{t: t, outcome: test.outcome, fails: test.fails}
 			inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = a.connect }, func(w *world) {
 				w.settle()
 				w.say("go")
