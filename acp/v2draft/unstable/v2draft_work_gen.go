@@ -40,7 +40,7 @@ func (s *AgentSession) StartTurn(ctx context.Context, req *PromptRequest, work W
 
 // StartTurnWith is StartTurn with the message that the client is shown, whose id the agent chooses.
 func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, work Work) (*PromptResponse, error) {
-	if err := s.await(ctx); err != nil {
+	if err := s.AwaitTurn(ctx); err != nil {
 		return nil, err
 	}
 	f := s.enter()
@@ -67,15 +67,17 @@ func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
 		return err
 	}
 	defer end()
-	if err := s.await(ctx); err != nil {
+	if err := s.AwaitTurn(ctx); err != nil {
 		return err
 	}
 	s.enter().work(ctx, free, work, func(context.Context) error { return nil })
 	return nil
 }
 
-// await waits until the session takes the turn that ctx belongs to.
-func (s *AgentSession) await(ctx context.Context) error {
+// AwaitTurn waits until the session takes the prompt that ctx belongs to, as StartTurn does by itself. It is for a handler
+// of prompts that has something to do before the prompt is accepted, such as storing it, and refuses the prompt when that
+// fails. It returns the cause of ctx if that has ended.
+func (s *AgentSession) AwaitTurn(ctx context.Context) error {
 	if !s.conn.steer {
 		if err := engine.AwaitTurn(ctx); err != nil {
 			return err
