@@ -177,9 +177,13 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
 			break // the end of the turn has crossed it
 		}
+		before := msg.chat.snapshot.Commands
 		msg.chat.take(msg.snapshot)
 		if msg.chat == m.chat {
 			msg.chat.draw.Update(msg.snapshot)
+			if !slices.EqualFunc(before, msg.snapshot.Commands, func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
+				m.editor().complete(m) // a "/" may stand there already
+			}
 			m.resize()
 		}
 	case turnMsg:

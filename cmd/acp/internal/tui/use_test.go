@@ -392,3 +392,21 @@ func TestDeleteStoredOpen(t *testing.T) {
 		}
 	})
 }
+
+// TestCommandsComeLate: completions of a "/" that is typed before the agent's commands have come are shown with them.
+func TestCommandsComeLate(t *testing.T) {
+	handlers := acp.AgentHandlers{NewSession: func(ctx context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		acp.AfterResponse(ctx, func(ctx context.Context) {
+			if sleep(ctx, time.Second) == nil {
+				conn.Session("s").Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "review", Description: "Read it"})) // the client may have gone
+			}
+		})
+		return &acp.NewSessionResponse{SessionID: "s"}, nil
+	}}
+	inWorld(t, handlers, nil, func(w *world) {
+		w.settle()
+		w.typ("/")
+		w.sleep(2 * time.Second)
+		w.want("/review", "Read it")
+	})
+}
