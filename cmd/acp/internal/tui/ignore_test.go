@@ -97,11 +97,11 @@ func TestIgnoresAsGit(t *testing.T) {
 		writeFiles(t, dir, files)
 		var rules []string
 		for range 6 {
-			var rule string
+			var rule strings.Builder
 			for range 1 + random.IntN(5) {
-				rule += piece(pieces)
+				rule.WriteString(piece(pieces))
 			}
-			rules = append(rules, rule)
+			rules = append(rules, rule.String())
 		}
 		writeFiles(t, dir, map[string]string{".gitignore": strings.Join(rules, "\n")})
 		out, err := exec.Command(git, "-C", dir, "ls-files", "-zo", "--exclude-standard").Output()
