@@ -1306,7 +1306,9 @@ func TestREM87_Insecure(t *testing.T) {
 		"ws://[::1]:80/?token=1":               false,
 		"ws://[::ffff:127.0.0.1]:80/?token=1":  false,
 		"ws://user:pw@localhost/":              false,
-		"ws://agent.localhost./?token=1":       false,
+		"ws://agent.localhost/?token=1":        true, // a name of DNS, for Go
+		"ws://localhost./?token=1":             true, // that goes to a proxy
+		"ws://LOCALHOST/?token=1":              true,
 		"ws://localhost.example.com/?token=1":  true,
 		"http://10.0.0.1/?token=1":             true,
 		"https://user:pw@example.com/?token=1": false,
@@ -1315,7 +1317,7 @@ func TestREM87_Insecure(t *testing.T) {
 		for _, o := range []*DialOptions{nil, {AllowInsecure: true}, {Header: header}, {Header: header, AllowInsecure: true}} {
 			want := refused
 			if o != nil {
-				want = !o.AllowInsecure && (refused || o.Header != nil && strings.Contains(url, "example.com") && !strings.Contains(url, "s://e") &&
+				want = !o.AllowInsecure && (refused || o.Header != nil && (strings.Contains(url, "example.com") || refused) && !strings.Contains(url, "s://e") &&
 					!strings.Contains(url, "https://") && !strings.Contains(url, "wss://"))
 			}
 			d := Dial(url, o).(*dialer)

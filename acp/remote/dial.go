@@ -151,13 +151,13 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// loopback reports whether a host is this machine.
+// loopback reports whether a host is this machine. Other ways to write localhost, and names below it, are not: what they mean
+// is asked of the network, and a proxy that the environment names gets the requests.
 func loopback(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Unmap().IsLoopback()
 	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return host == "localhost"
 }
 
 // secrets reports whether a URL seems to hold what gives access.
