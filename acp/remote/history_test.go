@@ -138,6 +138,45 @@ func TestREM73_Refused(t *testing.T) {
 	}
 }
 
+// TestREM73_Closed: of sessions that were closed long ago nothing is kept, so that a connection on which many come and go
+// does not grow.
+func TestREM73_Closed(t *testing.T) {
+	p := serve(t, &remote.HandlerOptions{History: remote.MemoryHistory(1000, 1<<20)}).open()
+	own := p.get("")
+	use := func(id int, session, end string) string {
+		p.post(request(id, "session/load", fmt.Sprintf(`{"sessionId":%q}`, session)))
+		own.event()
+		s := p.get(session)
+		p.post(request(id+1, end, fmt.Sprintf(`{"sessionId":%q,"n":1}`, session)))
+		if e := s.event(); e.data != update(session, 0) {
+			t.Fatalf("%+v", e)
+		}
+		last := s.event() // the answer
+		s.close()
+		return last.id
+	}
+	const many = 40
+	var ids []string
+	for i := range many {
+		ids = append(ids, use(1+3*i, fmt.Sprint("s", i), []string{"session/close", "session/delete"}[i%2]))
+		waitFor(t, func() bool { return p.Stats().Streams == 1 })
+	}
+	// One that was opened again is not forgotten.
+	p.post(request(1000, "session/load", fmt.Sprintf(`{"sessionId":"s%d"}`, many-10)))
+	for i := range 20 {
+		use(2000+3*i, fmt.Sprint("t", i), "session/close")
+		waitFor(t, func() bool { return p.Stats().Streams == 1 })
+	}
+	for session, want := range map[int]int{0: 409, 1: 409, many - 11: 409, many - 10: 200, many - 1: 409} {
+		if _, status := p.getAfter(fmt.Sprint("s", session), ids[session]); status != want {
+			t.Errorf("session %d: %d, want %d", session, status, want)
+		}
+	}
+	if _, status := p.getAfter("t19", ids[0]); status != 409 {
+		t.Errorf("an id of another: %d", status)
+	}
+}
+
 // TestREM73_Off: without a history there are no ids, and Last-Event-ID is ignored.
 func TestREM73_Off(t *testing.T) {
 	p := serve(t, nil).open()

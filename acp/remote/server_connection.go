@@ -43,6 +43,7 @@ type httpLink struct {
 	closed   error // why the agent cannot write any more
 
 	streams  map[string]*outStream
+	retired  []string   // sessions that were closed or deleted lately, the first one first
 	last     *outStream // to which a message was added last
 	buffered int        // bytes in streams, and under way
 	progress uint64     // changes with what the agent may wait for
@@ -62,6 +63,7 @@ type request struct {
 	session  string
 	received bool // somebody read the session's stream when it came
 	first    bool // the stream may be opened when it is answered; see comesFirst
+	ends     bool // it closes or deletes the session
 }
 
 // arrival is a request that waits for room.
@@ -267,6 +269,10 @@ func (l *httpLink) deliverRequest(ctx context.Context, m wire.Message, session s
 		session:  session,
 		received: out != nil && out.receiver != nil,
 		first:    comesFirst[string(m.Method)],
+		ends:     string(m.Method) == methodClose || string(m.Method) == methodDelete,
+	}
+	if len(l.retired) > 0 {
+		l.retired = slices.DeleteFunc(l.retired, func(s string) bool { return s == session })
 	}
 	if len(l.waiting) == 0 && l.roomFor(line) {
 		l.push(line)
@@ -429,7 +435,12 @@ func (l *httpLink) put(line []byte) error {
 		if l.answerInitialize(m, line) {
 			return nil
 		}
-		return l.putInto(l.streamOfAnswer(m.ID), line)
+		req := l.requests[m.ID]
+		err := l.putInto(l.streamOfAnswer(m.ID), line)
+		if req.ends && m.Failure == nil {
+			l.retire(req.session)
+		}
+		return err
 	case wire.KindRequest, wire.KindNotification:
 		if !bytes.HasPrefix(m.Method, ofProtocol) {
 			session = wire.TextMember(l.decode, m.Params, memberSession)
@@ -571,10 +582,29 @@ func (l *httpLink) streamFor(session string) *outStream {
 	return out
 }
 
+// maxRetired is how many sessions that were closed keep their streams, for clients that lose the answer.
+const maxRetired = 16
+
+// retire notes that a session was closed or deleted, and forgets the stream of one for which that was long ago; mu is
+// held.
+func (l *httpLink) retire(session string) {
+	if l.retired = append(l.retired, session); len(l.retired) <= maxRetired {
+		return
+	}
+	old := l.retired[0]
+	l.retired = slices.Delete(l.retired, 0, 1)
+	if out := l.streams[old]; out != nil && out.idle() {
+		delete(l.streams, old)
+	}
+}
+
+// idle reports whether nobody reads a stream, and nothing is in it.
+func (out *outStream) idle() bool { return out.receiver == nil && len(out.blocks) == 0 }
+
 // sweep forgets streams that nobody reads and in which there is nothing; mu is held.
 func (l *httpLink) sweep() {
 	for session, out := range l.streams {
-		if out.receiver == nil && len(out.blocks) == 0 {
+		if out.idle() {
 			delete(l.streams, session)
 		}
 	}
