@@ -163,6 +163,7 @@ func TestREM73_Closed(t *testing.T) {
 	}
 	// One that was opened again is not forgotten.
 	p.post(request(1000, "session/load", fmt.Sprintf(`{"sessionId":"s%d"}`, many-10)))
+	own.event()
 	for i := range 20 {
 		use(2000+3*i, fmt.Sprint("t", i), "session/close")
 		waitFor(t, func() bool { return p.Stats().Streams == 1 })

@@ -129,8 +129,8 @@ type HandlerOptions struct {
 
 	// History, if set, makes the history of each stream of HTTP, session "" for the connection's own. Events then have an id,
 	// and a GET with the header Last-Event-ID gets what came behind that, and then what comes; 409 if that is not kept. It is
-	// a draft of the protocol. Default nil: the header is ignored, and what was lost on its way is not sent again. See
-	// MemoryHistory.
+	// a draft of the protocol. Default nil: the header is ignored, and what was lost on its way is not sent again. What
+	// is kept of a session ends some time after the session was closed or deleted. See MemoryHistory.
 	History func(peer *Peer, session string) History
 
 	// Logger gets a line for each connection that begins and ends, at level Info, and diagnostics. No token and no
