@@ -112,7 +112,10 @@ func (out *outStream) add(id string, line []byte) (size int) {
 	if id != "" {
 		b.events = append(append(append(b.events, beforeID...), id...), '\n')
 	}
-	b.events = append(append(append(b.events, beforeEvent...), line...), behindEvent...)
+	b.events = append(append(b.events, beforeEvent...), line...)
+	// JSON has them between tokens only, where they are space, but an event's lines end with them.
+	wire.ReplaceAll(b.events[len(b.events)-len(line):], '\r', ' ')
+	b.events = append(b.events, behindEvent...)
 	out.kept += size
 	return size
 }

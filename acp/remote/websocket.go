@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 const (
@@ -402,14 +404,8 @@ func (s *socket) ignore(r io.Reader) error {
 // but white space.
 func oneLine(text []byte) []byte {
 	text = bytes.Trim(text, " \t\r\n")
-	for rest := text; ; {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			return text
-		}
-		rest[i] = ' '
-		rest = rest[i+1:]
-	}
+	wire.ReplaceAll(text, '\n', ' ')
+	return text
 }
 
 // readError says why nothing more is read.

@@ -3,10 +3,11 @@
 //	proxy [-v] -- AGENT [arguments]
 //
 // It starts the agent and passes every message on, both ways, byte for byte: also those that it does not
-// understand. One that is longer than 128 MiB is not passed on; who waits for it gets an error in its place. With -v it says on standard error what passes, in a line for each message. What the agent writes to
-// standard error comes there too, with "agent: " in front of each line; nothing there makes a terminal do more than show
-// it. When the client ends the connection, so does the agent's, which still gets time to answer; when the agent ends, so
-// does the proxy, with the same exit status.
+// understand. One that is longer than 128 MiB is not passed on; who waits for it gets an error in its place. With -v it
+// says on standard error what passes, in a line for each message. What the agent writes to standard error comes there
+// too, with "agent: " in front of each line; nothing there makes a terminal do more than show it. When the client ends
+// the connection, so does the agent's, which still gets time to answer; when the agent ends, so does the proxy, with the
+// same exit status.
 package main
 
 import (

@@ -191,22 +191,24 @@ func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
 	return lines, false, nil
 }
 
-// AppendLine appends a message that is to be one line: a line feed or carriage return, which JSON has between tokens
-// only, becomes a space. In an event of HTTP, and for some readers of lines, the second ends a line too.
+// AppendLine appends a message that is to be one line: a newline, which JSON has between tokens only, becomes a space.
 func AppendLine(dst, message []byte) []byte {
 	n := len(dst)
 	dst = append(dst, message...)
-	for _, end := range [...]byte{'\n', '\r'} {
-		for line := dst[n:]; ; {
-			i := bytes.IndexByte(line, end)
-			if i < 0 {
-				break
-			}
-			line[i] = ' '
-			line = line[i+1:]
-		}
-	}
+	ReplaceAll(dst[n:], '\n', ' ')
 	return dst
+}
+
+// ReplaceAll replaces a byte in place.
+func ReplaceAll(text []byte, old, new byte) {
+	for {
+		i := bytes.IndexByte(text, old)
+		if i < 0 {
+			return
+		}
+		text[i] = new
+		text = text[i+1:]
+	}
 }
 
 func (s *wrapped) CloseWrite() error {

@@ -110,20 +110,6 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// A message that an agent writes with carriage returns in it stays one line for those for whom they end one.
-func TestBridgeCarriageReturn(t *testing.T) {
-	b := connect(t, t.Context(), 0)
-	const spread, line = "{\"jsonrpc\":\"2.0\",\r\"method\":\"m\"}", "{\"jsonrpc\":\"2.0\", \"method\":\"m\"}"
-	for _, way := range []struct{ from, to rpc.Stream }{{b.client, b.agent}, {b.agent, b.client}} {
-		go func() {
-			if err := way.from.(rpc.FastStream).WriteLines([]byte(spread + "\n")); err != nil {
-				t.Error(err)
-			}
-		}()
-		want(t, way.to, line)
-	}
-}
-
 // What an agent prints that is no message does not pass.
 func TestBridgeNoise(t *testing.T) {
 	b := connect(t, t.Context(), 0)
