@@ -1,0 +1,112 @@
+package remote_test
+
+// This file owns frames of WebSocket that no library writes.
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/remote"
+)
+
+// frame is a frame as a client sends it, with a mask of zeros.
+func frame(first byte, payload string) string {
+	b := []byte{first}
+	switch n := len(payload); {
+	case n < 126:
+		b = append(b, 0x80|byte(n))
+	default:
+		b = append(b, 0x80|126, byte(n>>8), byte(n))
+	}
+	return string(append(b, 0, 0, 0, 0)) + payload
+}
+
+// declared is the beginning of a text frame that says to be so long.
+func declared(n uint64) string {
+	return string(binary.BigEndian.AppendUint64([]byte{0x81, 0xff}, n)) + "\x00\x00\x00\x00"
+}
+
+const (
+	text, continued, closing, ping = 0x01, 0x00, 0x88, 0x89
+	final                          = 0x80
+)
+
+// TestREM20_HostileFrames: what breaks the protocol of frames ends the connection, and nothing is left of it; what does
+// not, however strange, does nothing.
+func TestREM20_HostileFrames(t *testing.T) {
+	f := serve(t, &remote.HandlerOptions{MaxMessage: 1 << 20, CloseTimeout: 100 * time.Millisecond})
+	say := request(7, "x", "{}")
+	answer := result(7, "x")
+	for name, c := range map[string]struct {
+		sends string
+		ends  bool // otherwise say is answered afterwards
+	}{
+		"fragments with pings between":    {frame(text, say[:5]) + frame(ping, "a") + frame(continued, say[5:9]) + frame(ping, "") + frame(final|continued, say[9:]), false},
+		"empty fragments":                 {frame(text, "") + strings.Repeat(frame(continued, ""), 1000) + frame(final|continued, say), false},
+		"pongs that nobody asked for":     {strings.Repeat(frame(0x8a, "x"), 1000) + frame(final|text, say), false},
+		"many pings":                      {strings.Repeat(frame(ping, strings.Repeat("x", 125)), 5000) + frame(final|text, say), false},
+		"no mask":                         {"\x81\x02{}", true},
+		"reserved bits":                   {frame(0xf1, say), true},
+		"an unknown kind":                 {frame(0x83, say), true},
+		"an unknown kind of control":      {frame(0x8b, ""), true},
+		"a continuation of nothing":       {frame(final|continued, say), true},
+		"a message inside another":        {frame(text, "{") + frame(final|text, say), true},
+		"a long ping":                     {frame(ping, strings.Repeat("x", 126)), true},
+		"a ping in fragments":             {frame(0x09, "x"), true},
+		"a length of 2^63":                {declared(1 << 63), true},
+		"a length of 2^64-1":              {declared(1<<64 - 1), true},
+		"a close of one byte":             {frame(closing, "x"), true},
+		"a close with 1005":               {frame(closing, "\x03\xed"), true},
+		"a close with 0":                  {frame(closing, "\x00\x00"), true},
+		"a close with a reason, no UTF-8": {frame(closing, "\x03\xe8\xff"), true},
+		"a close, and more":               {frame(closing, "\x03\xe8") + frame(final|text, say), true},
+		"half a header":                   {"\x81", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.url, "http://"), remote.DefaultPath))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = io.WriteString(conn, "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+					"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"+frame(final|text, initialize)+c.sends)
+				if name == "half a header" {
+					_ = conn.(*net.TCPConn).CloseWrite()
+				}
+			}()
+			in := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatal(resp, err)
+			}
+			var got []byte
+			for buf := make([]byte, 64<<10); ; {
+				n, err := in.Read(buf)
+				if got = append(got, buf[:n]...); !c.ends && bytes.Contains(got, []byte(answer)) {
+					return
+				}
+				if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+					t.Fatalf("nothing more came after %d bytes: %.300q", len(got), got)
+				}
+				if err != nil {
+					break
+				}
+			}
+			if !c.ends || bytes.Contains(got, []byte(answer)) {
+				t.Errorf("it ended after %.300q", got)
+			}
+		})
+	}
+	waitFor(t, func() bool { return f.Stats().Connections[remote.WebSocket] == 0 })
+}
