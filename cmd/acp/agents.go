@@ -75,9 +75,27 @@ func (a *agentsCommand) say(format string, args ...any) {
 	fmt.Fprintln(a.p.stderr, plain.Sprintf(format, args...))
 }
 
-// untilInterrupted is a context that ends when the user interrupts the program.
-func untilInterrupted() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+// untilInterrupted is a context that ends when the user interrupts the program, which has the status for that then.
+func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			why := signalled(s)
+			p.interrupted.Store(why)
+			cancel(why)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
 }
 
 // listed is an agent in a list.
@@ -144,7 +162,7 @@ func (a *agentsCommand) listing(c *cobra.Command) *cobra.Command {
 	var all bool
 	c.Args = cobra.NoArgs
 	c.RunE = func(*cobra.Command, []string) error {
-		ctx, stop := untilInterrupted()
+		ctx, stop := a.p.untilInterrupted()
 		defer stop()
 		return a.list(ctx, all)
 	}
@@ -265,7 +283,7 @@ func (a *agentsCommand) searchCommand() *cobra.Command {
 			if len(args) == 0 {
 				return usagef("want a word; acp agents list --all lists all")
 			}
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			return a.search(ctx, strings.Join(args, " "))
 		},
@@ -316,7 +334,7 @@ func (a *agentsCommand) showCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents(true),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			return a.show(ctx, args[0])
 		},
@@ -479,7 +497,7 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeRegistry,
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			r := a.consenting(f)
 			return a.each(args, func(name string) error {
@@ -565,7 +583,7 @@ func (a *agentsCommand) updateCommand() *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			return a.update(ctx, a.consenting(f), &f.options, args)
 		},
@@ -615,7 +633,7 @@ func (a *agentsCommand) removeCommand() *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			r := a.p.resolver(a.cfg)
 			ids, err := a.ids(r, args)
@@ -634,7 +652,7 @@ func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Comman
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			r := a.p.resolver(a.cfg)
 			ids, err := a.ids(r, args)

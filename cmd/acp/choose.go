@@ -5,12 +5,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
@@ -46,7 +48,7 @@ func talkOptions(s *config.Settings, folder string) (*talk.Options, error) {
 		}
 	}
 	if s.Policy != "" {
-		if o.Rules, err = policy.Load(s.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
+		if o.Rules, err = readPolicy(s.Policy); err != nil {
 			return nil, usage(err)
 		}
 	}
@@ -56,6 +58,22 @@ func talkOptions(s *config.Settings, folder string) (*talk.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// maxPolicy is how many bytes a file of rules may have.
+const maxPolicy = 4 << 20
+
+// readPolicy reads a file of rules.
+func readPolicy(path string) (*policy.Policy, error) {
+	text, err := input.ReadFile(path, maxPolicy)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return policy.New(rules, &policy.Options{Resolve: policy.ResolveLinks})
 }
 
 // workFolder is the folder in which an agent works, by its own name: sessions are listed, and named, by that.

@@ -38,7 +38,7 @@ A change keeps the comments and the order of the file. What is wrong in the file
 	cfg := config.Bind(c)
 	configListing(p, cfg, c)
 	c.AddCommand(configListing(p, cfg, &cobra.Command{Use: "list [FLAGS]", Short: "List all settings, and where each value comes from"}),
-		configGet(p, cfg), configSet(cfg), configUnset(cfg), configEdit(p, cfg), configPath(p, cfg))
+		configGet(p, cfg), configSet(p, cfg), configUnset(p, cfg), configEdit(p, cfg), configPath(p, cfg))
 	return c
 }
 
@@ -135,7 +135,7 @@ func configGet(p *program, cfg *config.Config) *cobra.Command {
 	}
 }
 
-func configSet(cfg *config.Config) *cobra.Command {
+func configSet(p *program, cfg *config.Config) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set KEY VALUE...",
 		Short: "Set a key of the file: a setting, or agents.NAME.KEY",
@@ -147,7 +147,7 @@ header-file, header-env, allow-insecure, registry, mode, model or option. Lists 
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeKeys(cfg),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := p.untilInterrupted()
 			defer stop()
 			path, _ := cfg.Path()
 			return changed(config.Set(ctx, path, args[0], args[1:]))
@@ -166,14 +166,14 @@ func changed(err error) error {
 	return usagef("%w", err)
 }
 
-func configUnset(cfg *config.Config) *cobra.Command {
+func configUnset(p *program, cfg *config.Config) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "unset KEY",
 		Short:             "Remove a key from the file, or an agent: agents.NAME",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKeys(cfg),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := p.untilInterrupted()
 			defer stop()
 			path, _ := cfg.Path()
 			return changed(config.Unset(ctx, path, args[0]))

@@ -32,7 +32,7 @@ The exit status is 0 if it can be used, and 1 if it cannot.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			agent, err := a.named(ctx, cmd, args)
 			if err != nil {

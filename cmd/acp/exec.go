@@ -292,6 +292,13 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		sections = append(sections, &section{x: x, agent: agent, key: strings.Join(command, "\x00")})
 	}
 	label(sections)
+	if x.f.session != "" {
+		for i, s := range sections {
+			if slices.ContainsFunc(sections[:i], func(o *section) bool { return o.key == s.key }) {
+				return nil, usagef("--session: agent %s is named twice, and would have the same session twice", s.agent.Name)
+			}
+		}
+	}
 	return sections, x.nameRecordings(sections)
 }
 

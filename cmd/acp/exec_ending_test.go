@@ -196,3 +196,37 @@ func TestExecPipeOfNobody(t *testing.T) {
 		})
 	}
 }
+
+// Nobody is at the other end of a pipe that settings name: that is told at once, by each command.
+func TestSettingsFromPipeOfNobody(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		status int
+	}{
+		"policy":  {[]string{"exec", "--policy", pipe, "Hello", "--", "oddagent"}, statusUsage},
+		"mcp":     {[]string{"exec", "--mcp", pipe, "Hello", "--", "oddagent"}, statusUsage},
+		"config":  {[]string{"exec", "--config", pipe, "Hello", "--", "oddagent"}, statusFailed},
+		"token":   {[]string{"exec", "--token-file", pipe, "--agent", "wss://127.0.0.1:1/", "Hello"}, statusFailed},
+		"headers": {[]string{"exec", "--header-file", pipe, "--agent", "wss://127.0.0.1:1/", "Hello"}, statusFailed},
+		"agents":  {[]string{"agents", "--config", pipe}, statusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			c := exec.CommandContext(ctx, "acp", test.args...)
+			c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "HOME="+dir)
+			var stderr strings.Builder
+			c.Stderr = &stderr
+			expectExit(t, c.Run(), test.status)
+			if !strings.Contains(stderr.String(), "pipe into which nobody writes") {
+				t.Errorf("%q", stderr.String())
+			}
+		})
+	}
+}

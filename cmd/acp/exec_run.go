@@ -261,7 +261,7 @@ func (x *execution) classify(o *outcome, err error) {
 		o.status = statusLogin
 	case died, errors.Is(err, acp.ErrClosed):
 		o.status = statusDied
-	case errors.Is(err, talk.ErrNoSetting), errors.Is(err, acp.ErrInvalidParams) && !isAnswer(err):
+	case isUsage(err), errors.Is(err, talk.ErrNoSetting), errors.Is(err, acp.ErrInvalidParams) && !isAnswer(err):
 		o.status = statusUsage
 	default:
 		o.status = statusFailed

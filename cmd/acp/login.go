@@ -34,7 +34,7 @@ The exit status is 1 if there is nothing that could be done here.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			method := ""
 			if cmd.ArgsLenAtDash() < 0 && len(args) == 2 {
@@ -185,7 +185,7 @@ func (a *agentsCommand) logoutCommand() *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted()
+			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			return a.withAgent(ctx, cmd, args, func(_ *agents.Agent, client *talk.Client) error {
 				if !client.Can(acp.MethodLogout) {

@@ -7,6 +7,7 @@ package main
 import (
 	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -25,4 +26,6 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	colors         bool // whether stdout shows colours
+
+	interrupted atomic.Pointer[interruption] // by a signal
 }

@@ -33,11 +33,15 @@ func run(p *program, args []string) int {
 		return statusOK
 	}
 	e, ok := errors.AsType[*exit](err)
+	if why := p.interrupted.Load(); why != nil {
+		e, ok = &exit{why.status, why}, true // what could not be done because of it is no news
+	}
 	if !ok {
 		e = &exit{statusUsage, err} // cobra's own errors are all about usage
 	}
 	if e.err != nil {
 		text := strings.TrimPrefix(strings.TrimSpace(e.err.Error()), "acp: ") // errors of the library have it
+		text = strings.ReplaceAll(text, "acp: connecting: acp: ", "connecting: ")
 		if errors.Is(e.err, remote.ErrInsecure) {
 			text += "; --allow-insecure allows that, and allow-insecure in the table of an agent"
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/cmd/acp/internal/tui"
 	"github.com/acpgo/sdk/conformance"
@@ -117,7 +118,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		o.Level = f.level.level
 	}
 	if f.record != "" {
-		file, err := os.OpenFile(recordFile(f.record, agent.Name, time.Now()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := input.Create(recordFile(f.record, agent.Name, time.Now()))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
@@ -240,4 +241,16 @@ func TestRunPaste(t *testing.T) {
 	}
 	p.Until("its own title", func(f *screen.Frame) bool { return !strings.HasPrefix(f.Title, "pwned") })
 	p.quit()
+}
+
+// A recording goes to a pipe that somebody reads, or the program says that nobody does.
+func TestRunRecordPipeOfNobody(t *testing.T) {
+	t.Parallel()
+	pipe := t.TempDir() + "/pipe"
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, staging{command: []string{"run", "--record", pipe}, cols: 200, rows: 24})
+	p.Wait("a pipe from which nobody reads")
+	p.Leave(statusFailed)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
 
@@ -44,12 +45,20 @@ func usagef(format string, args ...any) error {
 	return &exit{statusUsage, fmt.Errorf(format, args...)}
 }
 
+// isUsage reports whether an error is about what the user has said: the configuration, or a name that no agent has.
+func isUsage(err error) bool {
+	_, wrong := errors.AsType[*config.Error](err)
+	_, ambiguous := errors.AsType[*agents.AmbiguousError](err)
+	unknown, isUnknown := errors.AsType[*agents.UnknownError](err)
+	return wrong || ambiguous || isUnknown && unknown.List == nil // otherwise the registry may have it
+}
+
 // failed gives an error of a command the status for what could not be read or run, unless it has another.
 func failed(err error) error {
 	if _, has := errors.AsType[*exit](err); err == nil || has {
 		return err
 	}
-	if _, wrong := errors.AsType[*config.Error](err); wrong {
+	if isUsage(err) {
 		return &exit{statusUsage, err}
 	}
 	return &exit{statusFailed, err}

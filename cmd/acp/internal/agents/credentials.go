@@ -10,6 +10,8 @@ import (
 	"net/textproto"
 	"os"
 	"strings"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 )
 
 // Credentials say where a token and headers are. They are read for each request, so that they may change.
@@ -21,6 +23,9 @@ type Credentials struct {
 	// HeaderEnv are headers whose values are in variables, as NAME=VARIABLE.
 	HeaderEnv []string
 }
+
+// maxSecrets is how many bytes a file of tokens or headers may have.
+const maxSecrets = 1 << 20
 
 // Check says what is wrong with the credentials themselves. It reads neither files nor variables.
 func (c *Credentials) Check() error {
@@ -39,7 +44,7 @@ func (c *Credentials) Header() (http.Header, error) {
 	}
 	header := http.Header{}
 	if c.HeaderFile != "" {
-		text, err := os.ReadFile(c.HeaderFile)
+		text, err := input.ReadFile(c.HeaderFile, maxSecrets)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +97,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 		}
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := input.ReadFile(file, maxSecrets)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -21,6 +20,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -107,17 +107,9 @@ func Read(path string, named bool) (*File, error) {
 	if path == "" {
 		return Parse("", nil)
 	}
-	file, err := os.Open(path)
+	text, err := input.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return Parse(path, nil)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the configuration: %w", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the configuration: %w", err)

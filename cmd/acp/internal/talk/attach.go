@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 )
 
 // The most bytes of a file that are sent: of an image or a sound, and of a text, which is linked if it is longer.
@@ -133,13 +134,16 @@ func FileURL(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
+// maxMCPFile is how many bytes a file of MCP servers may have.
+const maxMCPFile = 4 << 20
+
 // ReadMCPServers reads a file of MCP servers as editors have it:
 //
 //	{"mcpServers": {"NAME": {"command": "…", "args": ["…"], "env": {"…": "…"}}, "OTHER": {"url": "…", "headers": {"…": "…"}}}}
 //
 // A member type tells "http" from "sse", which is "http" if it is not there. Commands are looked up in the PATH.
 func ReadMCPServers(path string) ([]acp.MCPServer, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.ReadFile(path, maxMCPFile)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package tui
 // This file owns a session as the user sees it: its turns, and the prompts that wait.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,10 @@ type chat struct {
 	draw     *transcript
 	times    *times
 	editor   *editor
-	queue    []*prompt // which wait for the turn's end
-	title    string    // that the user gave it
+	queue    []*prompt  // which wait for the turn's end
+	title    string     // that the user gave it
+	first    *view.Item // what the user said first; nil as far as was searched
+	searched *view.Snapshot
 
 	cancel    context.CancelFunc // of the turn in progress; nil if there is none
 	cancelled bool               // the turn in progress
@@ -175,13 +178,33 @@ func (c *chat) name() string {
 	if title := c.snapshot.Title.Value(); title != "" {
 		return clean(title)
 	}
-	for item := range c.snapshot.Items() {
-		if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
-			first, _, _ := strings.Cut(strings.TrimSpace(message.Text()), "\n")
-			return clean(first)
+	return cmp.Or(c.firstSaid(), clean(string(c.id)))
+}
+
+// firstSaid is the first line of what the user said first, or "". It is a part of each frame: what was searched for it is
+// not searched again.
+func (c *chat) firstSaid() string {
+	since := c.searched
+	if !c.snapshot.SameHistory(since) {
+		since, c.first = nil, nil
+	}
+	c.searched = c.snapshot
+	if c.first == nil {
+		for item := range c.snapshot.Changed(since) {
+			if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
+				c.first = item
+				break
+			}
 		}
 	}
-	return clean(string(c.id))
+	if c.first == nil {
+		return ""
+	}
+	if now := c.snapshot.Item(c.first.Index); now != nil { // it may go on, and be forgotten
+		c.first = now
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.first.Variant.(*view.Message).Text()), "\n")
+	return clean(first)
 }
 
 // say sends a prompt, or lets it wait for the end of the turn.

@@ -75,6 +75,9 @@ type SignalError struct{ Signal os.Signal }
 // Error implements the error interface.
 func (e *SignalError) Error() string { return "ended by the signal: " + e.Signal.String() }
 
+// framesPerSecond is how often the screen may be drawn. The first frame, and what is typed, wait for half of a frame.
+const framesPerSecond = 120
+
 // endTime is how long the program may take to end before it is made to.
 const endTime = 3 * time.Second
 
@@ -85,7 +88,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	in := &input{File: opts.In}
 	var program *tea.Program
 	model := newModel(ctx, opts, func(msg tea.Msg) { program.Send(msg) })
-	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler())
+	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
 	in.ended = func(err error) { program.Send(leaveMsg{err}) }
 
 	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is no terminal: then there is nothing to restore
