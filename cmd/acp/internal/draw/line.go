@@ -171,12 +171,13 @@ func (l line) wrap(width int, indent line) []line {
 		}
 		b.width = before
 	}
-	first := 0 // the width that a line has that nothing is on yet
+	first := 0      // the width that a line has that nothing is on yet
+	goesOn := false // the word has its beginning on the line already
 	flush := func() {
 		if len(word) == 0 {
 			return
 		}
-		if b.width+gapW+wordW > width && b.width > first {
+		if !goesOn && b.width+gapW+wordW > width && b.width > first {
 			out = append(out, b.take())
 			start()
 			first = before
@@ -198,6 +199,7 @@ func (l line) wrap(width int, indent line) []line {
 	for c := range l.cells {
 		if c.cluster == " " {
 			flush()
+			goesOn = false
 			gap = append(gap, c)
 			gapW++
 			continue
@@ -205,6 +207,7 @@ func (l line) wrap(width int, indent line) []line {
 		word = append(word, c)
 		if wordW += c.width; c.width == 2 || wordW >= width {
 			flush() // scripts of wide characters have no spaces, and a word that fits no line need not wait
+			goesOn = c.width != 2
 		}
 	}
 	flush()

@@ -4,6 +4,7 @@ package draw
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func percent(used, size uint64) uint64 { return uint64(min(float64(used)/float64
 
 func cost(c acp.Cost) string {
 	amount := strconv.FormatFloat(c.Amount, 'f', 2, 64)
-	if c.Amount != 0 && c.Amount < 0.1 && c.Amount > -0.1 {
+	if size := math.Abs(c.Amount); size != 0 && size < 0.1 || size >= 1e9 {
 		amount = strconv.FormatFloat(c.Amount, 'g', 2, 64)
 	}
 	return strings.TrimSpace(amount + " " + label(c.Currency))

@@ -273,8 +273,8 @@ func (m *Model) statusView(width int) []string {
 	}
 	var segments []segment
 	add := func(rank int, text string) {
-		if text != "" {
-			segments = append(segments, segment{text, rank})
+		if text != "" { // what an agent calls something does not push everything else out
+			segments = append(segments, segment{ansi.Truncate(text, max(20, width/2), "…"), rank})
 		}
 	}
 	add(0, m.stateWord())

@@ -3,8 +3,10 @@ package tui
 // This file owns requests for permission.
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -94,7 +96,7 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		if width < 40 && d.keys[i] != "" {
 			key = d.keys[i]
 		}
-		text := clean(o.Name)
+		text := optionName(o)
 		if !o.Kind.Known() {
 			text += " (" + clean(string(o.Kind)) + ")"
 		}
@@ -150,6 +152,11 @@ func (d *permissionDialog) paste(*Model, string) (bool, tea.Cmd) { return false,
 func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
 	o := d.asked.Options[i]
 	d.answer(o.OptionID)
-	m.tell(q.session, "Answered: "+clean(o.Name))
+	m.tell(q.session, "Answered: "+optionName(o))
 	return true
+}
+
+// optionName is what an option is called: by its kind if it has no name.
+func optionName(o acp.PermissionOption) string {
+	return cmp.Or(clean(o.Name), strings.ReplaceAll(clean(string(o.Kind)), "_", " "))
 }
