@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 		os.Setenv("GORACE", race)
 	}
 	programs := map[string]func(){
-		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
-		"guarded": guarded, "locked": locked, "oddagent": oddAgent, "crowd": crowd,
+		"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
+		"locked": locked, "oddagent": oddAgent,
 	}
 	maps.Copy(programs, terminalPrograms)
 	testscript.Main(m, programs)

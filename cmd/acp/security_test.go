@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 // This file owns the table of attacks over the network: on acp serve, and on a program with remote.Handler. Each row says

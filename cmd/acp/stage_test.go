@@ -30,8 +30,8 @@ type m = map[string]any
 // gateVariable names the pipe from which the agent reads a byte before it goes on, where a script has a gate.
 const gateVariable = "STAGE_GATE"
 
-// terminalPrograms are those for tests in terminals.
-var terminalPrograms = map[string]func(){"stage": stage, "acp": timeless}
+// terminalPrograms are those for tests in terminals, and for others that need a system like Unix.
+var terminalPrograms = map[string]func(){"stage": stage, "acp": timeless, "measured": measured, "guarded": guarded, "crowd": crowd}
 
 // timesVariable has times shown that are longer than it says.
 const timesVariable = "STAGE_TIMES"

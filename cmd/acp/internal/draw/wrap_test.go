@@ -11,14 +11,14 @@ import (
 func TestLongWord(t *testing.T) {
 	for _, before := range []string{"", "x ", "link name  "} {
 		lines := line{{before + strings.Repeat("a", 300) + " and more", style{}}}.wrap(40, line{{"  ", style{}}})
-		text := ""
+		var text strings.Builder
 		for i, l := range lines {
-			text += strings.TrimPrefix(l.text(), "  ")
+			text.WriteString(strings.TrimPrefix(l.text(), "  "))
 			if whole := i > 0 || before == ""; whole && i < len(lines)-2 && l.width() != 40 {
 				t.Errorf("behind %q, line %d is %d wide: %q", before, i, l.width(), l.text())
 			}
 		}
-		if got := strings.ReplaceAll(text, " ", ""); got != strings.ReplaceAll(before, " ", "")+strings.Repeat("a", 300)+"andmore" {
+		if got := strings.ReplaceAll(text.String(), " ", ""); got != strings.ReplaceAll(before, " ", "")+strings.Repeat("a", 300)+"andmore" {
 			t.Errorf("something is lost: %q", got)
 		}
 	}
