@@ -140,6 +140,10 @@ func line(u acp.SessionUpdate) string {
 		return fmt.Sprint("mode: ", u.CurrentModeID)
 	case *acp.SessionUpdateSessionInfoUpdate:
 		return fmt.Sprint("title: ", u.Title.Value())
+	case *acp.SessionUpdateCompactionUpdate:
+		return fmt.Sprint("compaction: ", u.CompactionID, " ", u.Status)
+	case *acp.SessionUpdateCompactionSummaryChunk:
+		return fmt.Sprint("summary: ", u.CompactionID)
 	}
 	return fmt.Sprintf("%T", u.Variant)
 }
@@ -164,7 +168,9 @@ func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], opts *acp.Agen
 func dial(t *testing.T, transport acp.Transport, tap *conformance.TapOptions) *client {
 	t.Helper()
 	c := &client{}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tap), c.handlers(), nil)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tap), c.handlers(), &acp.ClientOptions{
+		Session: acp.ClientSessionCapabilities{Compaction: acp.Some(acp.CompactionCapabilities{})},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

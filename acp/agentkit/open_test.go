@@ -457,3 +457,29 @@ func TestRefusedIsNotStored(t *testing.T) {
 	}
 	wantLines(t, "the replay", c.heard(), "user: go", "call: c Edit pending", "call: c completed")
 }
+
+// A compaction that a killed process has begun is shown as failed when the session is loaded: nobody ends it any more.
+func TestCompactionLeftOpen(t *testing.T) {
+	store := open(t, t.TempDir())
+	now := time.Now()
+	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s", Cwd: "/w", Created: now, Updated: now}}); err != nil {
+		t.Fatal(err)
+	}
+	compaction := func(id acp.CompactionID, status acp.CompactionStatus) acp.SessionUpdate {
+		return acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: id, Status: status})
+	}
+	summary := func(id acp.CompactionID) acp.SessionUpdate {
+		return acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{CompactionID: id, Content: acp.TextBlock("x")})
+	}
+	err := store.Append(t.Context(), "s", compaction("done", acp.CompactionStatusInProgress), compaction("done", acp.CompactionStatusCompleted), summary("done"),
+		compaction("killed", acp.CompactionStatusInProgress), summary("headless"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, agentkit.NewSessions(parrot(store)), nil, nil)
+	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, "the replay", c.heard(), "compaction: done in_progress", "compaction: done completed", "summary: done",
+		"compaction: killed in_progress", "summary: headless", "compaction: headless failed", "compaction: killed failed", "commands: 1")
+}

@@ -184,8 +184,9 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	return nil
 }
 
-// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile. Tool calls that have
-// not ended, because the process was killed that made them, are shown as failed: nobody ends them any more.
+// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile. Tool calls and
+// compactions that have not ended, because the process was killed that made them, are shown as failed: nobody ends them
+// any more.
 func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	s.out.Lock()
 	defer s.out.Unlock()
@@ -204,7 +205,7 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	if err := s.said.flush(); err != nil {
 		return err
 	}
-	open := map[acp.ToolCallID]bool{}
+	calls, compactions := map[acp.ToolCallID]bool{}, map[acp.CompactionID]bool{}
 	for update, err := range s.conversation(ctx) {
 		if err != nil {
 			return s.sessions.answer(s.ID(), err)
@@ -212,10 +213,20 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 		if err := send(update); err != nil {
 			return err
 		}
-		noteCall(open, update)
+		noteCall(calls, update)
+		noteCompaction(compactions, update)
 	}
-	for _, id := range slices.Sorted(maps.Keys(open)) {
+	for _, id := range slices.Sorted(maps.Keys(calls)) {
 		if err := send(acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusFailed))); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(compactions)) {
+		if !compactions[id] {
+			continue
+		}
+		failed := acp.CompactionUpdate{CompactionID: id, Status: acp.CompactionStatusFailed}
+		if err := send(acp.NewSessionUpdateCompactionUpdate(failed)); err != nil {
 			return err
 		}
 	}
@@ -241,6 +252,23 @@ func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
 		delete(open, id)
 	default:
 		open[id] = true
+	}
+}
+
+// noteCompaction keeps account of compactions, and whether they go on. The first piece of a summary begins one, too.
+func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateCompactionUpdate:
+		switch u.Status {
+		case acp.CompactionStatusCompleted, acp.CompactionStatusFailed, acp.CompactionStatusCancelled:
+			goOn[u.CompactionID] = false
+		default:
+			goOn[u.CompactionID] = true
+		}
+	case *acp.SessionUpdateCompactionSummaryChunk:
+		if _, known := goOn[u.CompactionID]; !known {
+			goOn[u.CompactionID] = true
+		}
 	}
 }
 
