@@ -1,0 +1,69 @@
+package agentkit_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+)
+
+// BenchmarkUpdate is a piece of text of 64 bytes: as the connection sends it, by the session, which stores it, and by a
+// Text.
+func BenchmarkUpdate(b *testing.B) {
+	words := strings.Repeat("x", 64)
+	update := v2draft.AgentMessageText("m", words)
+	for name, send := range map[string]func(context.Context, *session, *agentkit.Text) error{
+		"plain": func(ctx context.Context, s *session, _ *agentkit.Text) error {
+			return s.AgentSession.Update(ctx, update)
+		},
+		"stored": func(ctx context.Context, s *session, _ *agentkit.Text) error { return s.Update(ctx, update) },
+		"text": func(_ context.Context, _ *session, text *agentkit.Text) error {
+			_, err := text.WriteString(words)
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			store, err := agentkit.OpenStore(b.TempDir(), &sessionstore.Options{MaxSession: 1 << 40})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer store.Close()
+			config := agentkit.Config[state]{Store: store}
+			config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+				text := s.NewMessage(ctx)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := send(ctx, s, text); err != nil {
+						return v2draft.IdleStateUpdate{}, err
+					}
+				}
+				return v2draft.EndTurn(), nil
+			}
+			sessions := agentkit.NewSessions(config)
+			defer sessions.Close()
+			theirs, ours := v2draft.Pipe()
+			agent, err := v2draft.StartAgent(b.Context(), theirs, sessions.Handlers(), &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer agent.Wait()
+			c, err := v2draft.Connect(b.Context(), ours, v2draft.ClientHandlers{
+				SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error { return nil },
+			}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			s, err := c.NewSession(b.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if res, err := s.Prompt(b.Context(), v2draft.TextBlock("go")); err != nil || res.Idle.StopReason() != "end_turn" {
+				b.Fatal(res, err)
+			}
+		})
+	}
+}
