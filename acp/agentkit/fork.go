@@ -14,11 +14,9 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/forks"
 )
-
-const methodFork = "session/fork"
 
 // serveFork adds session/fork to the handlers, as a method that they do not know. Its parameters are those of
 // session/resume, but for a system prompt, which is ignored as by every agent that does not advertise it; its result is
@@ -26,12 +24,12 @@ const methodFork = "session/fork"
 func (ss *Sessions[S]) serveFork(h *acp.AgentHandlers) {
 	h.Extensions = &acp.Extensions[acp.AgentConn]{
 		Fallback: func(ctx context.Context, conn *acp.AgentConn, method string, params json.RawMessage) (any, error) {
-			if method != methodFork {
+			if method != forks.Method {
 				return nil, acp.ErrMethodNotFound.WithMessagef("Method not found: %.64q", method)
 			}
 			var req acp.ResumeSessionRequest
 			if err := codec.Unmarshal(params, &req); err != nil {
-				return nil, errors.Join(acp.InvalidParamsf("not those of %s", methodFork), err)
+				return nil, errors.Join(acp.InvalidParamsf("not those of %s", forks.Method), err)
 			}
 			for _, dir := range append([]string{req.Cwd}, req.AdditionalDirectories...) {
 				if !filepath.IsAbs(dir) {
@@ -48,12 +46,9 @@ func (ss *Sessions[S]) serveFork(h *acp.AgentHandlers) {
 	}
 }
 
-// mcpKey is the context key under which the handler of session/fork finds what the agent has advertised.
-type mcpKey struct{}
-
 // advertised reports whether the agent has advertised that it takes such a server.
 func advertised(ctx context.Context, server acp.MCPServer) bool {
-	mcp, _ := ctx.Value(mcpKey{}).(acp.MCPCapabilities)
+	mcp := forks.MCP[acp.MCPCapabilities](ctx)
 	switch server.Variant.(type) {
 	case *acp.MCPServerStdio:
 		return true
@@ -63,54 +58,6 @@ func advertised(ctx context.Context, server acp.MCPServer) bool {
 		return mcp.SSE
 	}
 	return false
-}
-
-// advertiseFork is a hook around one that may be nil.
-func advertiseFork(serve rpc.Middleware, mcp acp.MCPCapabilities) rpc.Middleware {
-	return func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
-		if call.Method == methodFork {
-			ctx = context.WithValue(ctx, mcpKey{}, mcp)
-		}
-		var err error
-		if serve == nil {
-			err = next(ctx)
-		} else {
-			err = serve(ctx, call, next)
-		}
-		if err != nil || call.Method != acp.MethodInitialize {
-			return err
-		}
-		call.Result, err = withFork(call.Result)
-		return err
-	}
-}
-
-// withFork is the answer to initialize with agentCapabilities.sessionCapabilities.fork.
-func withFork(answer any) (json.RawMessage, error) {
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return nil, fmt.Errorf("the answer: %w", err)
-	}
-	return withMember(text, json.RawMessage(`{}`), "agentCapabilities", "sessionCapabilities", "fork")
-}
-
-// withMember sets a member of an object, at a path of objects, which are made where there are none.
-func withMember(object, value json.RawMessage, path ...string) (json.RawMessage, error) {
-	if len(path) == 0 {
-		return value, nil
-	}
-	members := map[string]json.RawMessage{}
-	if object != nil {
-		if err := json.Unmarshal(object, &members); err != nil {
-			return nil, err
-		}
-	}
-	member, err := withMember(members[path[0]], value, path[1:]...)
-	if err != nil {
-		return nil, err
-	}
-	members[path[0]] = member
-	return json.Marshal(members)
 }
 
 // Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/forks"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
@@ -178,7 +179,7 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	}
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
 	if ss.config.Fork && ss.config.Store != nil {
-		o.Conn.Hooks.Serve = advertiseFork(o.Conn.Hooks.Serve, o.MCP)
+		o.Conn.Hooks.Serve = forks.Advertise(o.Conn.Hooks.Serve, o.MCP, "agentCapabilities", "sessionCapabilities", "fork")
 	}
 	return &o
 }

@@ -57,7 +57,7 @@ const (
 
 func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Opening) *Session[S] {
 	s := &Session[S]{
-		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed,
+		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed || o.Forked,
 	}
 	s.life.Init(s.free)
 	s.said = recorder{store: ss.config.Store, id: s.storeID(), out: &s.out, failed: func(err error) {
@@ -97,7 +97,7 @@ func (s *Session[S]) free() {
 
 // prepare makes the session what the store and the author make it.
 func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
-	if o.Resumed {
+	if o.Resumed || o.Forked {
 		r, err := s.said.store.Get(ctx, s.storeID())
 		if err != nil {
 			return answer(s.ID(), err)
@@ -117,10 +117,10 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 
 // keep has the store know the session as it was opened.
 func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
-	var dirs []string
-	for _, dir := range s.roots {
-		dirs = append(dirs, string(dir))
+	if o.Forked {
+		return nil // it does already
 	}
+	dirs := plain(s.roots)
 	if o.Resumed {
 		return answer(s.ID(), s.said.store.Change(ctx, s.storeID(), func(r *sessionstore.Record) error {
 			r.Cwd, r.AdditionalDirectories = string(s.cwd), dirs
@@ -134,6 +134,14 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	err := s.said.store.Create(ctx, sessionstore.Record{Info: info, State: s.early})
 	s.created = err == nil
 	return answer(s.ID(), err)
+}
+
+// plain are directories as the store has them.
+func plain(dirs []v2draft.AbsolutePath) (all []string) {
+	for _, dir := range dirs {
+		all = append(all, string(dir))
+	}
+	return all
 }
 
 // begin has updates be sent.

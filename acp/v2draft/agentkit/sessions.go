@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/forks"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
@@ -49,6 +50,11 @@ type Config[S any] struct {
 	// the client at the end of that turn. "" is none, and the next prompt is asked.
 	Title func(prompt []v2draft.ContentBlock) string
 
+	// Fork says that clients may fork a session: session/fork, which is not a part of the standard yet. Clients of package
+	// v2draft/unstable know it, and those of package v2draft do not see it. It is advertised by means of Options, and served
+	// by the Fallback of the Extensions of Handlers.
+	Fork bool
+
 	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16.
 	MaxWaiting int
 	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
@@ -66,6 +72,7 @@ var ErrSessionClosed = opensessions.ErrSessionClosed
 // Opening is what the client says of a session that it opens, and what Config.Open says of it.
 type Opening struct {
 	Resumed               bool // it was there before; otherwise it is new
+	Forked                bool // it is new, with the history and the state of another one
 	Cwd                   v2draft.AbsolutePath
 	AdditionalDirectories []v2draft.AbsolutePath // all of them: those of an earlier opening do not count
 	MCPServers            []v2draft.MCPServer
@@ -104,7 +111,7 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 // a session. The agent must be served without AgentOptions.Steer, unless Config.Prompt may run several times at once for a
 // session.
 func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
-	return v2draft.AgentHandlers{
+	h := v2draft.AgentHandlers{
 		NewSession:    ss.newSession,
 		ListSessions:  ss.listSessions,
 		ResumeSession: ss.resumeSession,
@@ -112,6 +119,22 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 		DeleteSession: ss.deleteSession,
 		Prompt:        ss.prompt,
 	}
+	if ss.config.Fork {
+		ss.serveFork(&h)
+	}
+	return h
+}
+
+// Options returns a copy of opts with what Fork needs; opts may be nil.
+func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions {
+	var o v2draft.AgentOptions
+	if opts != nil {
+		o = *opts
+	}
+	if ss.config.Fork {
+		o.Conn.Hooks.Serve = forks.Advertise(o.Conn.Hooks.Serve, o.MCP, "capabilities", "session", "fork")
+	}
+	return &o
 }
 
 // Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
