@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -482,4 +483,42 @@ func TestCompactionLeftOpen(t *testing.T) {
 	}
 	wantLines(t, "the replay", c.heard(), "compaction: done in_progress", "compaction: done completed", "summary: done",
 		"compaction: killed in_progress", "summary: headless", "compaction: headless failed", "compaction: killed failed", "commands: 1")
+}
+
+// An author's function that panics takes nobody else with it, and leaves nothing behind.
+func TestHooksPanic(t *testing.T) {
+	var log bytes.Buffer
+	config := parrot(open(t, t.TempDir()))
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	config.MaxSessions = 1
+	var first *agentkit.Session[state]
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], _ *agentkit.Opening) error {
+		if first != nil {
+			return nil
+		}
+		first = s
+		if err := s.Update(ctx, acp.AgentMessageText("waits")); err != nil { // with a timer
+			t.Error(err)
+		}
+		panic("Open")
+	}
+	config.Close = func(*agentkit.Session[state]) { panic("Close") }
+	opts := &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}
+	c := connect(t, agentkit.NewSessions(config), opts, &conformance.TapOptions{Accept: map[string]string{"UPD-1": "Open says something of a session that is not there"}})
+	if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}); err == nil {
+		t.Error("a session was opened whose Open has panicked")
+	}
+	if first.Context().Err() == nil {
+		t.Error("the context of the session goes on that was not opened")
+	}
+	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}) // there is room
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+	if n := strings.Count(log.String(), "Config.Close panicked"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
 }

@@ -61,7 +61,7 @@ type Config[S any] struct {
 
 	// WhileBusy says what to do with a prompt that comes while one runs. Default Refuse.
 	WhileBusy WhileBusy
-	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16.
+	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
 	MaxWaiting int
 	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
 	MaxSessions int
@@ -227,9 +227,19 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 	}
 	defer done()
 	s := newSession(ss, session, o)
-	if err := s.prepare(ctx, o); err != nil {
-		s.life.Abandon(err)
-		return nil, errors.Join(err, s.said.close())
+	prepared := false
+	defer func() {
+		if !prepared { // also if Config.Open has panicked
+			s.life.Abandon(cmp.Or(err, ErrSessionClosed))
+			if err := s.said.close(); err != nil {
+				s.logger().Error("what a session has said that was not opened was not stored", "error", err)
+			}
+		}
+	}()
+	err = s.prepare(ctx, o)
+	prepared = err == nil
+	if err != nil {
+		return nil, err
 	}
 	err = s.introduce(ctx, o)
 	if err == nil && !ss.open.Put(s.Conn(), s.ID(), s) {

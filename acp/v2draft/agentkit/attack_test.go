@@ -530,3 +530,66 @@ func TestClosedUnderHandler(t *testing.T) {
 	}
 	sessions.Close()
 }
+
+// An author's function that panics takes nobody else with it, and leaves nothing behind.
+func TestHooksPanic(t *testing.T) {
+	var log bytes.Buffer
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	config.MaxSessions = 1
+	var first *session
+	config.Open = func(_ context.Context, s *session, _ *agentkit.Opening) error {
+		if first == nil {
+			first = s
+			panic("Open")
+		}
+		return nil
+	}
+	config.Close = func(*session) { panic("Close") }
+	config.Title = func([]v2draft.ContentBlock) string { panic("Title") }
+	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
+	if _, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"}); err == nil {
+		t.Error("a session was opened whose Open has panicked")
+	}
+	if first.Context().Err() == nil {
+		t.Error("the context of the session goes on that was not opened")
+	}
+	s := c.create(t, "/w") // there is room
+	res, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+	if err != nil || res.Idle.StopReason() != "error" {
+		t.Errorf("a turn whose title panics: %v, %v", res, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+	c.create(t, "/w")
+	end() // which closes it
+	if n := strings.Count(log.String(), "Config.Close panicked"); n != 2 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+}
+
+// With MaxWaiting -1 one prompt runs, and none waits.
+func TestNoneWaits(t *testing.T) {
+	config := parrot(open(t, t.TempDir(), nil))
+	config.MaxWaiting = -1
+	begun := make(chan struct{})
+	config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		close(begun)
+		<-ctx.Done()
+		return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+	}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	s := c.create(t, "/w")
+	prompt := &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}
+	if _, err := c.Prompt(t.Context(), prompt); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, v2draft.ErrInvalidRequest) {
+		t.Errorf("a second prompt: %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

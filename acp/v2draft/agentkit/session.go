@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -90,9 +91,15 @@ func (s *Session[S]) free() {
 	if err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
-	if s.sessions.config.Close != nil {
-		s.sessions.config.Close(s)
+	if s.sessions.config.Close == nil {
+		return
 	}
+	defer func() {
+		if v := recover(); v != nil { // as the runtime does for handlers: others are served on
+			s.logger().Error("Config.Close panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	s.sessions.config.Close(s)
 }
 
 // prepare makes the session what the store and the author make it.

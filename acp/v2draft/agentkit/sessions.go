@@ -55,7 +55,7 @@ type Config[S any] struct {
 	// by the Fallback of the Extensions of Handlers.
 	Fork bool
 
-	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16.
+	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
 	MaxWaiting int
 	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
 	MaxSessions int
@@ -166,8 +166,15 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSessio
 	}
 	defer done()
 	s := newSession(ss, session, o)
-	if err := s.prepare(ctx, o); err != nil {
-		s.life.Abandon(err)
+	prepared := false
+	defer func() {
+		if !prepared { // also if Config.Open has panicked
+			s.life.Abandon(cmp.Or(err, ErrSessionClosed))
+		}
+	}()
+	err = s.prepare(ctx, o)
+	prepared = err == nil
+	if err != nil {
 		return err
 	}
 	err = s.keep(ctx, o)
@@ -285,7 +292,7 @@ func (ss *Sessions[S]) prompt(
 	var refused error
 	// Which prompt is one too many is decided in the order in which they came.
 	err := engine.EnterTurn(ctx, func() {
-		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), 1+ss.config.MaxWaiting)
+		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), max(1, 1+ss.config.MaxWaiting))
 	})
 	if err = cmp.Or(err, refused); err != nil {
 		return nil, err
