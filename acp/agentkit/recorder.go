@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/later"
 )
 
 const (
@@ -39,14 +40,13 @@ type recorder struct {
 	kind    chunkKind // of the text that waits; 0 is none
 	message acp.Opt[acp.MessageID]
 	text    []byte
-	textDue *time.Timer
+	textDue later.Timer
 
 	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // those that have not ended, with what waits of each, or nil
-	callsDue *time.Timer
+	callsDue later.Timer
 	callTime time.Duration // how long updates wait the next time
 
-	running sync.WaitGroup // the functions of timers, from when they are set until they have returned or cannot run
-	closed  bool           // nothing of the session is stored or sent any more
+	closed bool // nothing of the session is stored or sent any more
 }
 
 type chunkKind uint8
@@ -167,7 +167,7 @@ func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 	delete(r.calls, id)
 	switch {
 	case !open && len(r.calls) == 0:
-		r.stop(&r.callsDue)
+		r.callsDue.Stop()
 		r.callTime = 0
 	case open && len(r.calls) >= joinedCalls: // some may never end
 		err = r.flushCalls()
@@ -256,33 +256,15 @@ func (r *recorder) known(ctx context.Context) error {
 }
 
 // set has do called after a time, with out held, unless that was set already.
-func (r *recorder) set(due **time.Timer, after time.Duration, do func(*recorder) error) {
-	if *due != nil {
+func (r *recorder) set(due *later.Timer, after time.Duration, do func(*recorder) error) {
+	if due.IsSet() {
 		return
 	}
-	r.running.Add(1)
-	var timer *time.Timer
-	timer = time.AfterFunc(after, func() {
-		defer r.running.Done()
-		r.out.Lock()
-		defer r.out.Unlock()
-		if *due != timer {
-			return // it was stopped meanwhile
-		}
-		*due = nil
+	due.Set(after, func() {
 		if err := do(r); err != nil {
 			r.failed(err)
 		}
 	})
-	*due = timer
-}
-
-// stop keeps a timer from doing anything.
-func (r *recorder) stop(due **time.Timer) {
-	if *due != nil && (*due).Stop() {
-		r.running.Done()
-	}
-	*due = nil
 }
 
 // flush stores all that waits.
@@ -293,7 +275,7 @@ func (r *recorder) flush() error {
 
 // flushText stores the chunks that wait.
 func (r *recorder) flushText() error {
-	r.stop(&r.textDue)
+	r.textDue.Stop()
 	if r.kind == noChunk {
 		return nil
 	}
@@ -313,7 +295,7 @@ func (r *recorder) flushText() error {
 
 // flushCalls stores what waits of tool calls. What cannot be stored waits on.
 func (r *recorder) flushCalls() error {
-	r.stop(&r.callsDue)
+	r.callsDue.Stop()
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(r.calls)) {
 		errs = append(errs, r.flushCall(id))
@@ -346,6 +328,7 @@ func (r *recorder) close() error {
 	r.closed = true
 	err := r.flush()
 	r.out.Unlock()
-	r.running.Wait()
+	r.textDue.Wait()
+	r.callsDue.Wait()
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/later"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/openturn"
 	"github.com/acpgo/sdk/internal/titles"
@@ -64,9 +65,11 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 		choosing:     make(chan struct{}, 1),
 	}
 	s.life.Init(s.free)
-	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
-		s.logger().Error("not stored", "error", err)
-	}}
+	s.said = recorder{
+		store: ss.config.Store, id: session.ID(),
+		out: &s.out, textDue: later.Timer{Lock: &s.out}, callsDue: later.Timer{Lock: &s.out},
+		failed: func(err error) { s.logger().Error("not stored", "error", err) },
+	}
 	s.replays = o.Reason == Loaded
 	if o.Reason == Created {
 		s.early, s.said.unknown = &sessionstore.Record{}, true

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/internal/later"
 )
 
 const (
@@ -27,15 +27,13 @@ const (
 type recorder struct {
 	store  Store
 	id     acp.SessionID
-	out    *sync.Mutex
 	failed func(error) // is told what the timer's function returns
 
 	waiting []v2draft.SessionUpdate // chunks
 	kind    item                    // of the text that waits behind them; the zero value is none
 	text    []byte
 	size    int // of both
-	due     *time.Timer
-	running sync.WaitGroup // the timer's functions, from when they are set until they have returned or cannot run
+	due     later.Timer
 }
 
 // kind says what an id is of.
@@ -134,7 +132,7 @@ func (r *recorder) join() {
 
 // flush stores what waits. The store does not wait for long: what was sent is stored although a turn was cancelled.
 func (r *recorder) flush() error {
-	r.stop()
+	r.due.Stop()
 	r.join()
 	if len(r.waiting) == 0 {
 		return nil
@@ -153,32 +151,14 @@ func (r *recorder) flush() error {
 
 // flushLater has flush called after a time, unless that was set already.
 func (r *recorder) flushLater() {
-	if r.due != nil {
+	if r.due.IsSet() {
 		return
 	}
-	r.running.Add(1)
-	var timer *time.Timer
-	timer = time.AfterFunc(waitingTime, func() {
-		defer r.running.Done()
-		r.out.Lock()
-		defer r.out.Unlock()
-		if r.due != timer {
-			return // it was stopped meanwhile
-		}
-		r.due = nil
+	r.due.Set(waitingTime, func() {
 		if err := r.flush(); err != nil {
 			r.failed(err)
 		}
 	})
-	r.due = timer
-}
-
-// stop keeps the timer from doing anything.
-func (r *recorder) stop() {
-	if r.due != nil && r.due.Stop() {
-		r.running.Done()
-	}
-	r.due = nil
 }
 
 // history is what a client was shown of one that is replayed.

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/later"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/openturn"
 	"github.com/acpgo/sdk/internal/titles"
@@ -61,9 +62,10 @@ func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Openin
 		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed || o.Forked,
 	}
 	s.life.Init(s.free)
-	s.said = recorder{store: ss.config.Store, id: s.storeID(), out: &s.out, failed: func(err error) {
-		s.logger().Error("not stored", "error", err)
-	}}
+	s.said = recorder{
+		store: ss.config.Store, id: s.storeID(), due: later.Timer{Lock: &s.out},
+		failed: func(err error) { s.logger().Error("not stored", "error", err) },
+	}
 	return s
 }
 
@@ -87,7 +89,7 @@ func (s *Session[S]) free() {
 	s.phase = over
 	err := s.said.flush()
 	s.out.Unlock()
-	s.said.running.Wait()
+	s.said.due.Wait()
 	if err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
