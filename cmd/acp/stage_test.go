@@ -915,6 +915,9 @@ func playFlood(ctx context.Context, t *scene) error {
 		if i%50 == 49 {
 			s += "\n\n"
 		}
+		if ctx.Err() != nil { // what can be sent without waiting is sent all the same
+			return context.Cause(ctx)
+		}
 		if err := t.say(ctx, s); err != nil {
 			return err
 		}
