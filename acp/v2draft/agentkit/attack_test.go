@@ -593,3 +593,50 @@ func TestNoneWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// When all sessions are closed, the prompt that runs ends, and the one that waits is not begun and not stored.
+func TestCloseAll(t *testing.T) {
+	store := open(t, t.TempDir(), nil)
+	config := parrot(store)
+	begun := make(chan struct{}, 2)
+	config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+	}
+	sessions := agentkit.NewSessions(config)
+	var waits sync.WaitGroup
+	waits.Add(2)
+	var opts v2draft.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
+		if call.Method == v2draft.MethodPrompt {
+			waits.Done()
+		}
+		return next(ctx)
+	}
+	c, _ := connectTo(t, sessions, opts)
+	s := c.create(t, "/w")
+	prompt := &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}
+	if _, err := c.Prompt(t.Context(), prompt); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, v2draft.ErrResourceNotFound) {
+			t.Errorf("the prompt that waits: %v", err)
+		}
+	})
+	waits.Wait()
+	sessions.Close()
+	calls.Wait()
+	stored := 0
+	for _, err := range store.Updates(t.Context(), acp.SessionID(s.ID())) {
+		if stored++; err != nil {
+			t.Error(err)
+		}
+	}
+	if stored != 1 || len(begun) != 0 {
+		t.Errorf("%d prompts are stored, and %d more were begun", stored, len(begun))
+	}
+}

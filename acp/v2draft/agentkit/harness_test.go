@@ -188,7 +188,11 @@ func (c *client) heard() ([]v2draft.SessionUpdate, shown) {
 // connect connects a client to an agent. Both end with the test, and with end.
 func connect(t *testing.T, config agentkit.Config[state], opts v2draft.AgentOptions) (c *client, end func()) {
 	t.Helper()
-	sessions := agentkit.NewSessions(config)
+	return connectTo(t, agentkit.NewSessions(config), opts)
+}
+
+func connectTo(t *testing.T, sessions *agentkit.Sessions[state], opts v2draft.AgentOptions) (c *client, end func()) {
+	t.Helper()
 	theirs, ours := v2draft.Pipe()
 	opts.Info = v2draft.Implementation{Name: "parrot", Version: "1"}
 	agent, err := v2draft.StartAgent(t.Context(), theirs, sessions.Handlers(), &opts)

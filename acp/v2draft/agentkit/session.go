@@ -188,6 +188,9 @@ func (s *Session[S]) accept(
 	if err := s.AwaitTurn(ctx); err != nil {
 		return nil, err
 	}
+	if s.Context().Err() != nil { // it was closed meanwhile
+		return nil, v2draft.SessionNotFound(s.ID())
+	}
 	if err := s.record(ctx, v2draft.NewSessionUpdateUserMessage(message)); err != nil {
 		s.logger().Error("a prompt was not stored, and not accepted", "error", err)
 		if refused := answer(s.ID(), err); rpc.ErrorOf(refused).Code != rpc.ErrInternal {
