@@ -81,11 +81,11 @@ func TestRunStart(t *testing.T) {
 		var first, answer time.Duration
 		for _, c := range p.Chunks() {
 			raw = append(raw, c.Bytes...)
-			if first == 0 && bytes.Contains(raw, []byte("starting")) {
-				first = c.At
-			}
 			if answer == 0 && bytes.Contains(raw, []byte("ready")) {
 				answer = c.At
+			}
+			if first == 0 && (answer != 0 || bytes.Contains(raw, []byte("starting"))) { // the session may be there first
+				first = c.At
 			}
 		}
 		if first == 0 || answer == 0 {
