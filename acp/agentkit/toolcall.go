@@ -309,11 +309,7 @@ func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
 	}
-	failed := c.Fail(err)
-	if failed != nil || c.ctx.Err() != nil || errors.Is(err, ErrDismissed) {
-		return errors.Join(err, failed)
-	}
-	return nil
+	return openturn.Failed(c.ctx, err, c.Fail(err))
 }
 
 // Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do

@@ -175,3 +175,13 @@ func (o *Turn) add(do func()) error {
 	do()
 	return nil
 }
+
+// Failed is the error with which a turn should end after a tool call was ended as failed because of err, or nil if the turn
+// goes on. It is err, if the user has dismissed a question or the context of the call has ended, and what ended says, the
+// error of ending the call.
+func Failed(ctx context.Context, err, ended error) error {
+	if ended != nil || ctx.Err() != nil || errors.Is(err, ErrDismissed) {
+		return errors.Join(err, ended)
+	}
+	return nil
+}
