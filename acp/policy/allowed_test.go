@@ -5,7 +5,6 @@ package policy_test
 
 import (
 	"bytes"
-	"flag"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -18,9 +17,11 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var requests = flag.Int("requests", 3_000, "how many random requests are decided about")
+// requests is how many random requests are decided about.
+func requests() int { return tier.Pick(100, 1_000, 3_000, 100_000) }
 
 // choices makes rules and requests of bytes.
 type choices struct{ data []byte }
@@ -51,6 +52,7 @@ func (c *choices) rule(root string) policy.Rule {
 	}
 	rule.Paths = c.some(2, root+"/p/**", root+"/p/*", root+"/q", "**", root+"/p/a/**", "a", "./a/*")
 	rule.Commands = c.some(3, "a **", "b **", "b", "a *", "b a", "c **", "a b **", "**")
+	rule.Unsafe = rule.Effect == policy.Allow && strings.Contains(strings.Join(rule.Commands, " "), "**")
 	switch c.n(12) {
 	case 0:
 		rule.Agents = []string{c.of("A", "B", "*")}
@@ -352,7 +354,7 @@ func TestAllowed(t *testing.T) {
 	s := newShell(t, t.TempDir())
 	r := rand.New(rand.NewPCG(17, 6))
 	decided := map[policy.Effect]int{}
-	for range *requests {
+	for range requests() {
 		data := make([]byte, 80)
 		for i := range data {
 			data[i] = byte(r.UintN(256))
@@ -360,7 +362,7 @@ func TestAllowed(t *testing.T) {
 		decided[checkDecision(t, s, data)]++
 	}
 	t.Log(decided)
-	if *requests >= 1000 {
+	if requests() >= 1000 {
 		for _, effect := range []policy.Effect{policy.Allow, policy.Ask, policy.Reject} {
 			if decided[effect] == 0 {
 				t.Errorf("nothing was decided as %s", effect)
@@ -381,14 +383,14 @@ func FuzzAllowed(f *testing.F) {
 func TestAllowedLines(t *testing.T) {
 	s := newShell(t, t.TempDir())
 	p, err := policy.New([]policy.Rule{{
-		Effect: policy.Allow, Commands: []string{"a **", "b *", "b a b"}, Paths: []string{s.root + "/p/**"},
+		Effect: policy.Allow, Commands: []string{"a **", "b *", "b a b"}, Unsafe: true, Paths: []string{s.root + "/p/**"},
 	}}, &policy.Options{Home: s.root, POSIXShell: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(17, 7))
 	allowed := 0
-	for range *requests {
+	for range requests() {
 		data := make([]byte, 14)
 		for i := range data {
 			data[i] = byte(r.UintN(256))
@@ -415,8 +417,8 @@ func TestAllowedLines(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d lines, %d allowed", *requests, allowed)
-	if *requests >= 1000 && allowed == 0 {
+	t.Logf("%d lines, %d allowed", requests(), allowed)
+	if requests() >= 1000 && allowed == 0 {
 		t.Error("nothing was allowed")
 	}
 }

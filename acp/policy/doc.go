@@ -36,23 +36,33 @@
 // without, because some file systems make no difference.
 //
 // The commands are those of the members command, cmd and command_line of the input, at any depth: a line for a POSIX shell,
-// or a list of arguments. Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are
-// not literal, with variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths
-// of the request. Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path,
-// arithmetic, an extended pattern such as @(a|b), a variable followed by "[", a function, a loop or a condition; one that
-// cannot be parsed, or that makes a command of text. The programs of which that is known: env -S, sudo -s, flock -c, xargs
-// -I, find -exec with {}, git with settings that run something, what stores such settings or other names for commands (git
-// config, go env -w, gh alias set, npm config set), tar --to-command and its like, awk with system or with a program in a
-// file, sed with more than simple scripts, go -exec, ssh -o ProxyCommand, printf -v and other commands of shells that set
-// variables or evaluate subscripts, and always watch, parallel, su, runuser, script, pkexec, unshare, nsenter and chroot, which start a shell if
-// they are told nothing. A rule sees the names of commands, not what they do: one that allows "make **", "bash **" or "python
-// **" allows whatever these are told to run.
+// or a list of arguments. Every command of a line must be covered, in pipes, lists and groups as well. Nothing but Lines
+// covers a line with anything that is not text: variables, substitutions, wildcards, assignments, redirections other than
+// 2>&1 and those to /dev/null, here-documents, functions, loops and conditions, nor one that cannot be parsed or has a comment,
+// which an interactive zsh runs. A command that changes the directory is not covered among others, unless it is the session's
+// own directory. Nor is one that reads from a pipe, unless it only reads or copies, as tee does, or its rule is Unsafe.
+//
+// A command is covered by words, or because it is known to read only:
+//
+//   - The words of Commands match to the letter. "*" is one word that the agent may choose. It is no option, assignment or path
+//     with ".."; it may be a program's code, where the program takes that: "sh -c *" allows everything.
+//   - A last word "**" is any further words, and with most programs a way to run others: git -C, go test -exec, make --eval,
+//     tar -I, find -exec. So it needs Unsafe, which says that the rule allows whatever the program can do. [Rule.Warnings] warns
+//     of it.
+//   - ReadOnly covers the commands that [ReadOnlyCommands] lists, with the options of them that change nothing and run nothing:
+//     git log --oneline, but not git log --output. The files that they name must be covered by Paths. They do what the files of
+//     the user say that configure them: git runs the pager, the monitor of files and the filters of the repository's
+//     configuration, which the agent should not be allowed to write. They may refresh caches, such as Git's index.
+//
+// No list says which programs are dangerous: what is not covered is asked about.
 //
 // # A rule that asks or rejects
 //
-// It matches if any one path, command or line does. It sees the arguments of commands as paths too, names of commands with
-// their folders, and what sudo, env, xargs and some hundred more programs are to run. Where it cannot know whether it
-// matches, the user is asked: about lines for another shell, about python -c and its like, and about what names more paths or
-// commands than can be compared with all rules, which are 5 million comparisons, about a second. A program that runs others,
-// and is not known here, hides them.
+// It matches if any one path, command or line does. In its Commands, "*" is any characters of a word, and "**" needs nothing. It
+// sees the arguments of commands, and the files of redirections, as paths too, and names of commands with their folders. If the
+// name of a command, or a path, is anywhere in a line that does more than read, it may be run or used there, by sudo, xargs, sh -c
+// or a program that nobody has heard of: the user is asked. So git rm is asked about if rm is rejected. The user is asked, too,
+// about lines that cannot be read, and about what names more paths or commands than can be compared with all rules, which are 5
+// million comparisons, about a second. What a line does not name, a rule does not see: a script, a Makefile or code in another
+// language may do what a rule rejects, if another rule allows to run it.
 package policy

@@ -11,7 +11,7 @@ import (
 func Example() {
 	rules, err := policy.Parse([]byte(`{"rules": [
 		{"effect": "allow", "kind": ["read", "search"], "path": ["/home/me/project/**"]},
-		{"effect": "allow", "command": ["git status", "git log **"]},
+		{"effect": "allow", "readOnly": true},
 		{"effect": "reject", "path": ["**/.env"], "reason": "secrets stay here"}
 	]}`))
 	if err != nil {

@@ -50,8 +50,8 @@ type HandlerOptions[S Session] struct {
 // is rejected then, and answered as cancelled if there is no option for that.
 //
 // When the user chooses an option of the kinds allow_always or reject_always, a rule for the same request is added to the
-// memory: with the same kind, tool and paths, and the same line to the letter. It is added to no file if the agent or the
-// working directory is not known, and nowhere if the request has anything that no rule can allow.
+// memory, which [Policy.RuleFor] returns: with the same kind, tool and paths, and the same line to the letter. It is added to no
+// file if the agent or the working directory is not known, and nowhere if the request has anything that no rule can allow.
 func Handler[S Session](p *Policy, ask Asker[S], opts *HandlerOptions[S]) Asker[S] {
 	h := &handler[S]{policy: p, ask: ask}
 	if opts != nil {
@@ -208,16 +208,10 @@ func chosenOption(options []acp.PermissionOption, res *acp.RequestPermissionResp
 
 // remember keeps a decision for always.
 func (h *handler[S]) remember(session S, request Request, kind acp.PermissionOptionKind) {
-	effect := Allow
-	switch kind {
-	case acp.PermissionOptionKindAllowAlways:
-	case acp.PermissionOptionKindRejectAlways:
-		effect = Reject
-	default:
+	if kind != acp.PermissionOptionKindAllowAlways && kind != acp.PermissionOptionKindRejectAlways {
 		return
 	}
-	_, forSession := h.Memory.(*SessionMemory)
-	rule, err := ruleFor(h.policy.facts(request), effect, !forSession)
+	rule, err := h.policy.RuleFor(request, kind, h.Memory)
 	if err == nil {
 		err = h.Memory.Add(session.ID(), rule)
 	}

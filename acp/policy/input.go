@@ -14,6 +14,17 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
+// set is a set of words.
+func set(words ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, some := range words {
+		for word := range strings.FieldsSeq(some) {
+			all[word] = true
+		}
+	}
+	return all
+}
+
 // The members of a tool's input that are read, at any depth. The names are those that agents use, as memberName has them.
 var (
 	commandMembers = set("command cmd commandline cmdline shellcommand bashcommand")

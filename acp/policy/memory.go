@@ -179,10 +179,20 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 	return file.Sync()
 }
 
-// ruleFor is the rule that makes the same decision for the same request, or why there is none. A rule for a file holds for
-// one agent and one working directory.
-func ruleFor(f *facts, effect Effect, stored bool) (Rule, error) {
-	rule := Rule{Effect: effect, Reason: "the user said so"}
+// RuleFor returns the rule that a [Handler] adds to a memory when the user chooses an option of the kind allow_always or
+// reject_always, so that the user can be shown it before, or why there is none. It makes the same decision for the same
+// request. One for a memory that outlives the session holds for one agent and one working directory.
+func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memory) (Rule, error) {
+	_, forSession := memory.(*SessionMemory)
+	f, stored := p.facts(req), !forSession
+	rule := Rule{Effect: Allow, Reason: "the user said so"}
+	switch kind {
+	case acp.PermissionOptionKindAllowAlways:
+	case acp.PermissionOptionKindRejectAlways:
+		rule.Effect = Reject
+	default:
+		return Rule{}, fmt.Errorf("an option of the kind %q is not for always", kind)
+	}
 	for _, flaw := range f.flaws {
 		return Rule{}, errors.New(flaw)
 	}
@@ -216,7 +226,7 @@ func ruleFor(f *facts, effect Effect, stored bool) (Rule, error) {
 	if rule.Paths == nil && rule.Lines == nil && rule.Tools == nil {
 		return Rule{}, errors.New("it names no tool, no path and no command")
 	}
-	if effect == Reject && len(f.paths)+len(f.lines) > 1 {
+	if rule.Effect == Reject && len(f.paths)+len(f.lines) > 1 {
 		return Rule{}, errors.New("a rule would reject each part of it alone too")
 	}
 	return rule, nil

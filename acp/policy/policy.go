@@ -173,8 +173,9 @@ type facts struct {
 	kind             acp.ToolKind
 	paths            []subject
 	lines            []line
-	redirects        []subject // of all lines
 	words            []subject // of all lines, and in the input, read as paths
+	mentions         []subject // what may be paths inside these
+	posix            bool      // programs are those of POSIX systems
 	flaws            []string  // why nothing can allow the request
 
 	// Whether it names a path or a command, or a command, elsewhere than deep in its input, where it may mean anything.
@@ -183,7 +184,7 @@ type facts struct {
 
 func (f *facts) about() []string {
 	about := []string{fmt.Sprintf("kind %q, tool %q, agent %q, cwd %q", f.kind, f.tool, f.agent, f.cwd)}
-	for _, path := range slices.Concat(f.paths, f.redirects) {
+	for _, path := range f.paths {
 		about = append(about, strings.TrimSpace(fmt.Sprintf("path %q %s", path.text, path.flaw)))
 	}
 	for _, line := range f.lines {
@@ -209,21 +210,22 @@ func (f *facts) bound(rules []*compiled) (flaws []string) {
 		pathPatterns += len(r.paths)
 		commandPatterns += len(r.commands)
 	}
-	for _, subject := range slices.Concat(f.paths, f.redirects, f.words) {
+	for _, subject := range slices.Concat(f.paths, f.words, f.mentions) {
 		paths += len(subject.forms)
 	}
 	for _, l := range f.lines {
+		words += len(l.mentions)
 		for _, c := range l.all {
 			words += 1 + len(c.words)
 		}
 	}
 	if paths*pathPatterns > maxComparisons {
-		f.paths, f.redirects, f.words = nil, nil, nil
+		f.paths, f.words, f.mentions = nil, nil, nil
 		flaws = append(flaws, fmt.Sprintf("it has too many paths, %d, for so many rules", paths))
 	}
 	if words*commandPatterns > maxComparisons {
 		for i := range f.lines {
-			f.lines[i].all = nil
+			f.lines[i].all, f.lines[i].mentions = nil, nil
 		}
 		flaws = append(flaws, fmt.Sprintf("it has too many words, %d, for so many rules", words))
 	}
@@ -234,7 +236,7 @@ func (f *facts) bound(rules []*compiled) (flaws []string) {
 // facts reads a request.
 func (p *Policy) facts(req Request) *facts {
 	call := req.ToolCall
-	f := &facts{agent: req.Agent, tool: call.Name.Value(), kind: call.Kind}
+	f := &facts{agent: req.Agent, tool: call.Name.Value(), kind: call.Kind, posix: p.posix}
 	if cwd := slashed(req.Cwd); rooted(cwd) {
 		f.cwd = clean(cwd)
 		f.base = newBase(f.cwd)
@@ -276,18 +278,17 @@ func (p *Policy) facts(req Request) *facts {
 	}
 	f.named = len(f.paths) > 0
 	words := 0
-	addWord := func(text string) {
+	read := func(to *[]subject, text, cwd string, byInput bool, resolve func(string) (string, error)) {
 		if words++; words > maxPaths {
 			if words == maxPaths+1 {
 				f.flaws = append(f.flaws, fmt.Sprintf("it has more than %d words", maxPaths))
 			}
 			return
 		}
-		if s := examine(text, cmp.Or(f.cwd, "/"), true, nil); len(s.forms) > 0 {
-			f.words = append(f.words, s)
-		}
+		*to = append(*to, examine(text, cwd, byInput, resolve))
 	}
-	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }, addWord); err != nil {
+	addWord := func(to *[]subject, text string) { read(to, text, cmp.Or(f.cwd, "/"), true, nil) }
+	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }, func(text string) { addWord(&f.words, text) }); err != nil {
 		f.flaws = append(f.flaws, "the input: "+err.Error())
 	}
 	if call.Kind == acp.ToolKindExecute && !f.commanded && p.line != nil {
@@ -301,14 +302,30 @@ func (p *Policy) facts(req Request) *facts {
 		if line.shell && !p.posix {
 			line.flaw = cmp.Or(line.flaw, "is for a shell that is not known")
 		}
-		for _, target := range line.redirects {
-			f.redirects = append(f.redirects, examine(target, "", false, p.resolve))
+		for _, target := range line.targets {
+			addWord(&f.words, target)
 		}
-		for _, command := range line.all {
-			for _, word := range command.words {
-				for _, text := range pathsIn(word.text) {
-					addWord(text)
+		for _, c := range line.all {
+			for _, w := range c.words {
+				for _, text := range pathsIn(w.text, pathSeparators) {
+					addWord(&f.words, text)
 				}
+				if len(line.mentions) > 0 && strings.ContainsAny(w.text, textSeparators) {
+					for _, text := range pathsIn(w.text, textSeparators) {
+						addWord(&f.mentions, text)
+					}
+				}
+			}
+		}
+		for i, c := range line.covered {
+			if c.reads == nil {
+				continue
+			}
+			for _, name := range c.reads.files {
+				if !rooted(name) && f.cwd != "" {
+					name = strings.TrimSuffix(f.cwd, "/") + "/" + name
+				}
+				read(&line.covered[i].files, name, "", false, p.resolve)
 			}
 		}
 	}
@@ -325,13 +342,18 @@ func (p *Policy) facts(req Request) *facts {
 	return f
 }
 
+// What is between paths in a word of a command, and in one that is text.
+const (
+	pathSeparators = "=:,@"
+	textSeparators = " \t\n'\"`;|&()<>"
+)
+
 // pathsIn are what may be paths in a word of a command: all of it, and its parts, as in --file=a, -fa, @a and HEAD:a.
-func pathsIn(text string) []string {
+func pathsIn(text, separators string) []string {
 	texts := []string{text}
 	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
 		texts = append(texts, text[2:])
 	}
-	const separators = "=:,@"
 	if !strings.ContainsAny(text, separators) {
 		return texts
 	}
@@ -351,10 +373,11 @@ func (r *compiled) judge(f *facts) (verdict, string) {
 		return no, why
 	}
 	if r.Effect == Allow {
-		if why := r.uncovered(f); why != "" {
+		by, why := r.uncovered(f)
+		if why != "" {
 			return no, why
 		}
-		return yes, "it covers everything in the request"
+		return yes, strings.Join(append([]string{"it covers everything in the request"}, by...), "; ")
 	}
 	part, whyPart := r.touched(f)
 	if part == yes && general == maybe {
@@ -401,45 +424,79 @@ func anyPath(patterns []pathPattern, name string, in base, folded bool) bool {
 	return slices.ContainsFunc(patterns, func(p pathPattern) bool { return p.matches(name, in, folded) })
 }
 
-// uncovered says what of a request a rule that allows does not cover, or "".
-func (r *compiled) uncovered(f *facts) string {
-	about := r.Paths != nil || r.Commands != nil || r.Lines != nil
+// uncovered says what of a request a rule that allows does not cover, or "", and by what it covers the commands.
+func (r *compiled) uncovered(f *facts) (by []string, why string) {
+	about := r.Paths != nil || r.Commands != nil || r.Lines != nil || r.ReadOnly
 	for _, flaw := range f.flaws {
-		return flaw
+		return nil, flaw
 	}
 	if about && !f.named {
-		return "the request names no paths and no commands"
+		return nil, "the request names no paths and no commands"
 	}
 	for _, path := range f.paths {
 		if why := r.pathUncovered(path, f.base); why != "" {
-			return why
+			return nil, why
 		}
 	}
-	redirects := f.redirects
+	commands := 0
 	for _, l := range f.lines {
-		own := redirects[:len(l.redirects)]
-		redirects = redirects[len(l.redirects):]
-		if slices.Contains(r.Lines, l.text) {
+		commands += len(l.covered)
+	}
+	for _, l := range f.lines {
+		switch {
+		case slices.Contains(r.Lines, l.text):
 			continue
-		}
-		if r.Commands == nil {
-			return fmt.Sprintf("it says nothing of the line %q", l.text)
-		}
-		if l.flaw != "" {
-			return fmt.Sprintf("the line %q %s", l.text, l.flaw)
+		case r.Commands == nil && !r.ReadOnly:
+			return nil, fmt.Sprintf("it says nothing of the line %q", l.text)
+		case l.flaw != "":
+			return nil, fmt.Sprintf("the line %q %s", l.text, l.flaw)
 		}
 		for _, c := range l.covered {
-			if !slices.ContainsFunc(r.commands, func(pattern []string) bool { return covers(pattern, c) }) {
-				return fmt.Sprintf("it does not cover the command %s", c)
+			words, why := r.commandUncovered(c, f, commands > 1)
+			if why != "" {
+				return nil, why
 			}
-		}
-		for _, path := range own {
-			if why := r.pathUncovered(path, f.base); why != "" {
-				return why
-			}
+			by = append(by, fmt.Sprintf("%s by %s", c, words))
 		}
 	}
-	return ""
+	return by, ""
+}
+
+// folders are commands that change where the next ones run.
+var folders = set("cd chdir pushd popd")
+
+// commandUncovered says by which words of a rule it covers a command, or why it does not.
+func (r *compiled) commandUncovered(c command, f *facts, among bool) (by, why string) {
+	for _, w := range c.words {
+		if !w.literal {
+			return "", fmt.Sprintf("%s has a word that a shell may change: %s", c, w.text)
+		}
+	}
+	if folders[c.words[0].text] {
+		if len(c.words) == 2 && f.cwd != "" && clean(c.words[1].text) == f.cwd && !leadsUp(c.words[1].text) {
+			return "the working directory, which it does not change", ""
+		}
+		if among {
+			return "", fmt.Sprintf("%s changes where the other commands run", c)
+		}
+	}
+	for i, pattern := range r.commands {
+		if covers(pattern, c) {
+			if c.piped && c.reads == nil && c.words[0].text != "tee" && pattern[len(pattern)-1] != anyWords {
+				return "", fmt.Sprintf("%s reads what another command writes, which may be commands", c)
+			}
+			return fmt.Sprintf("%q", r.Commands[i]), ""
+		}
+	}
+	if !r.ReadOnly || c.reads == nil || !f.posix {
+		return "", fmt.Sprintf("it does not cover the command %s", c)
+	}
+	for _, file := range c.files {
+		if why := r.pathUncovered(file, f.base); why != "" {
+			return "", why
+		}
+	}
+	return fmt.Sprintf("readOnly, %q", c.reads.name), ""
 }
 
 func (r *compiled) pathUncovered(path subject, in base) string {
@@ -469,21 +526,28 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 		}
 	}
 	if r.Paths != nil {
-		for _, path := range slices.Concat(f.paths, f.redirects, f.words) {
+		for _, path := range slices.Concat(f.paths, f.words) {
 			for i, form := range path.folded {
 				if best < yes && anyPath(r.paths, form, f.base, true) {
 					better(yes, "it matches the path %q", path.forms[i])
 				}
 			}
 		}
-		for _, path := range slices.Concat(f.paths, f.redirects) {
+		for _, path := range f.mentions {
+			for i, form := range path.folded {
+				if best < maybe && anyPath(r.paths, form, f.base, true) {
+					better(maybe, "it may match the path %q", path.forms[i])
+				}
+			}
+		}
+		for _, path := range f.paths {
 			if path.flaw != "" {
 				better(maybe, "the path %q %s", path.text, path.flaw)
 			}
 		}
 	}
 	for _, l := range f.lines {
-		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, func(c command) bool { return c.hides || c.dynamic() })) {
+		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, command.dynamic)) {
 			better(maybe, "the files of the line %q are not known", l.text)
 		}
 		if slices.Contains(r.Lines, l.text) {
@@ -493,6 +557,9 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 			better(maybe, "the line %q %s", l.text, l.flaw)
 		}
 		for _, pattern := range r.folded {
+			if best < maybe && l.mentioned(pattern) {
+				better(maybe, "it may match what the line %q names: %s", l.text, pattern[0])
+			}
 			for _, c := range l.all {
 				if best == yes {
 					break

@@ -45,14 +45,46 @@ type Rule struct {
 	// user's home; one that begins with neither "/", a drive such as "C:/", nor "**" is in the session's working directory.
 	// "/a/**" is the folder and everything in it, "**" everything.
 	Paths []string
-	// Commands are patterns of commands, word by word: "*" stands for any characters of a word, and a last word "**" for any
-	// further words: "git log **".
+	// Commands are commands, word by word: "go test ./...". In a rule that allows, words match to the letter, and "*" stands
+	// for one word that the agent chooses: one that begins with a letter, a digit, "_", "/" or ".", and has no path with "..",
+	// no "=" before the first space, no "$" and no "`". A last word "**" stands for any further words, and needs Unsafe. In a
+	// rule that asks or rejects, "*" stands for any characters of a word, and a last word "**" for any further words.
 	Commands []string
+	// ReadOnly covers the commands that are known to change nothing, with options of which that is known: see the
+	// documentation of the package. The
+	// files that they name must be covered by Paths. It is for rules that allow.
+	ReadOnly bool
+	// Unsafe says that Commands allow whatever their programs can do, which is what a last word "**" means: to run other
+	// programs too, with most of them. It is for rules that allow.
+	Unsafe bool
 	// Lines are whole lines for a shell, which match to the letter, whatever they contain; a list of arguments is one as
 	// JSON.
 	Lines []string
 	// Reason is why the rule is there, for people.
 	Reason string
+}
+
+// Warnings says what a rule allows that its user may not think of: one sentence for each of the Commands with "**".
+func (r Rule) Warnings() (warnings []string) {
+	for _, pattern := range r.Commands {
+		program, ok := strings.CutSuffix(pattern, anyWords)
+		switch program = strings.TrimSpace(program); {
+		case r.Effect != Allow || !ok:
+		case program == "":
+			warnings = append(warnings, fmt.Sprintf("command %q allows every program, whatever it does", pattern))
+		default:
+			warnings = append(warnings, fmt.Sprintf("command %q allows whatever %s can do, also to change files and to run other programs", pattern, program))
+		}
+	}
+	return warnings
+}
+
+// Warnings returns the warnings of all rules of a policy.
+func (p *Policy) Warnings() (warnings []string) {
+	for _, rule := range p.rules {
+		warnings = append(warnings, rule.Warnings()...)
+	}
+	return warnings
 }
 
 // A SyntaxError says what is wrong in a file of rules.
@@ -102,12 +134,14 @@ func readBounded(path string) ([]byte, error) {
 //
 //	{"rules": [
 //	  {"effect": "allow", "kind": ["read", "search"], "path": ["/home/me/project/**"]},
-//	  {"effect": "allow", "command": ["git status", "git log **", "go test **"], "reason": "they change nothing"},
+//	  {"effect": "allow", "readOnly": true, "path": ["/home/me/project/**"], "reason": "git log, ls, grep and others"},
+//	  {"effect": "allow", "command": ["go build ./...", "go test *"]},
+//	  {"effect": "allow", "command": ["make **"], "unsafe": true, "reason": "the Makefile is mine"},
 //	  {"effect": "reject", "path": ["**/.env"], "reason": "secrets"}
 //	]}
 //
-// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, and reason; Rule says
-// what they mean. A member that is not known, or is there twice, an empty list, an unknown kind and a pattern that cannot be
+// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, readOnly and unsafe, which
+// are true or false, and reason; Rule says what they mean. A member that is not known, or is there twice, an empty list, an unknown kind and a pattern that cannot be
 // read are errors: a *SyntaxError says where.
 func Parse(data []byte) ([]Rule, error) {
 	p := newParser(data)
@@ -135,7 +169,8 @@ func Parse(data []byte) ([]Rule, error) {
 type parser struct {
 	data []byte
 	dec  *json.Decoder
-	at   int64 // where an error is; where the decoder is if less than 0
+	at   int64   // where an error is; where the decoder is if less than 0
+	ends []int64 // of the last texts that were read
 }
 
 func newParser(data []byte) *parser {
@@ -217,12 +252,22 @@ func (p *parser) text() (string, error) {
 }
 
 func (p *parser) texts(to *[]string) error {
-	*to = []string{}
+	*to, p.ends = []string{}, nil
 	return p.array(func() error {
 		text, err := p.text()
-		*to = append(*to, text)
+		*to, p.ends = append(*to, text), append(p.ends, p.dec.InputOffset())
 		return err
 	})
+}
+
+func (p *parser) boolean(to *bool) error {
+	token, err := p.token()
+	value, ok := token.(bool)
+	if err == nil && !ok {
+		err = errors.New("want true or false")
+	}
+	*to = value
+	return err
 }
 
 // end checks that nothing follows.
@@ -234,6 +279,7 @@ func (p *parser) end() error {
 }
 
 func (p *parser) rule() (rule Rule, err error) {
+	var commandEnds []int64
 	err = p.object(func(name string) (err error) {
 		switch name {
 		case "effect":
@@ -257,6 +303,11 @@ func (p *parser) rule() (rule Rule, err error) {
 			err = p.texts(&rule.Paths)
 		case "command":
 			err = p.texts(&rule.Commands)
+			commandEnds = p.ends
+		case "readOnly":
+			err = p.boolean(&rule.ReadOnly)
+		case "unsafe":
+			err = p.boolean(&rule.Unsafe)
 		case "line":
 			err = p.texts(&rule.Lines)
 		case "reason":
@@ -266,9 +317,16 @@ func (p *parser) rule() (rule Rule, err error) {
 		}
 		return err
 	})
-	if err == nil {
-		_, err = compile(rule, "")
+	if err != nil {
+		return rule, err
 	}
+	for i, pattern := range rule.Commands {
+		if _, err := rule.commandWords(pattern); err != nil {
+			p.at = commandEnds[i]
+			return rule, err
+		}
+	}
+	_, err = compile(rule, "")
 	return rule, err
 }
 
@@ -303,6 +361,8 @@ func (r Rule) json() []byte {
 		Cwds     []string       `json:"cwd,omitzero"`
 		Paths    []string       `json:"path,omitzero"`
 		Commands []string       `json:"command,omitzero"`
+		ReadOnly bool           `json:"readOnly,omitzero"`
+		Unsafe   bool           `json:"unsafe,omitzero"`
 		Lines    []string       `json:"line,omitzero"`
 		Reason   string         `json:"reason,omitzero"`
 	}(r))
@@ -322,10 +382,13 @@ func compile(rule Rule, home string) (*compiled, error) {
 	c := &compiled{Rule: rule}
 	switch rule.Effect {
 	case Allow:
-		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil {
+		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil && !rule.ReadOnly {
 			return nil, errors.New("a rule that allows says for which kinds, tools, paths, commands or lines")
 		}
 	case Ask, Reject:
+		if rule.ReadOnly || rule.Unsafe {
+			return nil, errors.New("readOnly and unsafe are for rules that allow")
+		}
 	case "":
 		return nil, errors.New("a rule has no effect")
 	default:
@@ -364,21 +427,48 @@ func compile(rule Rule, home string) (*compiled, error) {
 		return nil, err
 	}
 	for _, pattern := range rule.Commands {
-		words := strings.Fields(pattern)
-		for i, word := range words {
-			switch {
-			case word == anyWords && i < len(words)-1:
-				return nil, fmt.Errorf("command %q: %s is only for the last word", pattern, anyWords)
-			case strings.ContainsAny(word, "\"'`"):
-				return nil, fmt.Errorf("command %q: words are compared without quotes", pattern)
-			case word == "|" || word == "||" || word == "&" || word == "&&":
-				return nil, fmt.Errorf("command %q: it is more than one command", pattern)
-			}
-		}
-		if len(words) == 0 {
-			return nil, fmt.Errorf("command %q has no words", pattern)
+		words, err := rule.commandWords(pattern)
+		if err != nil {
+			return nil, err
 		}
 		c.commands, c.folded = append(c.commands, words), append(c.folded, folded(words))
 	}
+	if rule.Unsafe && rule.Warnings() == nil {
+		return nil, fmt.Errorf("the rule is unsafe, but no command ends with %s", anyWords)
+	}
 	return c, nil
+}
+
+// commandWords checks one of the Commands, and returns its words.
+func (r Rule) commandWords(pattern string) ([]string, error) {
+	words := strings.Fields(pattern)
+	for i, word := range words {
+		wrong := ""
+		switch {
+		case word == anyWords && i < len(words)-1:
+			wrong = "** is only for the last word"
+		case strings.ContainsAny(word, "\"'`"):
+			wrong = "words are compared without quotes"
+		case word == "|" || word == "||" || word == "&" || word == "&&":
+			wrong = "it is more than one command"
+		case r.Effect != Allow:
+		case word == anyWords && !r.Unsafe:
+			wrong = `** allows whatever the program can do: write the words, with * for one that the agent may choose; ` +
+				`or write "readOnly": true in place of commands that only read; or add "unsafe": true to the rule`
+		case word == anyWords:
+		case word == anyWord && i == 0:
+			wrong = "the first word is the name of a program"
+		case word == anyWord && folders[words[0]]:
+			wrong = "other commands may run there later: write the folder's name"
+		case word != anyWord && strings.Contains(word, "*"):
+			wrong = "* stands for a whole word: write the words that are allowed, each in a command of its own"
+		}
+		if wrong != "" {
+			return nil, fmt.Errorf("command %q: %s", pattern, wrong)
+		}
+	}
+	if len(words) == 0 {
+		return nil, fmt.Errorf("command %q has no words", pattern)
+	}
+	return words, nil
 }

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -43,11 +44,45 @@ func TestParseErrors(t *testing.T) {
 		"{\"rules\": [\n{\"effect\": \"ask\",,}]}":                                               "line 2: invalid character ','",
 		"{\"rules\": [\n{\"effect\": \"ask\"}":                                                   "line 2: unexpected EOF",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"reason\": 3}]}":                                  "line 2: want a string",
+		"{\"rules\": [\n{\"effect\": \"allow\", \"readOnly\": 1}]}":                              "line 2: want true or false",
+		"{\"rules\": [\n{\"effect\": \"reject\", \"readOnly\": true}]}":                          "line 2: readOnly and unsafe are for rules that allow",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"unsafe\": true}]}":                               "line 2: readOnly and unsafe are for rules that allow",
+		"{\"rules\": [\n{\"effect\": \"allow\", \"command\": [\"make\"], \"unsafe\": true}]}":    "line 2: the rule is unsafe, but no command ends with **",
+		// Rules of old files.
+		"{\"rules\": [\n{\n\"command\": [\"git status\",\n\"git log **\"],\n\"effect\": \"allow\"}]}": "line 4: command \"git log **\": ** allows whatever the program can do: " +
+			"write the words, with * for one that the agent may choose; or write \"readOnly\": true in place of commands that only read; or add \"unsafe\": true to the rule",
+		oldRule("./scripts/*"):    `line 2: command "./scripts/*": * stands for a whole word: write the words that are allowed, each in a command of its own`,
+		oldRule("npm run test:*"): `line 2: command "npm run test:*": * stands for a whole word`,
+		oldRule("find **"):        `line 2: command "find **": ** allows whatever the program can do`,
+		oldRule("git **"):         `line 2: command "git **": ** allows whatever the program can do`,
+		oldRule("**"):             `line 2: command "**": ** allows whatever the program can do`,
+		oldRule("cd **"):          `line 2: command "cd **": ** allows whatever the program can do`,
+		oldRule("cd *"):           `line 2: command "cd *": other commands may run there later: write the folder's name`,
+		oldRule("* status"):       `line 2: command "* status": the first word is the name of a program`,
 	} {
 		rules, err := policy.Parse([]byte(text))
 		syntax, ok := errors.AsType[*policy.SyntaxError](err)
 		if !ok || !strings.HasPrefix(err.Error(), want) || syntax.Unwrap() == nil {
 			t.Errorf("%s\nwant an error that begins with %s\ngot %v, %v", text, want, err, rules)
+		}
+	}
+}
+
+func oldRule(command string) string {
+	return fmt.Sprintf("{\"rules\": [\n{\"effect\": \"allow\", \"command\": [%q]}\n]}", command)
+}
+
+// A rule warns of what it allows, and only of that.
+func TestWarnings(t *testing.T) {
+	for rule, want := range map[string]string{
+		`{"effect":"allow","command":["go test *","make **"],"unsafe":true}`: `[command "make **" allows whatever make can do, also to change files and to run other programs]`,
+		`{"effect":"allow","command":["**"],"unsafe":true}`:                  `[command "**" allows every program, whatever it does]`,
+		`{"effect":"allow","command":["go test *"],"readOnly":true}`:         `[]`,
+		`{"effect":"reject","command":["rm **"]}`:                            `[]`,
+		`{"effect":"allow","path":["**"]}`:                                   `[]`,
+	} {
+		if got := fmt.Sprint(mustParse(t, rule)[0].Warnings()); got != want {
+			t.Errorf("%s: got %s, want %s", rule, got, want)
 		}
 	}
 }
@@ -58,7 +93,7 @@ func TestFormat(t *testing.T) {
 		{Effect: policy.Ask},
 		{
 			Effect: policy.Allow, Agents: []string{"a"}, Kinds: []acp.ToolKind{acp.ToolKindRead}, Tools: []string{"t*"}, Cwds: []string{"/a"},
-			Paths: []string{"/a/<&>/**", "~/b"}, Commands: []string{"go test **"}, Lines: []string{"a && b\n\"c\""}, Reason: "why",
+			Paths: []string{"/a/<&>/**", "~/b"}, Commands: []string{"go test **"}, ReadOnly: true, Unsafe: true, Lines: []string{"a && b\n\"c\""}, Reason: "why",
 		},
 	}
 	path := filepath.Join(t.TempDir(), "rules.json")
@@ -152,7 +187,7 @@ func TestNewErrors(t *testing.T) {
 
 // An explanation says what the request is about and what each rule says.
 func TestExplain(t *testing.T) {
-	p := newPolicy(t, inProject+"\n"+gitAndGo+"\n"+`{"effect":"reject","command":["rm **"],"reason":"nothing is removed"}`)
+	p := newPolicy(t, inProject+"\n"+`{"effect":"allow","command":["git status","go test *"]}`+"\n"+`{"effect":"reject","command":["rm **"],"reason":"nothing is removed"}`)
 	for call, want := range map[string]string{
 		runs("git status; rm $X"): `reject: rule {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: nothing is removed
   kind "execute", tool "", agent "A", cwd "/proj"
@@ -160,15 +195,24 @@ func TestExplain(t *testing.T) {
   command git status
   command rm $X
 - {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the kind is "execute"
-- {"effect":"allow","command":["git status","git log **","go test **","head **","ls **","echo **"]}: it does not cover the command rm $X
+- {"effect":"allow","command":["git status","go test *"]}: rm $X has a word that a shell may change: $X
 + {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it matches the command rm $X
+`,
+		runs("git status && go test ./x"): `allow: rule {"effect":"allow","command":["git status","go test *"]}: it covers everything in the request; git status by "git status"; go test ./x by "go test *"
+  kind "execute", tool "", agent "A", cwd "/proj"
+  line "git status && go test ./x"
+  command git status
+  command go test ./x
+- {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the kind is "execute"
++ {"effect":"allow","command":["git status","go test *"]}: it covers everything in the request; git status by "git status"; go test ./x by "go test *"
+- {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it is about nothing in the request
 `,
 		reads("/proj/a", "/x/../b"): `ask: no rule matches
   kind "read", tool "", agent "A", cwd "/proj"
   path "/proj/a"
   path "/x/../b" contains ".."
 - {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the path "/x/../b" contains ".."
-- {"effect":"allow","command":["git status","git log **","go test **","head **","ls **","echo **"]}: it says nothing of the path "/proj/a"
+- {"effect":"allow","command":["git status","go test *"]}: it says nothing of the path "/proj/a"
 - {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it is about nothing in the request
 `,
 	} {

@@ -6,6 +6,7 @@ package policy_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -124,18 +125,18 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 	return by
 }
 
-// runPolicies are two policies that allow much, and never c.
+// runPolicies are policies that allow much, and never c.
 func runPolicies(t testing.TB) map[string]*policy.Policy {
 	t.Helper()
 	policies := map[string]*policy.Policy{}
-	for name, rules := range map[string]string{
-		"everything but c": `{"effect":"allow","command":["**"],"path":["**"]}` + "\n" + `{"effect":"reject","command":["c **"]}`,
-		"a, b and what is built in": `{"effect":"allow","path":["**"],"command":["a **","b **","printf **","test **","read **","unset **","export **","declare **","typeset **",
-			"alias **","hash **","cd **","set **","let **","wait **","getopts **","mapfile **","readarray **","compgen **","complete **","fc **","print **","shift **","exit **",
-			"return **","ulimit **","echo **",": **","ls **","cat **","true **","enable **","bind **","vared **","zle **","functions **","local **","expr **",
-			"git **","tar **","sed **","awk **","sort **","split **","script **","su **","runuser **","unshare **","nsenter **","chroot **","setarch **","man **","ssh **","go **","sg **"]}`,
+	for name, rule := range map[string]string{
+		"what only reads": `{"effect":"allow","readOnly":true,"path":["**"]}`,
+		"a, b and what is built in": `{"effect":"allow","unsafe":true,"path":["**"],"readOnly":true,"command":["a **","b **","printf *","printf * *","test *","test * -eq 0",
+			"[ * ]","[ * -eq 0 ]","read *","unset *","export *","declare *","typeset *","alias *","hash *","set *","let *","wait *","getopts * *","mapfile *","readarray *",
+			"compgen *","complete *","fc *","print *","shift *","exit *","return *","ulimit *",": *","true *","enable *","bind *","vared *","zle *","functions *","local *",
+			"expr * * *","git *","git log *","tar cf * *","sed -n 1p *","sort *","split *","man *","ssh *","go *","make *","python3 *","perl *","tee *"]}`,
 	} {
-		policies[name] = newPolicy(t, strings.ReplaceAll(rules, "\n\t\t\t", ""))
+		policies[name] = newPolicy(t, strings.ReplaceAll(rule, "\n\t\t\t", ""))
 	}
 	return policies
 }
@@ -172,7 +173,7 @@ func checkRuns(t testing.TB, r *runners, policies map[string]*policy.Policy, dat
 func TestRuns(t *testing.T) {
 	r, policies := newRunners(t), runPolicies(t)
 	random := rand.New(rand.NewPCG(18, 7))
-	allowed, most := 0, *requests/50
+	allowed, most := 0, requests()/50
 	for n := 0; allowed < most && n < 100*most; n++ {
 		data := make([]byte, 1+random.IntN(8))
 		for i := range data {
@@ -192,4 +193,101 @@ func FuzzRuns(f *testing.F) {
 		f.Add([]byte{byte(i), 3}) // and then c
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { checkRuns(t, r, policies, data) })
+}
+
+// What is known to read only changes no file, in a repository of Git and beside it, and runs nothing.
+func TestReadOnlyCommands(t *testing.T) {
+	s := newShell(t, t.TempDir())
+	repo := filepath.Join(s.root, "repo")
+	// Programs keep caches in the home.
+	env := append(os.Environ(), "HOME="+t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "PATH="+filepath.Dir(s.log)+"/bin:"+os.Getenv("PATH"))
+	run := func(line string) error {
+		cmd := exec.CommandContext(t.Context(), s.bash, "-c", line)
+		cmd.Dir, cmd.Env = repo, env
+		return cmd.Run()
+	}
+	if err := os.Mkdir(repo, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"main.go", "names.txt", "b", "w"} {
+		if err := os.WriteFile(filepath.Join(repo, name), []byte("c\n1w x\nmain\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run("git init -q && git add . && git -c user.name=a -c user.email=a commit -qm a && git tag v1 && echo x >>main.go && git stash -q"); err != nil {
+		t.Skip("there is no git: ", err)
+	}
+	p, err := policy.New([]policy.Rule{{Effect: policy.Allow, ReadOnly: true, Paths: []string{"**"}}}, &policy.Options{POSIXShell: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, s.root)
+	check := func(line string) bool {
+		d, err := p.Explain(policy.Request{Cwd: repo, ToolCall: acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": line})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Effect != policy.Allow {
+			return false
+		}
+		_ = run(line) // many fail
+		after := files(t, s.root)
+		for name, was := range before {
+			if after[name] != was {
+				t.Errorf("%q has changed %s: %s, was %s", line, name, after[name], was)
+			}
+		}
+		for name := range after {
+			if before[name] == "" {
+				t.Errorf("%q has made %s", line, name)
+			}
+		}
+		before = after
+		return true
+	}
+	random := rand.New(rand.NewPCG(25, 2))
+	arguments := strings.Fields(`new new main.go names.txt b . HEAD v1 c -exec c {} ; + -delete -fprint -fls -ok --output=new --output -o -onew --ext-diff --textconv
+		-O -Oc --open-files-in-pager=c -w --edit -f -fc -i -n -p -l -m -M -c -d -D -e -E -r -R -s -S -t -u -v -x -z -C -H -L -1 -la --all --list --stat --pretty=%h
+		1p 1wnew 1e --expression=1e --compress-program=c --files0-from=b --follow=b +%F -- - --cached --set-upstream-to=v1 --pre=c --add --format=%H --name-only -name -printf`)
+	commands := policy.ReadOnlyCommands()
+	allowed, most := 0, requests()/10
+	for n := 0; allowed < most && n < 50*most; n++ {
+		var line strings.Builder
+		line.WriteString(commands[random.IntN(len(commands))])
+		for range random.IntN(4) {
+			line.WriteString(" '" + arguments[random.IntN(len(arguments))] + "'")
+		}
+		if check(line.String()) {
+			allowed++
+		}
+	}
+	t.Logf("%d allowed", allowed)
+	if allowed < most {
+		t.Errorf("only %d lines were allowed", allowed)
+	}
+}
+
+// files describes the files in a folder but for the index of Git, which its commands may refresh.
+func files(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() == ".git" || d.Name() == "index" {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		size := info.Size()
+		if d.IsDir() {
+			size = 0
+		}
+		all[path] = fmt.Sprint(info.Mode(), size, info.ModTime())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

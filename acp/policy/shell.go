@@ -3,17 +3,23 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// anyWords is the last word of a pattern that any further words match.
-const anyWords = "**"
+// anyWord is a word of a pattern that one word matches, and anyWords the last one, that any further words match.
+const (
+	anyWord  = "*"
+	anyWords = "**"
+)
 
 // word is a word of a command.
 type word struct {
@@ -23,12 +29,29 @@ type word struct {
 
 // command is a command with its arguments.
 type command struct {
-	words    []word
-	folded   []word   // the same, by fold
-	names    []word   // the same, as names of programs
-	programs []string // the same, as they are in lists of programs
-	wraps    int      // from where on words may be a command that it runs, or 0
-	hides    bool     // it may run commands that are not known
+	words  []word
+	folded []word    // the same, by fold
+	named  []word    // the same, the first one as the name of a program
+	reads  *reading  // what it does if it is known to read only, or nil
+	piped  bool      // it reads what another command writes
+	files  []subject // that it reads
+}
+
+func newCommand(words []word) command {
+	c := command{words: words}
+	for _, w := range words {
+		c.folded = append(c.folded, word{fold(w.text), w.literal})
+	}
+	if c.named = slices.Clone(c.folded); len(words) > 0 {
+		c.named[0].text = programName(words[0].text)
+		c.reads = readsOnly(words)
+	}
+	return c
+}
+
+// programName is a command's name without its folder, folded.
+func programName(text string) string {
+	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
 }
 
 func (c command) String() string {
@@ -48,12 +71,13 @@ func (c command) dynamic() bool {
 
 // line is what a line for a shell does.
 type line struct {
-	text      string
-	shell     bool      // reads it
-	covered   []command // that must be allowed, unless there is a flaw
-	all       []command // that can be found in it
-	redirects []string  // absolute paths that it reads or writes
-	flaw      string    // why no rule for commands can allow it, or ""
+	text     string
+	shell    bool      // reads it
+	covered  []command // that must be allowed, unless there is a flaw
+	all      []command // that can be found in it
+	targets  []string  // of redirections
+	mentions []string  // names that may be those of further commands, folded
+	flaw     string    // why no rule for commands can allow it, or ""
 }
 
 // maxLine and maxNesting bound what is parsed: the time for nested groups grows with the square of their depth.
@@ -79,7 +103,7 @@ func parseLine(text string) line {
 			return l
 		}
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		l.flaw = "cannot be parsed: " + err.Error()
 	}
@@ -87,20 +111,31 @@ func parseLine(text string) line {
 		return l
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			l.all = append(l.all, words(call))
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 {
+				l.all = append(l.all, called(n))
+			}
+		case *syntax.Redirect:
+			if n.Word != nil {
+				target, _ := literal(n.Word)
+				l.targets = append(l.targets, target)
+			}
+		case *syntax.Comment:
+			l.flaw = cmp.Or(l.flaw, "has a comment, which some shells take for commands")
 		}
 		return true
 	})
-	if err != nil {
-		return l
+	if err == nil {
+		err = l.cover(file.Stmts, false)
+		if err == nil && len(l.covered) == 0 {
+			err = errors.New("has no command")
+		}
+		if err != nil {
+			l.flaw = cmp.Or(l.flaw, err.Error())
+		}
 	}
-	if err := l.cover(file.Stmts); err != nil {
-		l.flaw = err.Error()
-	} else if len(l.covered) == 0 {
-		l.flaw = "has no command"
-	}
-	l.findText()
+	l.mention()
 	return l
 }
 
@@ -110,7 +145,7 @@ func argv(args []string) line {
 	for _, arg := range args {
 		words = append(words, word{arg, true})
 	}
-	c := known(words)
+	c := newCommand(words)
 	// A line of this form could only run a program with a strange name.
 	text, err := json.Marshal(args)
 	l := line{text: string(text), covered: []command{c}, all: []command{c}}
@@ -120,188 +155,88 @@ func argv(args []string) line {
 	if len(args) == 0 || args[0] == "" {
 		l.flaw = "has no command"
 	}
-	l.findText()
+	l.mention()
 	return l
 }
 
-// findText looks for commands that are run of text, which is not read.
-func (l *line) findText() {
+// mention collects the names that some program in the line may run as a command. One that only reads runs nothing, but
+// another one may run what it writes.
+func (l *line) mention() {
+	if l.flaw == "" && !slices.ContainsFunc(l.all, func(c command) bool { return c.reads == nil }) {
+		return
+	}
+	known := map[string]bool{}
 	for _, c := range l.all {
-		if l.flaw == "" && c.runsText() {
-			l.flaw = fmt.Sprintf("has a command that may make a command of text: %s", c)
+		for _, w := range c.folded[min(1, len(c.folded)):] {
+			for name := range strings.FieldsFuncSeq(w.text, func(r rune) bool { return r == '/' || !plainName(r) }) {
+				if name = strings.TrimSuffix(name, ".exe"); !known[name] {
+					known[name] = true
+					l.mentions = append(l.mentions, name)
+				}
+			}
 		}
 	}
 }
 
-func words(call *syntax.CallExpr) command {
+func called(call *syntax.CallExpr) command {
 	var words []word
 	for _, w := range call.Args {
 		text, err := literal(w)
 		words = append(words, word{text, err == nil})
 	}
-	return known(words)
+	return newCommand(words)
 }
 
 // cover adds the commands of statements to those that must be allowed. The error says what no rule for commands can allow.
-func (l *line) cover(stmts []*syntax.Stmt) error {
+func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 	for _, stmt := range stmts {
 		if stmt.Coprocess {
 			return errors.New("has a coprocess")
 		}
-		for _, redirect := range stmt.Redirs {
-			if err := l.redirect(redirect); err != nil {
-				return err
-			}
+		if slices.ContainsFunc(stmt.Redirs, func(r *syntax.Redirect) bool { return !harmless(r) }) {
+			return errors.New("has a redirection, and not only to /dev/null")
 		}
+		var err error
 		switch cmd := stmt.Cmd.(type) {
 		case nil:
 		case *syntax.CallExpr:
-			if err := l.call(cmd); err != nil {
-				return err
+			if len(cmd.Assigns) > 0 {
+				return errors.New("sets variables")
 			}
+			c := called(cmd)
+			c.piped = piped
+			l.covered = append(l.covered, c)
 		case *syntax.BinaryCmd:
-			if err := l.cover([]*syntax.Stmt{cmd.X, cmd.Y}); err != nil {
-				return err
+			if err = l.cover([]*syntax.Stmt{cmd.X}, piped); err == nil {
+				err = l.cover([]*syntax.Stmt{cmd.Y}, piped || cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll)
 			}
 		case *syntax.Subshell:
-			if err := l.cover(cmd.Stmts); err != nil {
-				return err
-			}
+			err = l.cover(cmd.Stmts, piped)
 		case *syntax.Block:
-			if err := l.cover(cmd.Stmts); err != nil {
-				return err
-			}
+			err = l.cover(cmd.Stmts, piped)
 		default:
-			return errors.New("has more than commands: a loop, a condition, a function or a declaration")
+			err = errors.New("has more than commands: a loop, a condition, a function or a declaration")
 		}
-	}
-	return nil
-}
-
-func (l *line) call(call *syntax.CallExpr) error {
-	if len(call.Assigns) > 0 {
-		return errors.New("sets variables")
-	}
-	c := words(call)
-	if len(c.words) == 0 {
-		return nil
-	}
-	if !c.words[0].literal || c.words[0].text == "" {
-		return fmt.Errorf("has a command whose name is not known: %s", c.words[0].text)
-	}
-	for _, w := range call.Args {
-		if err := l.expansions(w.Parts); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	l.covered = append(l.covered, c)
 	return nil
 }
 
-// expansions adds the commands inside words.
-func (l *line) expansions(parts []syntax.WordPart) error {
-	var zsh subscripts
-	for _, part := range parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			if zsh.inText(p.Value) {
-				return errors.New("has a variable followed by [, which zsh takes for a subscript, and may run")
-			}
-		case *syntax.SglQuoted:
-		case *syntax.DblQuoted:
-			if err := l.expansions(p.Parts); err != nil {
-				return err
-			}
-		case *syntax.CmdSubst:
-			if p.TempFile || p.ReplyVar {
-				return errors.New("has a substitution that is not one of bash")
-			}
-			if err := l.cover(p.Stmts); err != nil {
-				return err
-			}
-		case *syntax.ParamExp:
-			if !plainParameter(p) {
-				return errors.New("has an expansion that does more than give a variable's value")
-			}
-		default:
-			// Extended patterns too: the parser does not read the commands inside them, and zsh takes some for its own qualifiers,
-			// which can run commands.
-			return errors.New("has arithmetic, a process substitution or an extended pattern")
-		}
-		if _, ok := part.(*syntax.Lit); !ok {
-			_, variable := part.(*syntax.ParamExp)
-			zsh = subscripts{variable: variable}
-		}
-	}
-	return nil
-}
-
-// subscripts finds what zsh may read as subscripts in the parts of a word.
-type subscripts struct {
-	variable bool // is just before
-	dollar   bool // is before, in text: of a variable that is none for bash, such as $+x
-}
-
-// inText reports whether there may be one in the next text, which is unquoted. The parser splits texts as it likes.
-func (s *subscripts) inText(text string) bool {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			if i++; i < len(text) && text[i] == '\n' {
-				continue
-			}
-		case '$':
-			s.dollar = true
-		case '[':
-			if s.variable || s.dollar {
-				return true
-			}
-		}
-		s.variable = false
-	}
-	return false
-}
-
-// plainParameter reports whether an expansion is $NAME or ${NAME}.
-func plainParameter(p *syntax.ParamExp) bool {
-	var b strings.Builder
-	if syntax.NewPrinter().Print(&b, p) != nil || p.Param == nil {
+// harmless reports whether a redirection has to do with no file, as 2>&1 and >/dev/null.
+func harmless(r *syntax.Redirect) bool {
+	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" || r.Hdoc != nil || r.Word == nil {
 		return false
 	}
-	text := b.String()
-	return text == "$"+p.Param.Value || text == "${"+p.Param.Value+"}"
-}
-
-// redirect adds the file that a redirection reads or writes.
-func (l *line) redirect(r *syntax.Redirect) error {
-	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
-		return errors.New("sets a variable by a redirection")
-	}
-	if r.Hdoc != nil || r.Word == nil {
-		return errors.New("has a here-document")
-	}
 	target, err := literal(r.Word)
-	if err != nil {
-		return errors.New("has a redirection whose file is not known")
-	}
 	switch r.Op {
 	case syntax.DplIn, syntax.DplOut:
-		if target == "" || strings.Trim(target, "0123456789") != "" && target != "-" {
-			return errors.New("has a redirection whose file is not known")
-		}
-		return nil
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-	default:
-		return errors.New("has a here-document or a redirection of a kind that is not known")
+		return err == nil && target != "" && strings.Trim(target, "0123456789") == ""
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrAll, syntax.AppAll:
+		return err == nil && target == "/dev/null"
 	}
-	if target == "/dev/null" {
-		return nil
-	}
-	if !strings.HasPrefix(target, "/") {
-		return fmt.Errorf("has a redirection whose file %q is relative to a directory that is not known", target)
-	}
-	l.redirects = append(l.redirects, target)
-	return nil
+	return false
 }
 
 // errDynamic says that a word is more than text.
@@ -329,7 +264,7 @@ func literal(w *syntax.Word) (string, error) {
 				}
 				unescape(&b, lit.Value)
 			}
-			if p.Dollar {
+			if p.Dollar || strings.Contains(source(w), "!") { // which interactive shells expand in double quotes too
 				return source(w), errDynamic
 			}
 		default:
@@ -405,8 +340,59 @@ func glob(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// covers reports whether a pattern matches a command, all of it.
-func covers(pattern []string, c command) bool { return match(pattern, c.words) == yes }
+// argument is a word that "*" stands for: a name or a text, but no option, assignment, file with options or command of an
+// editor or of SQLite, and nothing that a program might evaluate as a shell does.
+var argument = regexp.MustCompile("^(?:[\\pL\\pN_/][^\\s=$`\\pC]*(?: [^$`\\pC]*)?|\\.[^\\s=$`\\pC]*)$")
+
+// covers reports whether a pattern of a rule that allows matches a command, all of it.
+func covers(pattern []string, c command) bool {
+	for i, token := range pattern {
+		switch {
+		case token == anyWords:
+			return true
+		case i == len(c.words):
+			return false
+		case token == anyWord:
+			if text := c.words[i].text; !argument.MatchString(text) || leadsUp(text) {
+				return false
+			}
+		case token != c.words[i].text:
+			return false
+		}
+	}
+	return len(pattern) == len(c.words)
+}
+
+// leadsUp reports whether a path in a word has an element "..".
+func leadsUp(text string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/\\=:,; ", r) }), "..")
+}
+
+// touches reports whether a pattern that restricts, which was folded, matches a command: its name with or without folders,
+// in upper or lower case.
+func touches(pattern []string, c command) verdict {
+	best := match(pattern, c.folded)
+	if best == yes || len(c.words) == 0 || !c.words[0].literal {
+		return best
+	}
+	return max(best, match(pattern, c.named))
+}
+
+// mentioned reports whether the name of a pattern that restricts is in a line, where it may be that of a command.
+func (l *line) mentioned(pattern []string) bool {
+	wanted := programName(pattern[0])
+	return slices.ContainsFunc(l.mentions, func(name string) bool {
+		return glob(wanted, name) || len(name) > 2 && name[0] == '-' && name[1] != '-' && glob("*"+wanted, name[2:]) // as in -vSrm
+	})
+}
+
+func folded(texts []string) []string {
+	folded := make([]string, len(texts))
+	for i, text := range texts {
+		folded[i] = fold(text)
+	}
+	return folded
+}
 
 // match compares a pattern with words. A word that is not literal may be any, or several.
 func match(pattern []string, words []word) verdict {

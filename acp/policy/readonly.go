@@ -1,0 +1,204 @@
+package policy
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// reader is a command that changes nothing as long as it is given no options but these, which may be in any place.
+type reader struct {
+	letters string // of short options, which may be joined, and have numbers behind them
+	options string // that are whole words, and may have a value behind "="; those that end with "*" begin words
+	// What operands are: files, unless one of these says otherwise.
+	none  bool           // there must be none
+	texts bool           // they are no files
+	first *regexp.Regexp // the first one is no file, and must match
+}
+
+var (
+	anyText = regexp.MustCompile(``)
+	// sedPrint is a script that prints some lines. Others can write files, and run commands.
+	sedPrint = regexp.MustCompile(`^([0-9]+|\$|/[^/\\[\n]*/)(,([0-9]+|\$|/[^/\\[\n]*/))?p$`)
+	dateForm = regexp.MustCompile(`^\+`)
+)
+
+// What several commands of git have in common. Not among them are --output, which writes, and --ext-diff and --textconv,
+// which run programs.
+const (
+	gitRevisions = " --oneline --graph --all --branches --tags --remotes --decorate --no-decorate --author --committer --grep --since" +
+		" --until --after --before --max-count --skip --reverse --follow --merges --no-merges --first-parent --format --pretty" +
+		" --abbrev-commit --date --topo-order --date-order --source --left-right --cherry-pick"
+	gitDiffs = " --stat --shortstat --numstat --summary --name-only --name-status --patch --no-patch --unified --color --no-color --word-diff" +
+		" --color-words --cached --staged --merge-base --ignore-all-space --ignore-space-change --ignore-blank-lines --diff-filter" +
+		" --find-renames --find-copies --no-renames --minimal --patience --histogram --diff-algorithm --function-context --no-ext-diff" +
+		" --no-textconv --no-prefix --relative --check --exit-code --quiet --raw --dirstat --compact-summary --full-index --abbrev"
+	grepOptions = " --ignore-case --line-number --files-with-matches --files-without-match --count --word-regexp --fixed-strings" +
+		" --extended-regexp --perl-regexp --invert-match --only-matching --max-count --after-context --before-context --context"
+)
+
+// readers are commands, of up to three words, that are known to read only.
+var readers = map[string]reader{
+	"basename":   {letters: "asz", texts: true},
+	"cat":        {letters: "AbeEnstTuv", options: "--number --show-all"},
+	"cmp":        {letters: "bls"},
+	"column":     {letters: "t"},
+	"cut":        {letters: "s", options: "-b* -c* -d* -f*"},
+	"date":       {letters: "uR", options: "--utc", first: dateForm},
+	"df":         {letters: "hTikP"},
+	"diff":       {letters: "aBbciqrsuUwyN", options: "--brief --recursive --unified --color --ignore-all-space --side-by-side"},
+	"dirname":    {letters: "z", texts: true},
+	"du":         {letters: "abchkmsx", options: "--max-depth --summarize --human-readable --apparent-size"},
+	"echo":       {letters: "neE", texts: true},
+	"false":      {none: true},
+	"file":       {letters: "biL", options: "--brief --mime-type --mime"},
+	"grep":       {letters: "abcEFhHiIlLnoPqrRsvwxmABC", options: "--include --exclude --exclude-dir --recursive --color --colour" + grepOptions, first: anyText},
+	"head":       {letters: "ncqv", options: "--lines --bytes"},
+	"id":         {letters: "ugnGr", texts: true},
+	"ls":         {letters: "aABcCdFgGhHiklLmnNopqQrRsStTuUvwxXZ1", options: "--all --almost-all --color --human-readable --recursive --directory --time-style --group-directories-first --full-time"},
+	"md5sum":     {},
+	"nl":         {letters: "ban"},
+	"pwd":        {letters: "LP", none: true},
+	"readlink":   {letters: "efmn"},
+	"realpath":   {letters: "emsz", options: "--relative-to --relative-base"},
+	"rev":        {},
+	"rg":         {letters: "abcFHiIlLnNopPsSUuvwxgtTmABC", options: "--hidden --no-ignore --glob --iglob --type --type-not --smart-case --color --no-heading --heading --multiline --json --stats --sort --max-depth" + grepOptions, first: anyText},
+	"rg --files": {letters: "gtTuL", options: "--hidden --no-ignore --glob --iglob --type --type-not --sort --max-depth"},
+	"sed -n":     {first: sedPrint},
+	"sha256sum":  {},
+	"sort":       {letters: "bdfghinrsuVkt", options: "-k* -t* --reverse --numeric-sort --unique --human-numeric-sort --key --field-separator"},
+	"stat":       {letters: "cfLtx", options: "--format --printf"},
+	"tac":        {},
+	"tail":       {letters: "ncqv", options: "--lines --bytes"},
+	"tr":         {letters: "cCdst", options: "--delete --squeeze-repeats --complement", texts: true},
+	"tree":       {letters: "adfhiIlLpPs", options: "--gitignore --dirsfirst --noreport"},
+	"true":       {none: true},
+	"type":       {letters: "at", texts: true},
+	"uname":      {letters: "amnoprsv", none: true},
+	"uniq":       {letters: "cdiu", none: true}, // a second one is written to
+	"wc":         {letters: "clmwL", options: "--lines --words --bytes --chars"},
+	"which":      {letters: "a", texts: true},
+	"whoami":     {none: true},
+
+	"command -v": {texts: true},
+	"find": {letters: "HLP", options: "-a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow" +
+		" -group -gid -ilname -iname -inum -ipath -iregex -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer" +
+		" -newermt -nogroup -not -nouser -o -or -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype -samefile" +
+		" -size -true -type -uid -user -wholename -writable -xdev -xtype"},
+
+	"go doc":     {options: "-all -c -cmd -short -src -u", texts: true},
+	"go env":     {options: "-json -changed", texts: true},
+	"go version": {options: "-m -v"},
+
+	"git --version":         {none: true},
+	"git blame":             {letters: "LwMCseflt", options: "-L* --date --porcelain --line-porcelain --show-email --reverse"},
+	"git branch":            {letters: "arv", options: "--all --remotes --verbose --show-current --color --no-color", none: true},
+	"git branch --contains": {letters: "arv", options: "--all --remotes --format --sort"},
+	"git branch --list":     {letters: "arv", options: "--all --remotes --verbose --format --sort --merged --no-merged --contains --points-at"},
+	"git cat-file":          {letters: "epst"},
+	"git check-ignore":      {letters: "vnq", options: "--verbose --no-index"},
+	"git config --get":      {texts: true},
+	"git config --list":     {options: "--show-origin --show-scope --name-only --global --local", none: true},
+	"git count-objects":     {letters: "vH", none: true},
+	"git describe":          {options: "--tags --always --dirty --long --abbrev --match --exact-match --all --contains --first-parent"},
+	"git diff":              {letters: "pubwRCMSGUzW", options: gitDiffs + gitRevisions},
+	"git for-each-ref":      {options: "--format --sort --count --contains --merged --no-merged --points-at"},
+	"git grep":              {letters: "abcEFhHiIlLnopPqvwWABC", options: "--cached --untracked --heading --break --show-function --color --recurse-submodules" + grepOptions, first: anyText},
+	"git log":               {letters: "pnubwRCMSGUELizcm", options: "-L* --no-walk --show-pulls --full-history --simplify-merges" + gitDiffs + gitRevisions},
+	"git ls-files":          {letters: "cdmoistuvzk", options: "--cached --deleted --modified --others --ignored --stage --unmerged --exclude-standard --error-unmatch --full-name --directory"},
+	"git ls-tree":           {letters: "rdtlz", options: "--name-only --name-status --full-name --full-tree --long --abbrev"},
+	"git merge-base":        {letters: "a", options: "--all --is-ancestor --octopus --fork-point"},
+	"git name-rev":          {options: "--name-only --tags --refs --always"},
+	"git reflog":            {letters: "n", options: "--date --format --oneline", none: true},
+	"git remote":            {letters: "v", options: "--verbose", none: true},
+	"git remote get-url":    {options: "--push --all", texts: true},
+	"git rev-list":          {letters: "n", options: "--count --objects --parents --children --left-only --right-only --not --no-walk" + gitRevisions},
+	"git rev-parse": {letters: "q", options: "--abbrev-ref --all --git-common-dir --git-dir --is-bare-repository --is-inside-work-tree --quiet" +
+		" --short --show-prefix --show-cdup --show-toplevel --symbolic --symbolic-full-name --verify --absolute-git-dir"},
+	"git shortlog":      {letters: "sne", options: "--summary --numbered --email" + gitRevisions},
+	"git show":          {letters: "pubwRCMSGUszcm", options: gitDiffs + gitRevisions},
+	"git stash list":    {letters: "pn", options: gitDiffs + gitRevisions},
+	"git stash show":    {letters: "pu", options: "--include-untracked --only-untracked" + gitDiffs},
+	"git status":        {letters: "sbuvz", options: "-uno -uall -unormal --short --branch --porcelain --long --untracked-files --ignored --show-stash --ahead-behind --no-ahead-behind --renames --no-renames --column"},
+	"git tag":           {letters: "n", options: "--sort --format --column", none: true},
+	"git tag --list":    {letters: "n", options: "--sort --format --contains --merged --no-merged --points-at --column"},
+	"git tag -l":        {letters: "n", options: "--sort --format --contains --merged --no-merged --points-at --column"},
+	"git version":       {none: true},
+	"git worktree list": {letters: "v", options: "--porcelain", none: true},
+}
+
+// ReadOnlyCommands returns the commands that rules with ReadOnly are about, sorted.
+func ReadOnlyCommands() []string { return slices.Sorted(maps.Keys(readers)) }
+
+// reading is what is known of a command that reads only.
+type reading struct {
+	name  string   // in readers
+	files []string // that it is told to read
+}
+
+// readsOnly returns what is known of a command that reads only, or nil.
+func readsOnly(words []word) *reading {
+	if slices.ContainsFunc(words, func(w word) bool { return !w.literal }) {
+		return nil
+	}
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.text
+	}
+	if len(texts) > 2 && texts[0] == "git" && texts[1] == "--no-pager" {
+		texts = slices.Delete(texts, 1, 2)
+	}
+	for n := min(3, len(texts)); n > 0; n-- {
+		name := strings.Join(texts[:n], " ")
+		if reader, ok := readers[name]; ok && !slices.ContainsFunc(texts[:n], func(text string) bool { return strings.Contains(text, " ") }) {
+			if files, ok := reader.reads(texts[n:]); ok {
+				return &reading{name, files}
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// reads returns the files that a command with some arguments reads, if that is all that it does. Behind "--" there are no
+// options, but it may be the value of one itself: it changes nothing here.
+func (r reader) reads(args []string) (files []string, ok bool) {
+	operands := 0
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			continue
+		case len(arg) > 1 && arg[0] == '-':
+			if !r.allows(arg) {
+				return nil, false
+			}
+			if _, value, ok := strings.Cut(arg, "="); ok && !r.texts {
+				files = append(files, value)
+			}
+			continue
+		}
+		switch operands++; {
+		case r.none:
+			return nil, false
+		case r.first != nil && operands == 1:
+			if !r.first.MatchString(arg) {
+				return nil, false
+			}
+		case !r.texts:
+			files = append(files, arg)
+		}
+	}
+	return files, true
+}
+
+// allows reports whether an option is one of those that are allowed.
+func (r reader) allows(arg string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	for option := range strings.FieldsSeq(r.options) {
+		if beginning, ok := strings.CutSuffix(option, "*"); ok && strings.HasPrefix(arg, beginning) || option == name {
+			return true
+		}
+	}
+	return strings.Trim(arg[1:], r.letters+"0123456789") == ""
+}
