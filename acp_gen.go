@@ -9,12 +9,15 @@ import _ "embed"
 
 // Where the schemas come from.
 const (
-	// SchemaPackage is the npm package that publishes them.
+	// SchemaPackage is the npm package, or the other source, that they were taken from.
 	SchemaPackage = "@agentclientprotocol/sdk"
 	// SchemaVersion is the version of that package.
 	SchemaVersion = "2.4.0"
 	// SchemaDate is the day of its release.
 	SchemaDate = "2026-11-02"
+	// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or "" if it is
+	// not known: the npm package does not name it.
+	SchemaRelease = ""
 )
 
 // The SHA-256 of each schema.

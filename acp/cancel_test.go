@@ -52,7 +52,7 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, ctx.Err()
 		},
-	}, &acp.AgentOptions{Conn: acp.ConnOptions{ConcurrentTurns: true}})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +160,7 @@ func TestResultOfACancelledTurn(t *testing.T) {
 func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 	var mu sync.Mutex
 	var handled []string
+	after := make(chan struct{}, 2) // what came behind a streamed turn
 	text := func(u acp.SessionUpdate) string {
 		chunk, _ := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
 		if chunk == nil {
@@ -184,6 +185,9 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			handled = append(handled, text(n.Update))
+			if text(n.Update) == "after s" {
+				after <- struct{}{}
+			}
 			return nil
 		},
 	}, nil)
@@ -200,7 +204,7 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 		if _, err := turn.Result(); err != nil {
 			t.Fatal(err)
 		}
-		// Its answer comes behind what came after the turn's.
+		<-after
 		if _, err := session.Prompt(t.Context(), acp.TextBlock("p")); err != nil {
 			t.Fatal(err)
 		}

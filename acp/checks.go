@@ -76,13 +76,7 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkBlock("/update/content", &u.Content)
 	case *SessionUpdateToolCall:
 		const at = "/update"
-		if u.Kind != "" && !u.Kind.Known() {
-			return checkKnown(at+"/kind", u.Kind)
-		}
-		if u.Status != "" && !u.Status.Known() {
-			return checkKnown(at+"/status", u.Status)
-		}
-		return cmp.Or(checkID(at+"/toolCallId", u.ToolCallID),
+		return cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind), checkUnlessEmpty(at+"/status", u.Status), checkID(at+"/toolCallId", u.ToolCallID),
 			checkToolContent(at+"/content", u.Content), checkLocations(at+"/locations", u.Locations),
 			checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
 	case *SessionUpdateToolCallUpdate:
@@ -129,11 +123,8 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	if u.ToolCallID == "" {
 		return &flaw{at + "/toolCallId", "must not be empty"}
 	}
-	if kind, ok := u.Kind.Get(); ok && !kind.Known() && !u.Kind.Kept() {
-		return checkKnown(at+"/kind", kind)
-	}
-	if status, ok := u.Status.Get(); ok && !status.Known() && !u.Status.Kept() {
-		return checkKnown(at+"/status", status)
+	if wrong := cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind.Value()), checkUnlessEmpty(at+"/status", u.Status.Value())); wrong != nil {
+		return wrong
 	}
 	if content, ok := u.Content.Get(); ok {
 		if wrong := checkToolContent(at+"/content", content); wrong != nil {
@@ -191,11 +182,7 @@ func checkBlock(at string, block *ContentBlock) *flaw {
 	if annotations == nil || !annotations.Present() {
 		return nil
 	}
-	audience := annotations.Value().Audience
-	if audience.Kept() {
-		return nil
-	}
-	for i, role := range audience.Value() {
+	for i, role := range annotations.Value().Audience.Value() {
 		if wrong := checkKnown("", role); wrong != nil {
 			return &flaw{fmt.Sprintf("%s/annotations/audience/%d", at, i), wrong.reason}
 		}
@@ -242,7 +229,7 @@ func checkForm(req *CreateElicitationRequest) *flaw {
 		if !ok || text == nil {
 			continue
 		}
-		if format, ok := text.Format.Get(); ok && !text.Format.Kept() {
+		if format, ok := text.Format.Get(); ok {
 			if wrong := checkKnown(at+"/properties/"+pointerEscapes.Replace(name)+"/format", format); wrong != nil {
 				return wrong
 			}

@@ -196,18 +196,25 @@ func TestAgentCallsAreChecked(t *testing.T) {
 // A name that the protocol does not have may be passed on in the member in which it was read.
 func TestReadNamesMayBeSent(t *testing.T) {
 	a, c := ways.Pipe(t)
-	passed := make(chan error, 3)
+	passed := make(chan error, 4)
 	agent := willingAgent()
 	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 		block := req.Prompt[0]
 		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block}))
-		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: annotated("reviewer")}))
+		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: annotated("editor")}))
 		var update acp.SessionUpdate
 		if err := json.Unmarshal([]byte(`{"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"sing","status":"sung"}`), &update); err != nil {
 			t.Error(err)
 		}
 		passed <- s.Update(ctx, update)
-		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		// The same by the structures of a program that reads one message and sends another.
+		var plan acp.Plan
+		if err := json.Unmarshal([]byte(`{"entries":[{"content":"x","priority":"huge","status":"stuck"}]}`), &plan); err != nil {
+			t.Error(err)
+		}
+		passed <- s.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: "y", Priority: plan.Entries[0].Priority, Status: plan.Entries[0].Status}))
+		var res acp.PromptResponse
+		return &res, json.Unmarshal([]byte(`{"stopReason":"out_of_credit"}`), &res)
 	}
 	opts := willingAgentOptions
 	served, err := acp.StartAgent(t.Context(), a, agent, &opts)
@@ -231,6 +238,9 @@ func TestReadNamesMayBeSent(t *testing.T) {
 	refusedAt(t, "a role of the agent's own", <-passed, "/update/content/annotations/audience/0")
 	if err := <-passed; err != nil {
 		t.Errorf("an update that was read is not passed on: %v", err)
+	}
+	if err := <-passed; err != nil {
+		t.Errorf("a plan entry with values that were read: %v", err)
 	}
 	if err := errors.Join(client.Close(), served.Wait()); err != nil {
 		t.Error(err)

@@ -120,7 +120,7 @@ type driver struct {
 func drive(t *testing.T) (d *driver, session string) {
 	t.Helper()
 	cmd := childCommand("agent")
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // silent reads what comes and says nothing, until the client ends the connection.
@@ -86,15 +87,18 @@ func TestConnectToSilentAgent(t *testing.T) {
 
 // The error says what a subprocess wrote in place of an answer.
 func TestConnectSaysWhatTheAgentWrote(t *testing.T) {
+	t.Parallel()
+	tier.Need(t, tier.Normal)
 	cmd := exec.Command("sh", "-c", `echo 'Press any key'; echo 'warning: not a terminal' >&2; cat >/dev/null`)
 	tapped := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
 		Ignore: func(f conformance.Finding) bool { return true }, // it is no agent
 	})
-	_, err := acp.Connect(t.Context(), tapped, acp.ClientHandlers{}, &acp.ClientOptions{ConnectTimeout: 1500 * time.Millisecond})
+	patience := tier.Pick(0, 2*time.Second, 5*time.Second, 5*time.Second) // in which it writes
+	_, err := acp.Connect(t.Context(), tapped, acp.ClientHandlers{}, &acp.ClientOptions{ConnectTimeout: patience})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"initialize: no answer within 1.5s", "standard error: warning: not a terminal", `standard output had "Press any key"`, "silent for 1."} {
+	for _, want := range []string{"initialize: no answer within " + patience.String(), "standard error: warning: not a terminal", `standard output had "Press any key"`, "silent for "} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
 		}

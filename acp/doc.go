@@ -40,8 +40,8 @@
 // different ids; boolean config options go only to clients that know them; a mode, a config option and its value, and
 // the chosen permission option are among those that were offered. The values of these enums are values of the protocol:
 // the kind and the status of a tool call, the priority and the status of a plan's entry, the kind of a permission option,
-// the roles in the annotations of content, the type and the formats of a form, and the stop reason. An unknown value
-// that was read from the peer may be passed on in its [Opt], see the method Kept; one that the program makes is refused.
+// the roles in the annotations of content, the type and the formats of a form, and the stop reason. A value that none of
+// them lists is refused unless this process has read it: what a newer peer has said can be passed on.
 //
 // A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
 // of a handler that fails one is answered with an internal error that names the member, and the owner gets a

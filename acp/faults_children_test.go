@@ -25,6 +25,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // shellPrelude speaks the protocol up to the first prompt, whose request is not read yet.
@@ -48,7 +49,7 @@ const (
 	stopTime  = 200 * time.Millisecond
 	killTime  = 300 * time.Millisecond
 	drainTime = 400 * time.Millisecond
-	callTime  = time.Second // of what would never be answered
+	callTime  = time.Second // after which nobody waits for what is never answered
 	linger    = time.Second // rpc's: how far apart the ends of a process and of its output may be
 	slack     = time.Minute
 )
@@ -59,7 +60,7 @@ type faultyAgent struct {
 	script    string
 	prompt    string // "go" by default
 	skipNoise bool
-	limit     time.Duration // of Connect and Prompt; none by default
+	limit     time.Duration // of Connect, or of Prompt from the last update on; none by default
 
 	early   bool          // the script is everything, and Connect fails
 	updates int           // that are received, numbered from 0
@@ -210,6 +211,7 @@ var faultyAgents = []faultyAgent{
 // happened, within the time that it may take, what came before was received, and nothing is left: no
 // process, no goroutine.
 func TestFaultyProcesses(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	tries := make([]*faultyTry, len(faultyAgents))
 	var wg sync.WaitGroup
@@ -283,21 +285,19 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 		DrainTime: drainTime, CancelGrace: drainTime, CloseTime: drainTime, SkipNoise: f.skipNoise,
 	}}
 	opts.Conn.Hooks.Invalid = func([]byte, error) { f.invalid.next() }
-	limited := ctx
-	if f.limit > 0 {
+	if f.early && f.limit > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, f.limit)
+		ctx, cancel = context.WithTimeout(ctx, f.limit)
 		defer cancel()
 	}
-	if f.early {
-		ctx = limited
-	}
+	came := make(chan struct{}, 100) // the updates
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			chunk, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
 			if text, _ := chunk.Content.Text(); text != strconv.Itoa(f.updates.next()) {
 				f.bad("update %s came at the wrong place", text)
 			}
+			came <- struct{}{}
 			return nil
 		},
 		RequestPermission: choose("yes"),
@@ -312,8 +312,48 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 	if err != nil {
 		return conn, err
 	}
-	_, err = session.Prompt(limited, acp.TextBlock(cmp.Or(f.prompt, "go")))
+	if f.limit > 0 {
+		ctx, cancel := context.WithCancel(ctx)
+		late := expiring{ctx, make(chan struct{})}
+		ended := make(chan struct{})
+		defer func() { cancel(); <-ended }()
+		go func() { // how long the agent takes to get so far is the machine's business
+			defer close(ended)
+			for range f.faultyAgent.updates {
+				select {
+				case <-came:
+				case <-ctx.Done():
+					return
+				}
+			}
+			select {
+			case <-time.After(f.limit):
+				close(late.done)
+			case <-ctx.Done():
+			}
+		}()
+		_, err = session.Prompt(late, acp.TextBlock(cmp.Or(f.prompt, "go")))
+		return conn, err
+	}
+	_, err = session.Prompt(ctx, acp.TextBlock(cmp.Or(f.prompt, "go")))
 	return conn, err
+}
+
+// expiring is a context whose deadline has passed when done is closed.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.done }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // check looks at the error of Connect or Prompt, and at what came before.
@@ -423,6 +463,8 @@ func TestClientHalfClosesWhileAsked(t *testing.T) {
 // A client that goes away while the agent writes: the agent is not killed by the broken pipe, its handler
 // is told, and it ends by itself.
 func TestClientGoesAway(t *testing.T) {
+	t.Parallel()
+	tier.Need(t, tier.Normal)
 	for _, test := range []struct {
 		name   string
 		input  bool // the client closes the agent's input too, as by dying

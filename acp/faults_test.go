@@ -10,11 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,33 +23,9 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/faultpipe"
-	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/ledger"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var (
-	cuts    = flag.String("cuts", "", `at which bytes the recorded turn is cut in each way: "all", or "7" for each seventh; default all in one way, and few with the race detector`)
-	cutSeed = flag.Int("cutseed", 0, "which bytes those are, when they are not all")
-)
-
-// cutStep is the distance between two cuts of one kind, unless a flag says otherwise; it is given without
-// and with the race detector.
-func cutStep(t *testing.T, plain, race int) int {
-	t.Helper()
-	switch {
-	case *cuts == "all":
-		return 1
-	case *cuts == "" && gentest.Race:
-		return race
-	case *cuts == "":
-		return plain
-	}
-	n, err := strconv.Atoi(*cuts)
-	if err != nil || n < 1 {
-		t.Fatalf("-cuts %q", *cuts)
-	}
-	return n
-}
 
 // The recorded turn: an agent and a client that use everything, one thing after the other, so that the
 // order of the messages is always the same.
@@ -307,15 +281,14 @@ type cut struct {
 	action faultpipe.Action
 	err    error // what both sides read then
 	half   bool  // only one direction ends
-	step   int   // where it is not tried at every byte
 }
 
 var errBroken = errors.New("the cable is broken")
 
 var waysToCut = []cut{
-	{"the peer dies", faultpipe.Cut(nil), io.EOF, false, 1},
-	{"the wire breaks", faultpipe.Cut(errBroken), errBroken, false, 29},
-	{"one direction ends", faultpipe.HalfClose(nil), io.EOF, true, 29},
+	{"the peer dies", faultpipe.Cut(nil), io.EOF, false},
+	{"the wire breaks", faultpipe.Cut(errBroken), errBroken, false},
+	{"one direction ends", faultpipe.HalfClose(nil), io.EOF, true},
 }
 
 // whole returns the messages that were read, and whether the last one was cut. It needs no newline.
@@ -459,8 +432,10 @@ func updatesFirst(handled []string) []string {
 }
 
 // TestCutAtEveryByte cuts the recorded turn at every byte of either direction, with our client facing a
-// recorded agent, our agent facing a recorded client, and both facing each other.
+// recorded agent, our agent facing a recorded client, and both facing each other. The tiers below Nightly try
+// a sample of the bytes.
 func TestCutAtEveryByte(t *testing.T) {
+	step := tier.Pick(2003, 211, 11, 1)
 	var all *conformance.Recording
 	synctest.Test(t, func(t *testing.T) { all = record(t) })
 	for _, direction := range []conformance.Side{conformance.Client, conformance.Agent} {
@@ -468,9 +443,8 @@ func TestCutAtEveryByte(t *testing.T) {
 		t.Run("written by the "+direction.String(), func(t *testing.T) {
 			var results cutResults
 			for _, way := range waysToCut {
-				step := cutStep(t, way.step, 41)
 				for _, ours := range [][]conformance.Side{{conformance.Client}, {conformance.Agent}, {conformance.Client, conformance.Agent}} {
-					for offset := *cutSeed % step; offset <= len(text); offset += step {
+					for offset := 0; offset <= len(text); offset += step {
 						results.try(t, fmt.Sprintf("%s at byte %d of %d, %v ours", way.name, offset, len(text), ours), func(t *testing.T) error {
 							return cutTurn(t.Context(), all, ours, direction, offset, way)
 						})
@@ -579,10 +553,7 @@ func cutTurn(ctx context.Context, all *conformance.Recording, ours []conformance
 // calls that they hit, the same connection works again behind them, and it ends in an orderly way.
 func TestConnectionSurvivesFaults(t *testing.T) {
 	const faults, lines, attempts, timeout = 12, 40, 40, time.Minute
-	seeds := 300
-	if gentest.Race {
-		seeds = 30
-	}
+	seeds := tier.Pick(10, 30, 300, 3000)
 	failed, refused := 0, 0
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
@@ -631,6 +602,8 @@ func TestConnectionSurvivesFaults(t *testing.T) {
 				}
 				time.Sleep(time.Second) // as a user would
 			}
+			client.mu.Lock() // its connection goes on until the deferred Close
+			defer client.mu.Unlock()
 			refused += len(client.invalid)
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/ledger"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestCutTraces replays what real agents have said to a client made with this package.
@@ -32,7 +33,7 @@ func TestCutTraces(t *testing.T) {
 		t.Fatalf("no traces: %v", err)
 	}
 	var results cutResults
-	step, n := cutStep(t, 1, 5), *cutSeed
+	step, n := tier.Pick(1, 1, 5, 1), 0
 	for _, file := range files {
 		all, requests, err := readTrace(file)
 		if err != nil {

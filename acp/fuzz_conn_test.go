@@ -29,6 +29,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/gen/sample"
 	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // serveAll sets the handlers that are nil: they answer requests with the zero value, and take notifications.
@@ -369,6 +370,7 @@ func servedMethods(tb testing.TB) []served {
 // FuzzParams gives each method of either side any JSON as its parameters: the request is answered once,
 // with a result or an error that says what is wrong with them, and nothing of this side.
 func FuzzParams(f *testing.F) {
+	tier.Need(f, tier.Normal)
 	methods := servedMethods(f)
 	schema, err := sample.Load(sdk.SchemaV1())
 	if err != nil {
@@ -388,7 +390,7 @@ func FuzzParams(f *testing.F) {
 		add(full)
 		n := 0
 		for mutation := range schema.Mutations(m.definition, full) {
-			if n++; n%10 == 0 {
+			if n++; n%tier.Pick(2000, 200, 10, 10) == 0 {
 				add(mutation.Value)
 			}
 		}
@@ -497,7 +499,11 @@ func FuzzUpdate(f *testing.F) {
 		f.Fatal(err)
 	}
 	full := sample.NewFullMaker(schema, 1).Value("SessionNotification")
+	n := 0
 	for mutation := range schema.Mutations("SessionNotification", full) {
+		if n++; n%tier.Pick(200, 10, 1, 1) != 0 {
+			continue
+		}
 		text, err := json.Marshal(mutation.Value)
 		if err != nil {
 			f.Fatal(err)

@@ -7,11 +7,13 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Whatever a peer sends is decoded or refused, and what is decoded and can be encoded is decoded to the
 // same again.
 func FuzzDecode(f *testing.F) {
+	tier.Need(f, tier.Normal)
 	s := loadSchema(f)
 	names := slices.Sorted(maps.Keys(definitions))
 	for i, name := range names {

@@ -17,10 +17,8 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-// Every array and map of every definition, filled with the smallest items.
-func TestMemory(t *testing.T) { generated().Memory(t) }
 
 // shape is a text of any size of one kind that might cost more than its size.
 type shape struct {
@@ -94,7 +92,7 @@ func TestMemoryOfShapes(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, shape := range shapes {
-		c, err := gentest.Measure(shape.name, shape.value, []byte(shape.text(256<<10)))
+		c, err := gentest.Measure(shape.name, shape.value, []byte(shape.text(tier.Pick(32<<10, 64<<10, 256<<10, 256<<10))))
 		if (err != nil) != shape.fails {
 			t.Errorf("%s: %v", shape.name, err)
 		}
@@ -108,17 +106,20 @@ func TestMemoryOfShapes(t *testing.T) {
 // What is allocated grows as the text does: eight times the text takes at most ten times the memory, for
 // all that it is rounded to.
 func TestAllocationIsLinear(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
-	for _, shape := range shapes {
+	for i, shape := range shapes {
+		if i%tier.Pick(8, 6, 1, 1) != 0 {
+			continue
+		}
 		small, _ := gentest.Measure(shape.name, shape.value, []byte(shape.text(128<<10)))
 		big, _ := gentest.Measure(shape.name, shape.value, []byte(shape.text(1<<20)))
 		if big.Alloc > 1.25*small.Alloc+1 {
 			t.Errorf("%s: %.1f bytes for each byte of 128 KiB, and %.1f of 1 MiB", shape.name, small.Alloc, big.Alloc)
 		}
 	}
-	t.Logf("%d shapes", len(shapes))
 }
 
 // stream is what a client sends to an agent, of any size.
@@ -204,11 +205,12 @@ const (
 
 // What a connection allocates is bounded by the size of what it reads, whatever that is.
 func TestConnectionAllocationIsLinear(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, s := range streams {
-		for _, size := range []int{64 << 10, 512 << 10, 4 << 20} {
+		for _, size := range []int{64 << 10, 512 << 10, 4 << 20}[:tier.Pick(1, 2, 3, 3)] {
 			text := s.text(size)
 			if size > 1<<20 && strings.Count(text, "\n") > 1000 {
 				continue // each line costs the same

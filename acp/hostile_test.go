@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // eachSide runs f in a bubble for a fresh agent and a fresh client.
@@ -58,6 +59,7 @@ func (tr *trial) checkLine(line badlines.Line) {
 
 // Rules 9 and 11, on both sides.
 func TestHostileLines(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	n := 0
 	eachRow := func(method, members string, start func(t *testing.T) *trial) {
 		for _, line := range badlines.Lines(method, members) {
@@ -151,7 +153,8 @@ func TestHostileParams(t *testing.T) {
 
 // An error repeats so much of what the peer sent as people need, and not the 64 MiB that it may be.
 func TestErrorsRepeatLittle(t *testing.T) {
-	long := strings.Repeat("<~/", 1<<18)
+	tier.Need(t, tier.Normal)
+	long := strings.Repeat("<~/", 1<<15)
 	eachSide(t, func(t *testing.T, tr *trial) {
 		method, members := tr.request()
 		lines := []string{

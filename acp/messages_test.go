@@ -1,7 +1,7 @@
 package acp
 
-// This file owns real messages: those of the protocol's documents and those that real agents and clients
-// have exchanged. They lie outside the repository, in the folder that ACP_SHARED names.
+// This file owns real messages, which agents and clients have exchanged. They lie outside the repository, in the
+// folder that ACP_SHARED names.
 
 import (
 	"bytes"
@@ -16,8 +16,6 @@ import (
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/ledger"
 )
-
-func TestDocumentedMessages(t *testing.T) { generated().Documented(t, 1) }
 
 func TestRecordedMessages(t *testing.T) {
 	s := loadSchema(t)

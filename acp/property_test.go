@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,9 +21,11 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var cancels = flag.Int("cancels", 10_000, "how many prompts are cancelled at once")
+// cancels is how many prompts are cancelled at once.
+func cancels() int { return tier.Pick(120, 300, 10_000, 100_000) }
 
 // filePipes returns the ends of a connection over pipes of the operating system.
 func filePipes(t *testing.T) (r1, r2, w1, w2 *os.File) {
@@ -109,7 +110,7 @@ func TestCancelBehindPrompt(t *testing.T) {
 		}
 	}
 	write(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)
-	for i := 0; i < *cancels; i += sessions {
+	for i := 0; i < cancels(); i += sessions {
 		var lines []string
 		for j := range sessions {
 			session := fmt.Sprint("s", j)
@@ -162,7 +163,7 @@ func TestCancelRightAfterPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	session := start(t, conn)
-	for i := range *cancels {
+	for i := range cancels() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		turn := session.Stream(ctx, acp.TextBlock("x"))
 		<-onWire
@@ -184,7 +185,7 @@ func TestCancelRightAfterPrompt(t *testing.T) {
 	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
 		t.Error(err)
 	}
-	if n := int64(*cancels); handled.Load() != n || answered.Load() != n {
+	if n := int64(cancels()); handled.Load() != n || answered.Load() != n {
 		t.Errorf("%d prompts: %d handled, %d answered as cancelled", n, handled.Load(), answered.Load())
 	}
 	t.Logf("%d prompts, each answered as cancelled once", answered.Load())
@@ -193,7 +194,7 @@ func TestCancelRightAfterPrompt(t *testing.T) {
 // PRM-9, TOL-4: a user's answer and a cancellation at the same time. Behind session/cancel no question is
 // answered but as cancelled, and none is asked about a tool call that was not shown.
 func TestPermissionWhileCancelled(t *testing.T) {
-	const turns = 300
+	turns := tier.Pick(20, 60, 300, 3000)
 	r1, r2, w1, w2 := filePipes(t)
 	calls := 0
 	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), func(
@@ -237,18 +238,33 @@ func TestPermissionWhileCancelled(t *testing.T) {
 		}
 	}
 	var shown sync.Map // the tool calls
+	var turn struct {
+		sync.Mutex
+		asked, last int // its questions, and the one at which it is cancelled
+		cancel      context.CancelFunc
+	}
 	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, rpc.IO(r2, w1, 0), nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			shown.Store(n.Update.Variant.(*acp.SessionUpdateToolCall).ToolCallID, true)
 			return nil
 		},
 		RequestPermission: func(
-			_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
+			ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
 		) (*acp.RequestPermissionResponse, error) {
 			if _, ok := shown.Load(req.ToolCall.ToolCallID); !ok {
 				t.Errorf("asked about %s, which was not shown", req.ToolCall.ToolCallID)
 			}
-			time.Sleep(rand.N(200 * time.Microsecond)) // a user, who does not look up
+			turn.Lock()
+			turn.asked++
+			now, last, cancel := turn.asked == turn.last, turn.last, turn.cancel
+			turn.Unlock()
+			if now {
+				go cancel()
+				if last%2 == 0 { // a user who looks up
+					<-ctx.Done()
+				}
+				time.Sleep(rand.N(200 * time.Microsecond)) // and one who does not
+			}
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
 	}, &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: record}}})
@@ -258,12 +274,12 @@ func TestPermissionWhileCancelled(t *testing.T) {
 	session := start(t, conn)
 	reasons := map[acp.StopReason]int{}
 	for range turns {
-		ctx, cancel := context.WithTimeout(t.Context(), rand.N(10*time.Millisecond))
+		ctx, cancel := context.WithCancel(t.Context())
+		turn.Lock()
+		turn.asked, turn.last, turn.cancel = 0, 2+rand.N(19), cancel
+		turn.Unlock()
 		res, err := session.Prompt(ctx, acp.TextBlock("x"))
 		cancel()
-		if errors.Is(err, context.DeadlineExceeded) { // before it was sent
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // prompting is an agent whose prompts are handled by run.
@@ -203,6 +204,7 @@ func play(t *testing.T, tests []conversation) {
 }
 
 func TestAgentKeeps(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const agentMethod = `{"id":"a","name":"A"}`
 	var ext acp.Extensions[acp.AgentConn]
 	rpc.Handle(&ext, "_x.test/ping", func(_ context.Context, _ *acp.AgentConn, p *map[string]json.RawMessage) (*map[string]json.RawMessage, error) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Tests, or rows of one, have the ids of the requirements that they show in their names: SES27_SES30_…
@@ -53,6 +54,7 @@ var rules = map[int][]string{
 }
 
 func TestRules(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	tests := testsOfTheModule(t)
 	for rule := 1; rule <= 15; rule++ {
 		for _, name := range rules[rule] {
@@ -97,6 +99,7 @@ func readRequirements(t *testing.T) (all []requirement, left map[string]string) 
 // TestRequirements holds docs/requirements.md against the names of the tests: what the runtime keeps is
 // shown, and what it leaves to authors has a reason.
 func TestRequirements(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	all, left := readRequirements(t)
 	tests := testsOfTheModule(t)
 	rows, kept := map[string]string{}, map[string]int{}
@@ -148,6 +151,7 @@ func TestRequirements(t *testing.T) {
 // TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each has a row,
 // and each row is cited.
 func TestCitedRequirements(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	all, left := readRequirements(t)
 	rows := map[string]bool{} // whether they are cited
 	for _, r := range all {

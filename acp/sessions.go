@@ -5,7 +5,9 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 )
 
@@ -20,7 +22,8 @@ type AgentSession struct {
 // RequestPermission asks the user whether a tool call may go on (session/request_permission). call says what
 // to show: the client may know nothing else of it; see AboutToolCall. options are the answers that the user
 // may choose from; see AllowOnce. When the turn is cancelled it returns an error, which the prompt's handler
-// may return as it is. Treat an outcome of an unknown kind as a refusal.
+// may return as it is. An answer with an option that was not offered is an error too. Treat an outcome of an unknown
+// kind as a refusal.
 func (s *AgentSession) RequestPermission(
 	ctx context.Context, call ToolCallUpdate, options ...PermissionOption,
 ) (RequestPermissionOutcome, error) {
@@ -31,6 +34,13 @@ func (s *AgentSession) RequestPermission(
 	}
 	if err != nil {
 		return RequestPermissionOutcome{}, err
+	}
+	if selected, ok := res.Outcome.Variant.(*RequestPermissionOutcomeSelected); ok {
+		is := func(option PermissionOption) bool { return option.OptionID == selected.OptionID }
+		if !slices.ContainsFunc(options, is) {
+			return RequestPermissionOutcome{}, fmt.Errorf("%s: the client selected the option %.64q, which was not offered",
+				MethodRequestPermission, selected.OptionID)
+		}
 	}
 	return res.Outcome, nil
 }
@@ -152,6 +162,9 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 		s.id = res.SessionID
 		s.opened(res.Modes, res.ConfigOptions, res.Meta)
 	})
+	if err == nil && s.id == "" {
+		err = fmt.Errorf("%s: the agent returned an empty session id", MethodNewSession)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,9 @@ func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRe
 		context.AfterFunc(detached, func() { timer.Stop() })
 	})()
 	res, err := s.conn.CreateTerminal(detached, &r)
+	if err == nil && res.TerminalID == "" {
+		err = fmt.Errorf("%s: the client returned an empty terminal id", MethodCreateTerminal)
+	}
 	if err != nil {
 		return nil, err
 	}

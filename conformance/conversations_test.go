@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // conversation is a connection, written short: see expand.
@@ -413,6 +415,7 @@ func expand(t *testing.T, line string) (m Message, ok bool) {
 // TestExamplesAreExact requires that the examples of the same pages show their rule and no other: the right one breaks
 // nothing, the wrong one nothing else, but what is listed.
 func TestExamplesAreExact(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	beside := map[string]string{
 		"ELI-23": "ELI-5", // the mode is not stated
 		"ERR-3":  "LST-3", // the client should not ask

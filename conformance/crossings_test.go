@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // clean requires that nothing is found in a conversation.
@@ -117,11 +118,12 @@ func setting(n *node) bool {
 
 // TestInterleavings has messages cross that could have crossed.
 func TestInterleavings(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
 		t.Run(name, func(t *testing.T) {
 			recorded := nodes(talkOf(readClean(t, name)))
 			crossed := map[string]bool{}
-			for seed := range uint64(60) {
+			for seed := range tier.Pick[uint64](0, 3, 60, 300) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				all := slices.Clone(recorded)
 				for range 3 * len(all) {
@@ -198,6 +200,7 @@ func renameIn(v any, id func(member, id string) string) {
 
 // TestOtherIDs has ids that are strange and right.
 func TestOtherIDs(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	requests := map[string]func(by conformance.Side, id any) any{
 		"strings": func(by conformance.Side, id any) any { return fmt.Sprint(by, " ✓ ", id) },
 		"the same in both directions": func(_ conformance.Side, id any) any {
@@ -255,6 +258,7 @@ func number64(id any) int64 {
 // TestSameMeaning has messages that are written in another way: the members in another order, space between them, unknown
 // members under _meta.
 func TestSameMeaning(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -309,6 +313,7 @@ func shuffle(rng *rand.Rand, v any) []byte {
 // TestTwoAtOnce has two conversations on one connection: the sessions, the terminals and the ids of one have other names,
 // and the messages of both come in any order that keeps each one's own.
 func TestTwoAtOnce(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
 		recorded := talkOf(readClean(t, name))
 		if strings.Contains(name, "typescript") || slices.ContainsFunc(nodes(recorded), func(n *node) bool {
@@ -332,7 +337,7 @@ func TestTwoAtOnce(t *testing.T) {
 					}
 					return id
 				})
-			for seed := range uint64(40) {
+			for seed := range tier.Pick[uint64](0, 3, 40, 200) {
 				rng := rand.New(rand.NewPCG(seed, 3))
 				lines := slices.Clone(recorded[:start])
 				one, two := recorded[start:], other[start:]
@@ -352,6 +357,7 @@ func TestTwoAtOnce(t *testing.T) {
 // TestCancelCrossesTheEnd has the client cancel each turn when all is said, so that the cancellation crosses the answer,
 // and twice.
 func TestCancelCrossesTheEnd(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
 		if strings.HasPrefix(name, "v2") || strings.HasPrefix(name, "n2") {
 			continue // there the end of a turn is an update
@@ -378,10 +384,11 @@ func TestCancelCrossesTheEnd(t *testing.T) {
 
 // TestCutAnywhere ends conversations after each message: the client leaves, or it is not known who does.
 func TestCutAnywhere(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
 		t.Run(name, func(t *testing.T) {
 			lines := talkOf(readClean(t, name))
-			for n := range lines {
+			for n := 0; n < len(lines); n += tier.Pick(0, 17, 1, 1) {
 				for _, closedBy := range []conformance.Side{conformance.Client, 0} {
 					if findings := judgeTalk(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
 						t.Fatalf("after %d messages, closed by %v:%s", n, closedBy, show(lines, findings))
@@ -395,11 +402,12 @@ func TestCutAnywhere(t *testing.T) {
 // TestAgentDies ends conversations after each message by the agent: it leaves behind what it owes, and nothing else is
 // found.
 func TestAgentDies(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	owed := []string{"PRM-5", "CAN-1", "EXT-4", "TRM-7", "TRM-8"} // answers, and terminals that are not released
 	for _, name := range cleanNames(t) {
 		t.Run(name, func(t *testing.T) {
 			lines := talkOf(readClean(t, name))
-			for n := range lines {
+			for n := 0; n < len(lines); n += tier.Pick(0, 3, 1, 1) {
 				for _, f := range judgeTalk(cleanSchema(name), lines[:n], conformance.Agent) {
 					if !slices.Contains(owed, f.Rule) {
 						t.Fatalf("after %d messages:%s", n, show(lines, []conformance.Finding{f}))

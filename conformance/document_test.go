@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // decode reads a text that is right.
@@ -38,6 +40,7 @@ var texts = []string{
 // TestDocument compares the reading of texts with that of encoding/json, for each text and for each that has one byte
 // less or another one.
 func TestDocument(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, text := range texts {
 		compareDocuments(t, []byte(text))
 		for i := range len(text) {
@@ -134,6 +137,7 @@ func reference(t *testing.T, dec *json.Decoder, twice *[]string, path ...string)
 
 // TestDocumentLimits has the deepest and the largest documents read, and deeper and larger ones refused.
 func TestDocumentLimits(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var d document
 	for name, test := range map[string]struct {
 		text string

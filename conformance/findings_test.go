@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestFindings runs conversations of version 1, TestNegotiated those on which versions 1 and 2 are
@@ -161,6 +162,7 @@ func TestFindingFields(t *testing.T) {
 
 // TestManyFindings shows that a message full of mistakes gets a bounded number of findings.
 func TestManyFindings(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for name, line := range map[string]string{
 		"elements": `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[` + strings.Repeat("1,", 100_000) + `1]}}`,
 		"members":  `{"jsonrpc":"2.0","id":1,"method":"logout","params":{"x` + strings.Repeat(`":1,"x`, 10_000) + `":1}}`,
@@ -196,6 +198,7 @@ func numbered(n int) string {
 
 // TestManyRequests shows that a validator does not remember requests without bound, and says so once.
 func TestManyRequests(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const most = 1 << 16
 	v := conformance.NewValidator(conformance.V1())
 	var warnings []string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestJudge runs conversations by schema and rules, with the end of their connections. Most show what is no reason for a
@@ -74,6 +75,7 @@ func TestChosenRules(t *testing.T) {
 // TestJudgeForgets shows that a judge of a connection that never ends neither grows without bound nor, when it has
 // forgotten something, takes what it does not know for what was never said.
 func TestJudgeForgets(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	j := conformance.NewJudge(nil, nil)
 	judge := func(direction conformance.Direction, format string, args ...any) {
 		t.Helper()
@@ -109,14 +111,15 @@ func TestJudgeForgets(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	for i := range 20_000 {
+	turns := tier.Pick(0, 6_000, 20_000, 20_000) // the first fill all tables
+	for i := range turns {
 		turn(sessions+2+i, sessions-1)
 	}
 	before := heap()
-	for i := range 60_000 {
-		turn(sessions+20_002+i, sessions-1)
+	for i := range 3 * turns {
+		turn(sessions+2+turns+i, sessions-1)
 	}
-	if after := heap(); after > before+8<<20 {
+	if after := heap(); after > before+uint64(turns)*400 {
 		t.Errorf("the heap grew from %d to %d bytes", before, after)
 	}
 	for _, f := range j.End() {

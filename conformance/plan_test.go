@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/gen/sample"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // tally counts the values of a test.
@@ -78,11 +79,12 @@ func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string
 // TestPlansPublished makes values of every definition of the module's schemas, right and spoilt ones, and
 // requires that plans promise nothing wrong, and know nearly all that is right.
 func TestPlansPublished(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	SkipUnderRace(t)
 	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
 		var all tally
 		for _, name := range slices.Sorted(maps.Keys(s.definitions)) {
-			for range 20 {
+			for range tier.Pick(0, 1, 20, 100) {
 				v, _ := drawer.Valid(name)
 				all.spoil(t, s, drawer, name, v, 3)
 			}
@@ -180,7 +182,9 @@ func shape(v *node) string {
 
 // FuzzPlans has a text judged by each definition of each schema: plans promise nothing wrong.
 func FuzzPlans(f *testing.F) {
+	tier.Need(f, tier.Normal)
 	var schemas []*Schema
+	var definitions [][]string
 	for _, name := range slices.Sorted(maps.Keys(schemaTexts)) {
 		s, err := NewSchema([]byte(schemaTexts[name]()))
 		if err != nil {
@@ -191,23 +195,23 @@ func FuzzPlans(f *testing.F) {
 			f.Fatal(err)
 		}
 		drawer := sample.NewSmallMaker(judge, 1)
-		for i, name := range slices.Sorted(maps.Keys(s.definitions)) {
-			v, _ := drawer.Valid(name)
+		names := slices.Sorted(maps.Keys(s.definitions))
+		for i := 0; i < len(names); i += tier.Pick(0, 16, 1, 1) {
+			v, _ := drawer.Valid(names[i])
 			text, err := json.Marshal(v)
 			if err != nil {
 				f.Fatal(err)
 			}
 			f.Add(uint8(len(schemas)), uint16(i), text)
 		}
-		schemas = append(schemas, s)
+		schemas, definitions = append(schemas, s), append(definitions, names)
 	}
 	f.Fuzz(func(t *testing.T, schema uint8, definition uint16, text []byte) {
 		var d document
 		if !utf8.Valid(text) || d.read(text) != nil {
 			return
 		}
-		s := schemas[int(schema)%len(schemas)]
-		names := slices.Sorted(maps.Keys(s.definitions))
+		s, names := schemas[int(schema)%len(schemas)], definitions[int(schema)%len(schemas)]
 		var all tally
 		all.promise(t, s, names[int(definition)%len(names)], d.root())
 	})

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestSchemas compiles the definitions of every message of the module's four schemas.
 func TestSchemas(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, path := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
 		t.Run(path, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", path))

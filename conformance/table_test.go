@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestTable(t *testing.T) {
@@ -66,6 +68,7 @@ func TestLongKeys(t *testing.T) {
 
 // TestBounds fills each table of a ledger, and requires that it keeps to its bound.
 func TestBounds(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	j := NewJudge(V1Unstable(), nil)
 	l := &j.ledger
 	long := strings.Repeat("y", 1000)
@@ -93,7 +96,7 @@ func TestBounds(t *testing.T) {
 	first := l.session("s")
 	send(ToAgent, `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}`)
 	send(ToClient, `{"jsonrpc":"2.0","id":2,"result":{"sessions":[%s]}}`, list(2*maxListed, `{"sessionId":"#","cwd":"/"}`))
-	for i := range 2 * maxCalls {
+	for i := range tier.Pick(0, maxCalls+maxCalls/4, 2*maxCalls, 2*maxCalls) {
 		send(ToClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"%d%s","title":"t"}}}`, i, long)
 		send(ToClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"%d%s","content":{"type":"text","text":"x"}}}}`, i, long)
 		send(ToAgent, `{"jsonrpc":"2.0","id":"p%d","method":"session/prompt","params":{"sessionId":"s%d","prompt":[{"type":"text","text":"%s"}]}}`, i, i%(2*maxSessions), long)

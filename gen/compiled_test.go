@@ -86,7 +86,7 @@ func refusals(err error) (out []refusal) {
 }
 
 // patience is how long a schema may take, also beside other work on the machine, until it counts as one that hangs.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // A worker is a process that generates.
 type worker struct {

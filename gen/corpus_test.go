@@ -1,11 +1,11 @@
 package gen
 
 // This file owns the schemas that the generator is tried on: those of the repository, one with odd
-// names, some old releases that npm installs, and, where the folder is that ACP_SHARED names, every published one.
+// names, and from tier Full on some old releases that npm installs and, where the folder is that ACP_SHARED names, every
+// published one.
 
 import (
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,14 +19,14 @@ import (
 	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var built = flag.Int("built", 8, "how many of the schemas in ACP_SHARED are built and exercised, beside the others")
 
 // A published schema.
 type published struct {
 	name   string
 	data   []byte
+	own    bool // of this repository
 	shared bool // from ACP_SHARED
 }
 
@@ -35,33 +35,39 @@ func corpus(t *testing.T) []published {
 	t.Helper()
 	var out []published
 	seen := map[[sha256.Size]byte]bool{}
-	add := func(dir, name string, shared bool) {
+	add := func(dir, name string, own, shared bool) {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if sum := sha256.Sum256(data); !seen[sum] || shared { // the whole folder counts, what else is there or not
 			seen[sum] = true
-			out = append(out, published{name, data, shared})
+			out = append(out, published{name, data, own, shared})
 		}
 	}
 	for _, name := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
-		add("..", name, false)
+		add("..", name, true, false)
 	}
-	add("testdata", "names.json", false)
+	add("testdata", "names.json", false, false)
 	if dir := installPublished(t); dir != "" {
 		for _, pattern := range []string{"*/schema/*.json", "*/schema/*/*.json"} {
 			for _, path := range glob(t, filepath.Join(dir, "node_modules"), pattern) {
 				if strings.HasPrefix(filepath.Base(path), "schema.") { // not meta.json
-					add(filepath.Join(dir, "node_modules"), path, false)
+					add(filepath.Join(dir, "node_modules"), path, false, false)
 				}
 			}
 		}
 	}
+	if tier.Current() == tier.Short {
+		return out[:1]
+	}
+	if tier.Current() < tier.Full {
+		return out
+	}
 	shared := filepath.Join(sharedFolder(), "schemas")
 	paths := glob(t, shared, "*/schema.json")
 	for _, path := range paths {
-		add(shared, path, true)
+		add(shared, path, false, true)
 	}
 	if len(paths) == 0 {
 		t.Logf("no schemas in %s: set ACP_SHARED", shared)
@@ -113,11 +119,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// installPublished installs the releases that testdata/published names, once. Without npm there are
-// none, which CI does not accept.
+// installPublished installs the releases that testdata/published names, once. Below tier Full, and without npm, there are
+// none; CI does not accept the latter.
 func installPublished(t *testing.T) (dir string) {
 	t.Helper()
-	if testing.Short() {
+	if tier.Current() < tier.Full {
 		return ""
 	}
 	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") != "true" {
@@ -132,7 +138,7 @@ func installPublished(t *testing.T) (dir string) {
 func TestCorpus(t *testing.T) {
 	schemas := corpus(t)
 	if gentest.Race {
-		schemas = sampleOf(schemas, *built)
+		schemas = sampleOf(schemas, 8)
 		t.Log("a sample only: run it without the race detector for all")
 	}
 	start := time.Now()
@@ -174,15 +180,15 @@ func TestCorpus(t *testing.T) {
 }
 
 // Packages of all ages of the protocol are built, in a module of their own as another vendor's would be,
-// and exercised there.
+// and exercised there. The tests of the packages under acp exercise those of the repository's schemas; below tier Full
+// they are all.
 func TestBuilt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds packages")
-	}
+	tier.Need(t, tier.Full)
 	dir := t.TempDir()
 	var imports, calls strings.Builder
 	count := 0
-	for i, s := range sampleOf(corpus(t), *built) {
+	others := slices.DeleteFunc(corpus(t), func(s published) bool { return s.own })
+	for i, s := range spread(others, tier.Pick(0, 0, 6, len(others))) {
 		pkg := fmt.Sprintf("p%03d", i)
 		files, err := Generate(Config{Schema: s.data, Source: s.name, Package: pkg, Module: module, Tests: true})
 		if err != nil {
@@ -226,10 +232,14 @@ func TestBuilt(t *testing.T) {
 // sampleOf returns all schemas that are always there, and n of the others, from the first to the last.
 func sampleOf(schemas []published, n int) []published {
 	others := slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return !s.shared })
-	out := slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return s.shared })
-	n = min(n, len(others))
+	return append(slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return s.shared }), spread(others, n)...)
+}
+
+// spread returns n of the list, from the first to the last.
+func spread[T any](list []T, n int) (out []T) {
+	n = min(n, len(list))
 	for i := range n {
-		out = append(out, others[i*(len(others)-1)/max(n-1, 1)])
+		out = append(out, list[i*(len(list)-1)/max(n-1, 1)])
 	}
 	return out
 }

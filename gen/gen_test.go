@@ -20,6 +20,7 @@ import (
 
 	"github.com/acpgo/sdk/gen/api"
 	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -90,6 +91,7 @@ func (a also) Import(path string) (*types.Package, error) {
 }
 
 func TestDeterministic(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	schema, err := os.ReadFile("../schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +143,7 @@ func TestWords(t *testing.T) {
 
 // Every judgement has a reason, and every opening begins a description.
 func TestJudgementsAreUsed(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var descriptions []string
 	for _, target := range Targets {
 		for _, o := range Overrides[target.Protocol] {

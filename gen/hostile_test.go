@@ -23,6 +23,7 @@ import (
 
 	"github.com/acpgo/sdk/gen/schema"
 	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // What ends a comment, a literal or a line in Go, begins a directive, or hides what is there.
@@ -307,6 +308,7 @@ func requireLines(t *testing.T, err error) {
 // Wherever hostile text stands in a schema, the schema is refused in plain lines, or it becomes the same Go as with
 // harmless text of the same words. The schemas are all of the golden files, which have each construct.
 func TestHostileText(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var paths []string
 	for _, pattern := range []string{"testdata/*.txtar", "testdata/api/*.txtar"} {
 		found, err := filepath.Glob(pattern)
@@ -316,7 +318,7 @@ func TestHostileText(t *testing.T) {
 		paths = append(paths, found...)
 	}
 	check := newChecker(t)
-	put, refused, compiled := 0, 0, 0
+	put, refused, compiled, every := 0, 0, 0, tier.Pick(0, 29, 1, 1)
 	for _, path := range paths {
 		archive, err := txtar.ParseFile(path)
 		if err != nil {
@@ -331,7 +333,9 @@ func TestHostileText(t *testing.T) {
 		config.Facade = config.Overrides != nil
 		number := 0
 		places(doc, func(where string, change func(string) any) {
-			number++
+			if number++; number%every != 0 {
+				return
+			}
 			for _, s := range []string{hostileTexts[0], hostileTexts[1+number%(len(hostileTexts)-1)]} {
 				put++
 				files, err := generateFrom(t, config, change(s))
@@ -364,7 +368,7 @@ func TestHostileText(t *testing.T) {
 				if len(files) != len(want) {
 					t.Errorf("%s: %s: %q gives %d files, not %d", path, where, s, len(files), len(want))
 				}
-				if number%8 == 0 && !config.Facade {
+				if number/every%8 == 0 && !config.Facade {
 					delete(files, "definitions_gen_test.go") // which other files use
 					if _, err := check.check(files); err != nil {
 						t.Errorf("%s: %s: with %q it does not compile: %v", path, where, s, err)
@@ -432,6 +436,7 @@ func TestHostileConfig(t *testing.T) {
 
 // In reports and descriptions nothing leaves its line either, nor the code or the text of Markdown that it stands in.
 func TestHostileReports(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	imports, err := runtime()
 	if err != nil {
 		t.Fatal(err)
@@ -440,7 +445,7 @@ func TestHostileReports(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no schemas: %v", err)
 	}
-	compared := 0
+	compared, every := 0, tier.Pick(0, 9, 3, 3)
 	for _, path := range paths {
 		archive, err := txtar.ParseFile(path)
 		if err != nil {
@@ -464,10 +469,10 @@ func TestHostileReports(t *testing.T) {
 		}
 		number := 0
 		places(doc, func(where string, change func(string) any) {
-			if number++; number%3 != 0 || strings.HasPrefix(where, "keyword ") {
+			if number++; number%every != 0 || strings.HasPrefix(where, "keyword ") {
 				return
 			}
-			s := hostileTexts[number/3%len(hostileTexts)]
+			s := hostileTexts[number/every%len(hostileTexts)]
 			report, description, err := reports(change(s), s)
 			if err != nil {
 				for _, problem := range Problems(err) {
@@ -499,7 +504,7 @@ func TestHostileReports(t *testing.T) {
 			}
 		})
 	}
-	if compared < 30 {
+	if compared < 90/every {
 		t.Errorf("only %d reports were compared", compared)
 	}
 	t.Logf("%d reports and descriptions are lines of what they show", compared)

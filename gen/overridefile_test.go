@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestParseOverrides(t *testing.T) {
@@ -182,6 +183,7 @@ func TestNamesDoNotClashWithThemselves(t *testing.T) {
 
 // An override cannot put anything into Go but a name.
 func TestHostileOverrides(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	schema, err := os.ReadFile("testdata/api/methods.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package gen
 // This file owns the schemas made at random, and those of a fuzzer.
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -14,10 +15,11 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var (
-	schemaCount = flag.Int("schemas", 300, "how many schemas TestRandomSchemas makes")
+	schemaCount = flag.Int("schemas", 0, "how many schemas TestRandomSchemas makes; 0 is what the tier says")
 	schemaSeed  = flag.Uint64("schemas.seed", 1, "the first of the seeds of TestRandomSchemas")
 )
 
@@ -30,15 +32,14 @@ const (
 // TestRandomSchemas makes schemas at random. Each is refused, with the place, or becomes Go that compiles, and
 // that does with values what a validator says of them. None takes long.
 func TestRandomSchemas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds programs")
-	}
+	tier.Need(t, tier.Normal)
 	r := &randomSchemas{t: t, check: newChecker(t)}
-	for done := 0; done < *schemaCount; done += inProgram {
-		r.try(*schemaSeed+uint64(done), min(inProgram, *schemaCount-done))
+	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 300, 4000))
+	for done := 0; done < count; done += inProgram {
+		r.try(*schemaSeed+uint64(done), min(inProgram, count-done))
 	}
 	t.Logf("%d schemas: %d accepted, %d of them endless for the validator, %d refused with their place; %d values: %d valid, %d tolerated, %d refused or repaired",
-		*schemaCount, r.accepted, r.unjudged, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
+		count, r.accepted, r.unjudged, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
 }
 
 type randomSchemas struct {
@@ -281,6 +282,7 @@ func FuzzSchema(f *testing.F) {
 // Time is linear in the size of a schema: what doubled with each level would not end before the test's
 // deadline.
 func TestLinear(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const levels = 26
 	chain := func(level func(i int, next string) string) string {
 		var b strings.Builder
@@ -322,21 +324,22 @@ func TestLinear(t *testing.T) {
 			return `{"type":"object","properties":{"a":` + next + `},"additionalProperties":` + next + `}`
 		}),
 	}
+	size := tier.Pick(0, 300, 10_000, 10_000)
 	many := func(definition string) string {
 		var b strings.Builder
 		b.WriteString(`{"$defs":{`)
-		for i := range 10_000 {
-			fmt.Fprintf(&b, `"D%d":%s,`, i, strings.ReplaceAll(definition, "NEXT", fmt.Sprintf(`"#/$defs/D%d"`, (i+1)%10_000)))
+		for i := range size {
+			fmt.Fprintf(&b, `"D%d":%s,`, i, strings.ReplaceAll(definition, "NEXT", fmt.Sprintf(`"#/$defs/D%d"`, (i+1)%size)))
 		}
 		b.WriteString(`"End":{"type":"string"}}}`)
 		return b.String()
 	}
-	tests["10,000 definitions"] = many(`{"type":"object","properties":{"a":{"type":"string"}}}`)
-	tests["10,000 definitions in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}}}`)
-	tests["10,000 bases in a circle"] = many(`{"type":"object","properties":{"a":{"type":"string"}},"allOf":[{"$ref":NEXT}]}`)
-	tests["10,000 references in a circle"] = many(`{"$ref":NEXT}`)
-	tests["10,000 unions in a circle"] = many(`{"anyOf":[{"type":"string"},{"$ref":NEXT}]}`)
-	tests["10,000 required members in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}},"required":["next"]}`)
+	tests["many definitions"] = many(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+	tests["many definitions in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}}}`)
+	tests["many bases in a circle"] = many(`{"type":"object","properties":{"a":{"type":"string"}},"allOf":[{"$ref":NEXT}]}`)
+	tests["many references in a circle"] = many(`{"$ref":NEXT}`)
+	tests["many unions in a circle"] = many(`{"anyOf":[{"type":"string"},{"$ref":NEXT}]}`)
+	tests["many required members in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}},"required":["next"]}`)
 	tests["a choice that is a base of its branch, and a branch of its branch"] = `{"$defs":{
 		"T":{"anyOf":[
 			{"allOf":[{"$ref":"#/$defs/T"}],"properties":{"k":{"const":"alpha"}},"required":["k"],"type":"object"},

@@ -16,9 +16,10 @@ import (
 // Version says where one schema file comes from.
 type Version = emit.Version
 
-// ParseVersions reads the text of schema/VERSIONS: for each file a line of its path, the npm package,
-// the version, the release date and the SHA-256 of its bytes. Empty lines and those that begin with #
-// are passed over.
+// ParseVersions reads the text of schema/VERSIONS: for each file a line of its path, the npm package or
+// other source, the version, the release date, the SHA-256 of its bytes, and the name of the protocol's
+// own release that has them, which may be absent. A dash stands for what is not known. Empty lines and
+// those that begin with # are passed over.
 func ParseVersions(text string) ([]Version, error) {
 	var out []Version
 	for i, line := range strings.Split(text, "\n") {
@@ -26,13 +27,16 @@ func ParseVersions(text string) ([]Version, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if len(fields) != 5 {
+		if len(fields) == 5 {
+			fields = append(fields, "-")
+		}
+		if len(fields) != 6 {
 			return nil, fmt.Errorf("line %d: want path, package, version, date and sha256, got %d fields", i+1, len(fields))
 		}
 		if digest, err := hex.DecodeString(fields[4]); err != nil || len(digest) != sha256.Size {
 			return nil, fmt.Errorf("line %d: %q is no SHA-256", i+1, fields[4])
 		}
-		out = append(out, Version{Path: fields[0], Package: fields[1], Version: fields[2], Date: fields[3], SHA256: fields[4]})
+		out = append(out, Version{Path: fields[0], Package: fields[1], Version: fields[2], Date: fields[3], SHA256: fields[4], Release: strings.TrimPrefix(fields[5], "-")})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no schema is listed")

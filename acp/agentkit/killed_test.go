@@ -5,7 +5,6 @@ package agentkit_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,9 +15,11 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var killed = flag.Int("killed", 5, "how many agents are killed in a turn")
+// killed is how many agents are killed in a turn.
+func killed() int { return tier.Pick(1, 2, 5, 50) }
 
 // killable starts the agent as a process, and connects a client to it that tells told of each update.
 func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.ClientConn, *exec.Cmd) {
@@ -42,11 +43,12 @@ func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.Clie
 // Agents are killed one after the other in the turns of one session. The next one has every prompt whose turn had begun,
 // what was said of it before the last second at least, and no tool call that does not end.
 func TestKilledInATurn(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ctx, dir := t.Context(), t.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
 	var id acp.SessionID
 	begun := 0
-	for run := range *killed + 1 {
+	for run := range killed() + 1 {
 		var mu sync.Mutex
 		var lines []string
 		open := map[acp.ToolCallID]acp.ToolCallStatus{}
@@ -95,7 +97,7 @@ func TestKilledInATurn(t *testing.T) {
 		}()
 		<-dead
 		begun++
-		if run == *killed {
+		if run == killed() {
 			if err := errors.Join(<-answered, conn.Close()); err != nil {
 				t.Error(err)
 			}

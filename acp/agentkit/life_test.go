@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func wantLines(t *testing.T, what string, got []string, want ...string) {
@@ -28,6 +29,7 @@ func listed(t *testing.T, c *client, cwd string) (infos []acp.SessionInfo) {
 
 // The whole life of a session, over pipes of processes, the second half of it in another process.
 func TestLife(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ctx, dir, cwd := t.Context(), t.TempDir(), t.TempDir()
 	c := process(t, dir)
 	s, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd})

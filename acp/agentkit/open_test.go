@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // What a turn sends by any of its methods keeps its order, and the store has it in that order.
@@ -207,6 +208,7 @@ func TestNotStored(t *testing.T) {
 
 // Run runs a command, shows its terminal, and says what came of it.
 func TestToolCallRun(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	handlers := acp.ClientHandlers{}
 	dir := t.TempDir()
 	machine, err := local.Serve(&handlers, dir)

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // calls are tool calls as updates make them.
@@ -85,6 +86,7 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 // What a tool call shows is stored once and not each time that it grows, and a client that loads the session sees what the
 // first one has seen at the end. Calls at the same time, and calls that an agent makes without ToolCall, are no exception.
 func TestToolCallsAreStoredOnce(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const each, texts, length = 5, 100, 500
 	store, err := sessionstore.Open(t.TempDir(), &sessionstore.Options{MaxSession: 4 * each * texts * length})
 	if err != nil {
@@ -209,6 +211,7 @@ func TestManyOpenToolCalls(t *testing.T) {
 // What a call that goes on for long shows is stored at intervals that double: a process that is killed loses at most what
 // came since, and a client that then loads the session sees the call as failed.
 func TestToolCallWhenKilled(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), open(t, dir)

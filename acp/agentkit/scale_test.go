@@ -4,7 +4,6 @@ package agentkit_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
 	"runtime"
@@ -16,9 +15,11 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var updates = flag.Int("updates", 2000, "how many updates the session has that is loaded")
+// updates is how many updates the session has that is loaded.
+func updates() int { return tier.Pick(400, 1000, 2000, 100_000) }
 
 // A long session is loaded in memory that does not grow with its length: agent, client and connection together.
 func TestLongSession(t *testing.T) {
@@ -28,7 +29,7 @@ func TestLongSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	var batch []acp.SessionUpdate
-	for i := range *updates {
+	for i := range updates() {
 		call := acp.ToolCallID(fmt.Sprint("call_", i/4))
 		switch i % 4 {
 		case 0:
@@ -40,7 +41,7 @@ func TestLongSession(t *testing.T) {
 		case 3:
 			batch = append(batch, acp.AgentMessageText(strings.Repeat("It is done. ", 30)))
 		}
-		if len(batch) == 100 || i == *updates-1 {
+		if len(batch) == 100 || i == updates()-1 {
 			if err := store.Append(ctx, "long", batch...); err != nil {
 				t.Fatal(err)
 			}
@@ -80,8 +81,8 @@ func TestLongSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	growth := int64(peak) - int64(before.HeapAlloc)
-	t.Logf("%d updates loaded in %v; the heap grew by at most %.1f MiB", *updates, time.Since(start).Round(time.Millisecond), float64(growth)/(1<<20))
-	if n != *updates+1 { // and the commands
+	t.Logf("%d updates loaded in %v; the heap grew by at most %.1f MiB", updates(), time.Since(start).Round(time.Millisecond), float64(growth)/(1<<20))
+	if n != updates()+1 { // and the commands
 		t.Errorf("%d updates came before the answer", n)
 	}
 	if growth > 32<<20 {
@@ -128,6 +129,7 @@ func inTurn(tb testing.TB, store sessionstore.Store, f func(ctx context.Context,
 }
 
 func TestAllocations(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // house is an agent that notes which of its sessions are opened and closed, and whose turns do what the text of their
@@ -207,6 +208,7 @@ func TestOpenFails(t *testing.T) {
 
 // A session that is open is closed when it is loaded or resumed, and opened with what the request says.
 func TestLoadWhileOpen(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ctx, h, store := t.Context(), newHouse(), open(t, t.TempDir())
 	config := h.config(store)
 	sessions := agentkit.NewSessions(config)
@@ -680,6 +682,7 @@ func TestTitles(t *testing.T) {
 
 // What is stored of a conversation is what a client must see again, in order, with chunks joined.
 func TestWhatIsStored(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ctx, store := t.Context(), open(t, t.TempDir())
 	message := func(id acp.MessageID, text string) acp.SessionUpdate {
 		return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(id)})
@@ -926,6 +929,7 @@ func TestFork(t *testing.T) {
 
 // Prompts, modes and openings of many sessions at once.
 func TestManyAtOnce(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ctx, h, store := t.Context(), newHouse(), open(t, filepath.Join(t.TempDir(), "store"))
 	config := h.config(store)
 	config.WhileBusy = agentkit.Queue

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 	"github.com/acpgo/sdk/internal/ways"
 )
 
@@ -639,6 +640,7 @@ func TestToolCallIsBounded(t *testing.T) {
 
 // Many goroutines use many calls at once: every update that was sent says what the one before it has left.
 func TestToolCallsAtOnce(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const goroutines, steps = 8, 50
 	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		shared, err := agentkit.StartToolCall(ctx, s, "shared")

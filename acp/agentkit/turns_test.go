@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // stage is an agent whose turns go on when the test says so.
@@ -183,6 +184,7 @@ func TestRefuse(t *testing.T) {
 
 // Prompts that wait become turns in the order in which they came, each after the answer to the one before.
 func TestQueue(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const n = 100
 	var gate chan struct{}
 	play := map[string]func(*scene) error{"0": func(s *scene) error { return hold(gate)(s) }}
@@ -208,6 +210,7 @@ func TestQueue(t *testing.T) {
 
 // The order is that of the messages, also when they come at once and their handlers race.
 func TestQueueOrderAtOnce(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const n = 150
 	onStage(t, agentkit.Queue, nil, func(t *testing.T, x *stage) {
 		var answers []*acp.Turn
@@ -237,6 +240,7 @@ func TestQueueOrderAtOnce(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var gate chan struct{}
 	play := map[string]func(*scene) error{"0": func(s *scene) error { return hold(gate)(s) }}
 	onStage(t, agentkit.Queue, play, func(t *testing.T, x *stage) {

@@ -31,7 +31,6 @@ type Decoder struct {
 	failure  Error // what err may point to, so that a failure that is undone leaves nothing behind
 	repairs  []repair
 	omitted  int // repairs that found no room
-	unlisted int // names that were read and are none of their enum's values
 	again    int // bytes that RetryFitting made to be read again
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
@@ -55,7 +54,7 @@ func NewDecoder(data []byte) *Decoder {
 func (d *Decoder) Reset(data []byte) {
 	clear(d.repairs)
 	d.data, d.i, d.left, d.items = data, 0, d.maxDepth, 0
-	d.err, d.repairs, d.omitted, d.unlisted, d.again = nil, d.repairs[:0], 0, 0, 0
+	d.err, d.repairs, d.omitted, d.again = nil, d.repairs[:0], 0, 0
 	d.name, d.lone = nil, false
 	d.tag, d.tagAt, d.tagEnd = "", 0, 0
 	d.room = nil

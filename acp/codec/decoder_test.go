@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 const chunkText = `{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hé\n"}}}`
@@ -133,6 +134,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 // Every prefix of a message is refused as syntax, and each single byte of it may be anything.
 func TestDecodeDamaged(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, text := range []string{chunkText, repaired[len(repaired)-1].text} {
 		for i := range len(text) {
 			if err := codec.Unmarshal([]byte(text[:i]), new(notification)); !errors.Is(err, codec.ErrSyntax) {
@@ -634,6 +636,7 @@ func TestIntern(t *testing.T) {
 }
 
 func TestDecoderAllocs(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	skipUnderRace(t)
 	all := workloads()
 	for name, budget := range map[string]float64{

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // encoderFunc writes what a test says.
@@ -179,6 +180,7 @@ func TestEncoderErr(t *testing.T) {
 
 // Floats are written as encoding/json does, and read back the same.
 func TestFloats(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	random := rand.New(rand.NewPCG(1, 2))
 	values := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1e-6, 9.99e-7, 1e-9, 1e20, 1e21, 1e22, 1e-10, 123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53}
 	for range 100000 {
@@ -359,6 +361,7 @@ type nestedMap struct{ m map[string]string }
 func (x *nestedMap) EncodeJSON(e *codec.Encoder) { codec.EncodeStringMap(e, x.m) }
 
 func TestEncoderAllocs(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	skipUnderRace(t)
 	all := workloads()
 	all["meta"] = &notification{

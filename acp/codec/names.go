@@ -1,6 +1,9 @@
 package codec
 
-// This file owns names, the strings that an enum lists.
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Name is an enum of strings that has a list of its values.
 type Name interface {
@@ -16,8 +19,8 @@ func EncodeEnum[T Name](e *Encoder, v T) {
 	e.Str(string(v))
 }
 
-// DecodeEnum reads a name as DecodeIntern does; one that is not listed is kept, see [Opt.Kept]. It fails on the
-// empty string if that is not listed.
+// DecodeEnum reads a name as [Decoder.Intern] does; of one that is not listed [WasRead] knows afterwards. It fails on
+// the empty string if that is not listed.
 func DecodeEnum[T Name](d *Decoder) T {
 	v := T(d.Intern())
 	switch {
@@ -25,7 +28,36 @@ func DecodeEnum[T Name](d *Decoder) T {
 	case v == "":
 		d.failText(d.i, "empty name")
 	default:
-		d.unlisted++
+		unlisted.add(v, len(v))
 	}
 	return v
+}
+
+// WasRead reports whether this process has read v although its enum does not list it: a newer peer may know more
+// names, and what it has said can be said again. A process remembers 4,096 such names of up to 64 bytes each. Safe for
+// concurrent use.
+func WasRead[T Name](v T) bool { return unlisted.has(v) }
+
+var unlisted names
+
+// names is a bounded set of names of any type.
+type names struct {
+	set   sync.Map // of the names, as values of their types
+	count atomic.Int32
+}
+
+const maxNames = 4096
+
+func (n *names) has(name any) bool {
+	_, ok := n.set.Load(name)
+	return ok
+}
+
+func (n *names) add(name any, length int) {
+	if length > maxInterned || n.count.Load() >= maxNames || n.has(name) {
+		return
+	}
+	if _, there := n.set.LoadOrStore(name, nil); !there {
+		n.count.Add(1)
+	}
 }

@@ -1,7 +1,10 @@
 package codec_test
 
 import (
-	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -37,32 +40,46 @@ func TestEmptyNames(t *testing.T) {
 	}
 }
 
-// A member that was read with a name that is not listed knows it, however deep the name stands.
-func TestKept(t *testing.T) {
-	colors := func(d *codec.Decoder) []color { return codec.DecodeSliceFunc(d, codec.DecodeEnum[color]) }
-	for text, want := range map[string]bool{`["red"]`: false, `[]`: false, `null`: false, `["red","teal"]`: true} {
-		d := codec.NewDecoder([]byte(text))
-		got := codec.DecodeOpt(d, func(d *codec.Decoder) codec.Opt[[]color] { return codec.DecodeSome(d, colors) })
-		if err := d.End(); err != nil || got.Kept() != want || want && !got.Value().Kept() {
-			t.Errorf("%s: got %v, %v, want %v", text, got.Kept(), err, want)
+// A name that is not listed is known to have been read, by its type, within bounds.
+func TestWasRead(t *testing.T) {
+	read := func(name string) color {
+		d := codec.NewDecoder([]byte(strconv.Quote(name)))
+		v := codec.DecodeEnum[color](d)
+		if err := d.End(); err != nil || string(v) != name {
+			t.Fatalf("got %q, %v", v, err)
 		}
-		if want && (!got.Present() || got.IsZero() || got.IsNull() || len(got.Value().Or(nil)) != 2) {
-			t.Errorf("%s: what is kept is not like any other value", text)
-		}
-		if own := codec.Some(got.Value()); own.Kept() {
-			t.Error("what a program sets is kept")
+		return v
+	}
+	if codec.WasRead(color("teal")) {
+		t.Error("teal was read before it was")
+	}
+	if !codec.WasRead(read("teal")) || codec.WasRead(mood("teal")) || codec.WasRead(color("blue")) {
+		t.Error("want teal as a color, and nothing else")
+	}
+	if codec.WasRead(read("red")) {
+		t.Error("a listed name is remembered")
+	}
+	if codec.WasRead(read(strings.Repeat("x", 65))) {
+		t.Error("a long name is remembered")
+	}
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for j := range 1024 {
+				read(fmt.Sprint("color ", i, " ", j))
+			}
+		})
+	}
+	group.Wait()
+	remembered := 0
+	for i := range 8 {
+		for j := range 1024 {
+			if codec.WasRead(color(fmt.Sprint("color ", i, " ", j))) {
+				remembered++
+			}
 		}
 	}
-	d := codec.NewDecoder([]byte(`"teal"`))
-	got := codec.DecodeSome(d, codec.DecodeEnum[color])
-	if own := codec.Some(color("teal")); !got.Equal(own) || !own.Equal(got) || got.Equal(codec.Some(color("red"))) {
-		t.Error("what is kept is not equal to the same of a program's own")
-	}
-	if text, err := json.Marshal(got); err != nil || string(text) != `"teal"` {
-		t.Errorf("got %s, %v", text, err)
-	}
-	d.Reset([]byte(`"red"`))
-	if got := codec.DecodeSome(d, codec.DecodeEnum[color]); got.Kept() {
-		t.Error("a later text is kept")
+	if remembered < 4000 || remembered > 4096+8 {
+		t.Errorf("%d of 8,192 names are remembered, want about 4,096", remembered)
 	}
 }

@@ -22,7 +22,6 @@ const (
 	absent presence = iota
 	null
 	present
-	asRead // present, and holds a name that was read and is not listed
 )
 
 // Some returns an Opt with a value.
@@ -32,28 +31,24 @@ func Some[T any](v T) Opt[T] { return Opt[T]{v, present} }
 func Null[T any]() Opt[T] { return Opt[T]{state: null} }
 
 // Get returns the value, and whether there is one.
-func (o Opt[T]) Get() (T, bool) { return o.value, o.state >= present }
+func (o Opt[T]) Get() (T, bool) { return o.value, o.state == present }
 
 // Value returns the value, or T's zero value if there is none.
 func (o Opt[T]) Value() T { return o.value }
 
 // Or returns the value, or v if there is none.
 func (o Opt[T]) Or(v T) T {
-	if o.state >= present {
+	if o.state == present {
 		return o.value
 	}
 	return v
 }
 
 // Present reports whether there is a value.
-func (o Opt[T]) Present() bool { return o.state >= present }
+func (o Opt[T]) Present() bool { return o.state == present }
 
 // IsNull reports whether the member is there, but null.
 func (o Opt[T]) IsNull() bool { return o.state == null }
-
-// Kept reports whether the value was read from JSON and holds a name that its enum does not list. Such a name may
-// be passed on; one that a program has made up is refused by what checks its messages.
-func (o Opt[T]) Kept() bool { return o.state == asRead }
 
 // IsZero reports whether the member is absent.
 func (o Opt[T]) IsZero() bool { return o.state == absent }
@@ -61,7 +56,7 @@ func (o Opt[T]) IsZero() bool { return o.state == absent }
 // Equal reports whether both are absent, both null, or both the same value: by T's method Equal if
 // it has one, else by [reflect.DeepEqual].
 func (o Opt[T]) Equal(p Opt[T]) bool {
-	if o.state < present || p.state < present {
+	if o.state != present || p.state != present {
 		return o.state == p.state
 	}
 	if v, ok := any(o.value).(interface{ Equal(T) bool }); ok {
@@ -72,7 +67,7 @@ func (o Opt[T]) Equal(p Opt[T]) bool {
 
 // MarshalJSON writes null if there is no value.
 func (o Opt[T]) MarshalJSON() ([]byte, error) {
-	if o.state < present {
+	if o.state != present {
 		return []byte("null"), nil
 	}
 	return json.Marshal(&o.value)
@@ -124,7 +119,7 @@ func EncodeOptNullValue[T any, P interface {
 	EncodeJSON(*Encoder)
 }](e *Encoder, name string, o *Opt[T]) {
 	e.Name(name)
-	if o.state >= present {
+	if o.state == present {
 		P(&o.value).EncodeJSON(e)
 	} else {
 		e.Null()
@@ -133,12 +128,7 @@ func EncodeOptNullValue[T any, P interface {
 
 // DecodeSome reads a value by dec. Null is not allowed.
 func DecodeSome[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
-	unlisted := d.unlisted
-	o := Some(dec(d))
-	if d.unlisted > unlisted {
-		o.state = asRead
-	}
-	return o
+	return Some(dec(d))
 }
 
 // DecodeSomeValue is DecodeSome for types that read themselves.
@@ -147,11 +137,7 @@ func DecodeSomeValue[T any, P interface {
 	DecodeJSON(*Decoder)
 }](d *Decoder, o *Opt[T]) {
 	*o = Opt[T]{state: present}
-	unlisted := d.unlisted
 	P(&o.value).DecodeJSON(d)
-	if d.unlisted > unlisted {
-		o.state = asRead
-	}
 }
 
 // DecodeOpt reads null, or a value by dec.

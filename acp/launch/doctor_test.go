@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // self is a command that runs this test as an agent.
@@ -47,6 +49,7 @@ func requireShell(t *testing.T) {
 
 // TestDoctor examines agents that have one thing wrong each.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		agent string
 		kind  launch.ProblemKind // "": none
@@ -60,12 +63,15 @@ func TestDoctor(t *testing.T) {
 		{"banner", launch.Banner, 0, "Welcome to my agent!"},
 		{"dies", launch.Exited, 0, "exit status 3; it says: no configuration in /home/x"},
 		{"dies without a word", launch.Exited, 0, "exit status 7, and has written nothing"},
-		{"silent", launch.Silent, time.Second, "waiting for the browser"},
+		{"silent", launch.Silent, tier.Pick(2*time.Second, 2*time.Second, 5*time.Second, 5*time.Second), "waiting for the browser"},
 		{"old", launch.WrongVersion, 0, "version 9 of the protocol"},
 		{"no agent", launch.NotAnAgent, 0, "is it an agent?"},
 		{"refuses", launch.Refused, 0, "no licence"},
 	} {
 		t.Run(c.agent, func(t *testing.T) {
+			if slices.Contains([]string{"silent", "old", "no agent", "refuses"}, c.agent) {
+				tier.Need(t, tier.Normal) // the end of these takes seconds
+			}
 			t.Parallel()
 			d := launch.Doctor(t.Context(), self(t, c.agent), &launch.DoctorOptions{Time: c.time})
 			blocks := c.kind != "" && c.kind != launch.Banner
@@ -97,6 +103,8 @@ func TestDoctorTerminalLogin(t *testing.T) {
 
 // TestDoctorInterrupted: the end of the context is told.
 func TestDoctorInterrupted(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if d := launch.Doctor(ctx, self(t, "silent"), nil); !d.Has(launch.Interrupted) || d.OK() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestREG12_Login: the arguments of the method are appended, its variables set, and only the exit status 0 is success.
@@ -54,6 +55,8 @@ func TestREG12_Login(t *testing.T) {
 
 // TestLoginLeavesOpen: a login that has succeeded has succeeded, also when it has left behind what holds its output.
 func TestLoginLeavesOpen(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	requireShell(t)
 	program := write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\nsleep 10 &\necho done\n", 0o700)
 	var out bytes.Buffer

@@ -17,12 +17,14 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // An asker prompts the agent of a session.
 type asker func(ctx context.Context, prompt ...acp.ContentBlock) error
 
 func TestBothPackages(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	roots, terminals := open(t, nil)
 	files := local.NewFiles(roots, nil)
 	type client struct {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // put writes a file of a test, with its directories.
@@ -269,6 +270,7 @@ func TestWriteRefuses(t *testing.T) {
 }
 
 func TestConcurrentWrites(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "replaced"), strings.Repeat("0", 1<<16))
 	put(t, filepath.Join(dir, "target"), strings.Repeat("0", 1<<16))

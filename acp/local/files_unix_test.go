@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func fifo(t *testing.T, path string) string {
@@ -201,6 +202,7 @@ func TestWritePermissions(t *testing.T) {
 // Whatever path an agent makes up, for whatever it wants to do there, it gets an answer at once, and nothing outside is
 // touched.
 func TestHostilePaths(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	top := t.TempDir()
 	dir := filepath.Join(top, "root")
 	put(t, filepath.Join(top, "secret"), "secret")

@@ -15,10 +15,12 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // However much a peer asks for, and however slowly it reads, few of its answers are in memory at a time.
 func TestLargeAnswersWait(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const size, room, requests = 1 << 20, 2, 60
 	terminals, dir := newTerminals(t, &TerminalsOptions{OutputLimit: size})
 	path := filepath.Join(dir, "large.txt")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // newTerminals runs commands in a directory of its own.
@@ -250,6 +251,7 @@ func TestCommandRefused(t *testing.T) {
 
 // Whole command lines run in the shell, if the options name one and there is no such executable.
 func TestShell(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	terminals, dir := newTerminals(t, &TerminalsOptions{Shell: DefaultShell()})
 	put(t, filepath.Join(dir, "file"), "text")
 	if err := os.WriteFile(filepath.Join(dir, "with space"), []byte("#!/bin/sh\necho itself\n"), 0o777); err != nil {
@@ -334,6 +336,7 @@ func TestRunning(t *testing.T) {
 }
 
 func TestOutputLimit(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	terminals, _ := newTerminals(t, &TerminalsOptions{OutputLimit: 10, MaxOutputLimit: 1000})
 	const text = "aä€😀b\xff"
 	want := "aä€😀b\uFFFD"
@@ -467,6 +470,7 @@ func TestRelease(t *testing.T) {
 
 // What a command leaves running goes on, and its output counts, until the terminal is released.
 func TestLeftRunning(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var options TerminalsOptions
 	seen := oversee(&options)
 	terminals, dir := newTerminals(t, &options)
@@ -509,6 +513,7 @@ func TestLeftRunningSilently(t *testing.T) {
 
 // A process that leaves the group survives, but nothing waits for it although it holds the output.
 func TestEscaped(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
@@ -658,6 +663,7 @@ func TestCloseSessionWhileStarting(t *testing.T) {
 // Who takes the directories of a session away and then closes it, has no command of it left, however the two meet
 // requests that are just being served.
 func TestClosedSessionHasNothingLeft(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	roots := openRoots(t)
 	terminals := NewTerminals(roots, &TerminalsOptions{KillGrace: -1})
@@ -669,7 +675,8 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 		return terminals.count > 0
 	}
 	started := 0
-	for round := range 500 {
+	rounds := tier.Pick(40, 100, 500, 5000)
+	for round := range rounds {
 		if err := roots.SetSession(session, dir); err != nil {
 			t.Fatal(err)
 		}
@@ -696,12 +703,13 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 			t.Fatalf("%s is left", id)
 		}
 	}
-	t.Logf("%d of 500 had started", started)
+	t.Logf("%d of %d had started", started, rounds)
 	line.cut(t)
 }
 
 // An agent that gets its own words back gets a short piece of them, which prints.
 func TestEchoes(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	terminals, dir := newTerminals(t, nil)
 	files := NewFiles(terminals.roots, nil)
 	for _, words := range []string{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,10 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
+	goleak.VerifyTestMain(m)
+}
 
 // agent is an agent that speaks some versions. It names its sessions after the version and whether the
 // client serves files.

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestREM71_CrashLoopEnds: an agent that is lost again and again, right after each start, is given up after the budget,
@@ -57,6 +58,7 @@ func TestREM71_CrashLoopEnds(t *testing.T) {
 // TestREM71_CrashLoopTransports: an agent that ends with the first call, behind every transport, is started again at
 // intervals, and given up; each loss is told.
 func TestREM71_CrashLoopTransports(t *testing.T) {
+	t.Parallel()
 	// The agent ends when it gets its first session.
 	dying := func(end func()) acp.AgentHandlers {
 		return acp.AgentHandlers{
@@ -70,7 +72,10 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 			},
 		}
 	}
-	for _, way := range []string{"subprocess", "ws", "http"} {
+	tier.Need(t, tier.Normal)
+	// The budget has time for a start on a busy machine.
+	budget := tier.Pick(0, 3*time.Second, 20*time.Second, 20*time.Second)
+	for _, way := range []string{"http", "subprocess", "ws"}[:tier.Pick(0, 1, 3, 3)] {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			var transport func(context.Context) (acp.Transport, error)
@@ -96,7 +101,7 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 			ev := newEvents()
 			var restored sync.WaitGroup
 			c, err := reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{
-				MinBackoff: time.Millisecond, MaxBackoff: time.Minute, Budget: 4 * time.Second, // time for a start on a busy machine
+				MinBackoff: time.Millisecond, MaxBackoff: time.Minute, Budget: budget,
 				Notify: ev.notify,
 			})
 			if err != nil {
@@ -133,6 +138,7 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 
 // TestREM70_PoisonedSession: a session whose history kills the agent is given up after some tries, and the others go on.
 func TestREM70_PoisonedSession(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	ev := newEvents()
 	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
 		cmd := exec.Command(os.Args[0])

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // agent is a shell script that answers initialize with some ways to authenticate, and writes its environment into $OUT
@@ -312,6 +314,7 @@ func zipped(t testing.TB, files ...file) string {
 
 // TestREG6_Binaries fetches, unpacks and starts binaries of all forms, also hostile ones.
 func TestREG6_Binaries(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if runtime.GOOS == "windows" {
 		t.Skip("the agents are shell scripts")
 	}
@@ -446,6 +449,7 @@ func TestREG7_Packages(t *testing.T) {
 
 // TestREG10_REG11_Launches starts agents that are not as the registry wants them.
 func TestREG10_REG11_Launches(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if runtime.GOOS == "windows" {
 		t.Skip("the agents are shell scripts")
 	}
@@ -496,6 +500,7 @@ func TestREG10_REG11_Launches(t *testing.T) {
 
 // TestREG14_Interrupt ends a check in the middle of a launch.
 func TestREG14_Interrupt(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if runtime.GOOS == "windows" {
 		t.Skip("npx is a shell script")
 	}

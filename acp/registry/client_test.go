@@ -30,6 +30,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // server is a registry on this machine, with archives.
@@ -241,6 +242,7 @@ func requireShell(t *testing.T) {
 
 // TestREG1_List reads the list: unknown members, entries that cannot be used, the ETag, and the cache.
 func TestREG1_List(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := newServer(t)
 	s.etag = `"one"`
 	s.set(
@@ -320,6 +322,7 @@ func TestREG1_List(t *testing.T) {
 
 // TestLargeLists: neither an entry nor a list takes more than it may, and what was installed can be found.
 func TestLargeLists(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	requireShell(t)
 	s := newServer(t)
 	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
@@ -530,6 +533,7 @@ func TestREG5_Install(t *testing.T) {
 
 // TestREG6_HostileArchives: each is refused, with nothing written anywhere, and what was installed before is still started.
 func TestREG6_HostileArchives(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	requireShell(t)
 	good := item{name: "agent", text: script("9.0.0")}
 	many := make([]item, 300)
@@ -821,6 +825,7 @@ func badSum(t *testing.T) []byte {
 
 // TestREG13_TwoInstall: goroutines, and processes, that install the same agent at once: it is fetched once, and whole.
 func TestREG13_TwoInstall(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	requireShell(t)
 	s := newServer(t)
 	s.file("/a.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}, item{name: "more", text: strings.Repeat("x", 1<<20)}))
@@ -1031,6 +1036,7 @@ func TestLongCache(t *testing.T) {
 
 // TestInterpreters: of the arguments of an interpreter, the file that it runs is found, as a command is, and nothing else.
 func TestInterpreters(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := newServer(t)
 	s.file("/a.zip", zipOf(t, item{name: "pkg/dist/server.js", text: "x"}, item{name: "acp", text: "x"}, item{name: "hook.mjs", text: "x"}, item{name: "lib/a.jar", text: "x"}))
 	in := func(name string) string { return "FOLDER/" + name }
@@ -1125,6 +1131,7 @@ func TestPlainHTTPOfOthers(t *testing.T) {
 
 // TestErrorsAreClean: nothing that a registry or a server says reaches the terminal as it is.
 func TestErrorsAreClean(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -1193,6 +1200,7 @@ func TestNoCache(t *testing.T) {
 
 // TestChangedMeanwhile: what another installs, removes or pins while the user is asked is not undone.
 func TestChangedMeanwhile(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	requireShell(t)
 	s := newServer(t)
 	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
@@ -1298,6 +1306,7 @@ func manyFiles(t *testing.T, n uint64, in64, hidden bool) []byte {
 
 // TestFalseCount: no memory is taken for files that a zip only says to have.
 func TestFalseCount(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := newServer(t)
 	for name, text := range map[string][]byte{
 		"16 bits": manyFiles(t, 60_000, false, false), "64 bits": manyFiles(t, 65_000, true, false), "hidden": manyFiles(t, 60_000, false, true),
@@ -1347,6 +1356,7 @@ func TestRawAndInterpreters(t *testing.T) {
 
 // TestInstallTime: what takes too long is given up, and nothing of it stays.
 func TestInstallTime(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := newServer(t)
 	stop := make(chan bool)
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

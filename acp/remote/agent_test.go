@@ -26,7 +26,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-const patience = 10 * time.Second
+// patience bounds what must happen.
+const patience = 2 * time.Minute
 
 // receive waits for a value, or for c to be closed.
 func receive[T any](t testing.TB, c <-chan T) (v T) {

@@ -11,25 +11,31 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestREM50_Initialize: the POST's answer is read when the connection's stream is open.
 func TestREM50_Initialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		m := &memory{get: func(int, *http.Request) (int, http.Header, string) { <-release; return 200, nil, ":\n\n" }}
+		o := testOptions(t)
+		o.HTTPClient = &http.Client{Transport: m}
+		c := dial(t, "http://localhost", o)
+		c.write(initRequest)
+		synctest.Wait()
+		if len(c.read) > 0 {
+			t.Fatalf("before the stream was open: %v", <-c.read)
+		}
+		close(release)
+		c.want(initAnswer)
+	})
 	srv := newFakeServer(t)
-	release := make(chan struct{})
-	srv.get = func(w http.ResponseWriter, r *http.Request) bool { <-release; return false }
-	c := dial(t, srv.URL, nil)
-	c.write(initRequest)
-	select {
-	case got := <-c.read:
-		t.Fatalf("before the stream was open: %v", got)
-	case <-time.After(50 * time.Millisecond):
-	}
-	close(release)
-	c.want(initAnswer)
+	c := connect(t, srv, nil)
 	// A message of the agent's that belongs to no session.
 	srv.send("", `{"jsonrpc":"2.0","method":"_a"}`)
 	c.want(`{"jsonrpc":"2.0","method":"_a"}`)
@@ -52,6 +58,8 @@ func TestREM50_GaveUp(t *testing.T) {
 
 // TestREM50_Failures: what may go wrong while a connection is opened ends the call with an error that says so.
 func TestREM50_Failures(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for name, test := range map[string]struct {
 		post func(http.ResponseWriter, *http.Request, string) bool
 		get  func(http.ResponseWriter, *http.Request) bool
@@ -112,11 +120,12 @@ func TestREM50_Failures(t *testing.T) {
 			want: "acp: opening the stream of the connection: acp: HTTP status 503", is: ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := newFakeServer(t)
 			srv.post, srv.get = test.post, test.get
 			o := testOptions(t)
 			o.MaxMessage = 100_000
-			o.StreamTimeout = 200 * time.Millisecond
+			o.StreamTimeout = 2 * time.Second
 			c := dial(t, srv.URL, o)
 			c.write(initRequest)
 			err := c.fails(0)
@@ -208,6 +217,8 @@ func TestREM51_Turn(t *testing.T) {
 // TestREM51_StreamFirst: the stream of a session is open before a request of the session is sent; one that cannot be
 // opened keeps the request from being sent.
 func TestREM51_StreamFirst(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	srv := newFakeServer(t)
 	var open atomic.Bool
 	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
@@ -231,7 +242,7 @@ func TestREM51_StreamFirst(t *testing.T) {
 		return false
 	}
 	o := testOptions(t)
-	o.StreamTimeout = 300 * time.Millisecond
+	o.StreamTimeout = 3 * time.Second
 	c := connect(t, srv, o)
 	c.write(prompt(1, "slow"))
 	srv.taken()
@@ -371,7 +382,7 @@ func TestREM52_Lanes(t *testing.T) {
 	select {
 	case p := <-srv.posts:
 		t.Errorf("%s came before its prompt", p.body)
-	case <-time.After(20 * time.Millisecond):
+	default:
 	}
 	close(release)
 	got = nil
@@ -415,7 +426,7 @@ func TestREM52_Cancel(t *testing.T) {
 	select {
 	case p := <-srv.posts:
 		t.Errorf("%s came before the cancellation", p.body)
-	case <-time.After(20 * time.Millisecond):
+	default:
 	}
 	close(cancelling)
 	if p := srv.taken(); p.body != cancel("s") {
@@ -662,6 +673,7 @@ func TestREM55_HalfEvent(t *testing.T) {
 
 // TestREM55_Silent: a stream on which nothing comes, not even a comment, is lost; POSTs that hang as long are too.
 func TestREM55_Silent(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	srv := newFakeServer(t)
 	hang := make(chan struct{})
 	defer close(hang)
@@ -692,26 +704,31 @@ func TestREM55_Silent(t *testing.T) {
 
 // TestREM55_SlowReader: a stream whose messages nobody reads is not lost by that.
 func TestREM55_SlowReader(t *testing.T) {
-	srv := newFakeServer(t)
-	o := testOptions(t)
-	o.IdleTimeout = 100 * time.Millisecond
-	o.OnGap = func(session string, err error) { t.Errorf("a gap: %v", err) }
-	s, err := Dial(srv.URL, o).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Write([]byte(initRequest)); err != nil {
-		t.Fatal(err)
-	}
-	srv.opened("")
-	srv.send("", update("s", 1))
-	time.Sleep(400 * time.Millisecond)
-	for _, want := range []string{initAnswer, update("s", 1)} {
-		if got, err := s.Read(); err != nil || string(got) != want {
-			t.Fatalf("got %s, %v", got, err)
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{get: func(int, *http.Request) (int, http.Header, string) {
+			return 200, nil, "data: " + update("s", 1) + "\n\n"
+		}}
+		o := testOptions(t)
+		o.HTTPClient = &http.Client{Transport: m}
+		o.OnGap = func(session string, err error) { t.Errorf("a gap: %v", err) }
+		s, err := Dial("http://localhost", o).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if err := s.Write([]byte(initRequest)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		for _, want := range []string{initAnswer, update("s", 1)} {
+			if got, err := s.Read(); err != nil || string(got) != want {
+				t.Fatalf("got %s, %v", got, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		m.tasks.Wait()
+	})
 }
 
 // TestREM56_Statuses: a request that the server refuses fails alone, with a typed error.
@@ -763,6 +780,7 @@ func TestREM56_Statuses(t *testing.T) {
 // TestREM56_Endless: for what a server says besides a status nobody waits for long: neither the call that it refuses, nor
 // what comes behind a message that it has taken.
 func TestREM56_Endless(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, status := range []int{202, 401, 404, 500} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			srv := newFakeServer(t)
@@ -909,8 +927,11 @@ func TestREM56_Refresh(t *testing.T) {
 // TestREM56_Unknown: after a 502, or when the connection breaks, nobody knows whether the server took the request: an
 // answer that comes late settles the call, otherwise it fails as what it is; it is not sent again.
 func TestREM56_Unknown(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for _, how := range []string{"502", "cut"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			srv := newFakeServer(t)
 			var sent atomic.Int32
 			srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
@@ -925,7 +946,7 @@ func TestREM56_Unknown(t *testing.T) {
 				return true
 			}
 			o := testOptions(t)
-			o.AnswerTimeout = 300 * time.Millisecond
+			o.AnswerTimeout = 3 * time.Second
 			c := connect(t, srv, o)
 			c.write(prompt(1, "s"))
 			srv.opened("s")
@@ -1090,9 +1111,8 @@ func TestREM58_Requests(t *testing.T) {
 	}
 	o := testOptions(t)
 	o.OnGap = func(session string, err error) { t.Errorf("a gap: %v", err) }
-	o.HTTPClient = &http.Client{Timeout: 100 * time.Millisecond, Transport: srv.Client().Transport}
+	o.HTTPClient = &http.Client{Timeout: 1, Transport: srv.Client().Transport}
 	c := connect(t, srv, o)
-	time.Sleep(200 * time.Millisecond)
 	srv.send("", update("s", 1))
 	c.want(update("s", 1))
 }
@@ -1111,9 +1131,11 @@ func (l lateAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestREM59_CloseWhileOpening: a connection whose id comes while the client ends is ended at the server too.
 func TestREM59_CloseWhileOpening(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	srv := newFakeServer(t)
 	o := testOptions(t)
-	o.CloseTimeout = 200 * time.Millisecond
+	o.CloseTimeout = 2 * time.Second
 	o.HTTPClient = &http.Client{Transport: lateAnswer{http.DefaultTransport}}
 	c := dial(t, srv.URL, o)
 	c.write(initRequest)
@@ -1187,7 +1209,7 @@ func TestREM59_Close(t *testing.T) {
 		c := connect(t, srv, o)
 		c.write(req(1, "_hangs", `{}`))
 		begin := time.Now()
-		if err := c.s.Close(); err != nil || time.Since(begin) > 5*time.Second {
+		if err := c.s.Close(); err != nil || time.Since(begin) > patience {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
@@ -1333,6 +1355,7 @@ func TestREM87_Insecure(t *testing.T) {
 
 // TestREM54_Throughput: a burst on two streams arrives in order.
 func TestREM54_Throughput(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	srv := newFakeServer(t)
 	const n = 20_000
 	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
@@ -1367,37 +1390,39 @@ func TestREM54_Throughput(t *testing.T) {
 
 // TestREM9_Queue: what waits to be sent is bounded, and Write waits.
 func TestREM9_Queue(t *testing.T) {
-	srv := newFakeServer(t)
-	release := make(chan struct{})
-	srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
-		if methodOf(body) != methodInitialize {
+	var release chan struct{} // of the bubble
+	var posts atomic.Int32
+	m := &memory{
+		get: func(int, *http.Request) (int, http.Header, string) { return 200, nil, ":\n\n" },
+		post: func(string) (int, time.Duration) {
 			<-release
+			posts.Add(1)
+			return 202, 0
+		},
+	}
+	inMemory(t, m, &DialOptions{IdleTimeout: -1, MaxQueued: 10_000}, func(t *testing.T, c *client) {
+		release = make(chan struct{})
+		big := fmt.Sprintf(`{"jsonrpc":"2.0","method":"_n","params":{"x":%q}}`, strings.Repeat("x", 4000))
+		c.write(big)
+		c.write(big)
+		if c.s.(rpc.FastStream).TryWriteLines([]byte(big + "\n")) {
+			t.Error("there is no room")
 		}
-		return false
-	}
-	o := testOptions(t)
-	o.MaxQueued = 10_000
-	c := connect(t, srv, o)
-	big := fmt.Sprintf(`{"jsonrpc":"2.0","method":"_n","params":{"x":%q}}`, strings.Repeat("x", 4000))
-	c.write(big)
-	c.write(big)
-	if c.s.(rpc.FastStream).TryWriteLines([]byte(big + "\n")) {
-		t.Error("there is no room")
-	}
-	wrote := make(chan error, 1)
-	go func() { wrote <- c.s.Write([]byte(big)) }()
-	select {
-	case err := <-wrote:
-		t.Errorf("Write did not wait: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(release)
-	if err := within(t, wrote); err != nil {
-		t.Error(err)
-	}
-	huge := fmt.Sprintf(`{"jsonrpc":"2.0","method":"_n","params":{"x":%q}}`, strings.Repeat("x", 40_000))
-	c.write(huge) // alone it may be longer
-	for range 4 {
-		srv.taken()
-	}
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.s.Write([]byte(big)) }()
+		synctest.Wait()
+		if len(wrote) > 0 {
+			t.Errorf("Write did not wait: %v", <-wrote)
+		}
+		close(release)
+		if err := within(t, wrote); err != nil {
+			t.Error(err)
+		}
+		huge := fmt.Sprintf(`{"jsonrpc":"2.0","method":"_n","params":{"x":%q}}`, strings.Repeat("x", 40_000))
+		c.write(huge) // alone it may be longer
+		synctest.Wait()
+		if n := posts.Load(); n != 4 {
+			t.Errorf("%d POSTs", n)
+		}
+	})
 }

@@ -263,13 +263,16 @@ func (c *client) fails(id int64) error {
 	return lost.Err
 }
 
-// within receives, or fails after ten seconds.
+// patience bounds what must happen.
+const patience = 2 * time.Minute
+
+// within receives.
 func within[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}

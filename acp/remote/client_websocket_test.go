@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // socketServer serves one WebSocket after the other by f, and returns its URL.
@@ -129,7 +130,7 @@ func TestREM22_Close(t *testing.T) {
 		o.CloseTimeout = 50 * time.Millisecond
 		c := dial(t, url, o)
 		begin := time.Now()
-		if err := c.s.Close(); err != nil || time.Since(begin) > 3*time.Second {
+		if err := c.s.Close(); err != nil || time.Since(begin) > patience {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
@@ -219,19 +220,23 @@ func TestREM25_Compression(t *testing.T) {
 // TestREM24_Pings: a server that answers nothing is given up after two pings; one that is only quiet is not, nor one
 // whose messages nobody reads.
 func TestREM24_Pings(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	o := testOptions(t)
-	o.KeepAlive = 50 * time.Millisecond
+	o.KeepAlive = 500 * time.Millisecond
 	t.Run("dead", func(t *testing.T) {
+		t.Parallel()
 		c := dial(t, rawServer(t, "", func(conn net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) }), o)
 		if err := c.next().(error); !errors.Is(err, ErrUnanswered) || errors.Is(err, io.EOF) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("quiet", func(t *testing.T) {
+		t.Parallel()
 		var pings atomic.Int32
 		c := dial(t, socketServer(t, func(ws *websocket.Conn, r *http.Request) {
 			ctx := ws.CloseRead(r.Context())
-			for pings.Load() < 5 && ctx.Err() == nil {
+			for pings.Load() < 3 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
 			ws.Write(ctx, websocket.MessageText, []byte(update("s", 1)))
@@ -240,16 +245,20 @@ func TestREM24_Pings(t *testing.T) {
 		c.want(update("s", 1))
 	})
 	t.Run("unread", func(t *testing.T) {
+		t.Parallel()
+		pinged := make(chan struct{}, 100)
 		s, err := Dial(socketServer(t, func(ws *websocket.Conn, r *http.Request) {
 			ctx := ws.CloseRead(r.Context())
 			ws.Write(ctx, websocket.MessageText, []byte(update("s", 1)))
 			<-ctx.Done()
-		}, nil), o).Connect(t.Context())
+		}, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { pinged <- struct{}{}; return true }}), o).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		time.Sleep(500 * time.Millisecond)
+		for range 3 { // an unanswered one would be the last
+			within(t, pinged)
+		}
 		if got, err := s.Read(); err != nil || string(got) != update("s", 1) {
 			t.Errorf("got %s, %v", got, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/faultproxy"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // route is a client, a proxy and a server with one agent in a row.
@@ -49,6 +50,7 @@ type route struct {
 	cancelled chan struct{} // one for each turn that could not go on
 	ended     chan error    // how the agents' connections ended
 	die       chan struct{} // closed: the agent's function returns
+	agents    sync.WaitGroup
 
 	sockets atomic.Int32 // of the server
 }
@@ -77,10 +79,12 @@ var (
 	httpWays = []string{"http", "h2c"}
 )
 
-// onEach runs a test over each of the ways.
+// onEach runs a test over each of the ways, in tier Short over the first one, at the same time as other such tests.
 func onEach(t *testing.T, ways []string, test func(t *testing.T, r *route)) {
-	for _, way := range ways {
+	t.Parallel()
+	for _, way := range ways[:tier.Pick(1, len(ways), len(ways), len(ways))] {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			test(t, &route{
 				t: t, way: way, say: make(chan string), prompts: make(chan string, 10), cancelled: make(chan struct{}, 10),
 				ended: make(chan error, 10), came: make(chan struct{}, 1), die: make(chan struct{}),
@@ -122,9 +126,15 @@ func (r *route) open(server *remote.HandlerOptions, dial *remote.DialOptions, ru
 		if r.client != nil {
 			r.client.Close() // whatever became of it
 		}
-		err := errors.Join(r.proxy.Close(), r.server.Shutdown(ctx), r.web.Shutdown(ctx))
-		if e := <-served; err != nil || !errors.Is(e, http.ErrServerClosed) {
-			t.Error(err, e)
+		// Not the server's Shutdown: it does not end a connection of HTTP/2 that begins meanwhile.
+		for what, err := range map[string]error{"proxy": r.proxy.Close(), "agents": r.server.Shutdown(ctx), "server": r.web.Close()} {
+			if err != nil {
+				t.Errorf("closing the %s: %v", what, err)
+			}
+		}
+		r.agents.Wait()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
 		}
 		if t.Failed() {
 			t.Log(r.log.String())
@@ -141,6 +151,7 @@ func (r *route) open(server *remote.HandlerOptions, dial *remote.DialOptions, ru
 	t.Cleanup(transport.CloseIdleConnections)
 	dial.HTTPClient = &http.Client{Transport: transport}
 	dial.MinBackoff = 10 * time.Millisecond
+	dial.Logger = slog.New(slog.NewTextHandler(&r.log, nil))
 	dial.OnGap = func(session string, _ error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -223,6 +234,7 @@ func (r *route) agent(ctx context.Context, transport rpc.Transport, _ *remote.Pe
 	if err != nil {
 		return err
 	}
+	r.agents.Go(func() { <-conn.Done() })
 	select {
 	case <-conn.Done():
 		err = conn.Wait()
@@ -544,8 +556,9 @@ func TestFailure_ConnectionGone(t *testing.T) {
 
 // A client that is gone without a word is forgotten after a while, and its turn ends.
 func TestFailure_ClientGone(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	onEach(t, allWays, func(t *testing.T, r *route) {
-		const life = 200 * time.Millisecond
+		const life = 2 * time.Second
 		r.open(&remote.HandlerOptions{Expiry: life, Grace: life}, nil)
 		r.connect()
 		r.prompt("go")
@@ -569,8 +582,9 @@ func TestFailure_ClientGone(t *testing.T) {
 
 // A client that does not read holds the agent up, and its connection ends after a while.
 func TestFailure_ClientStopsReading(t *testing.T) {
-	onEach(t, allWays, func(t *testing.T, r *route) {
-		const stall = 300 * time.Millisecond
+	tier.Need(t, tier.Normal)
+	onEach(t, allWays[:tier.Pick(1, 1, 3, 3)], func(t *testing.T, r *route) {
+		const stall = 2 * time.Second
 		r.open(&remote.HandlerOptions{StallTimeout: stall, MaxBuffered: 1 << 20, Expiry: stall, KeepAlive: -1}, &remote.DialOptions{ReopenTime: time.Second})
 		r.connect()
 		r.prompt("go")
@@ -618,6 +632,7 @@ func TestFailure_AgentDies(t *testing.T) {
 
 // A server that is stopped says so.
 func TestFailure_ServerStops(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	onEach(t, allWays, func(t *testing.T, r *route) {
 		r.open(nil, &remote.DialOptions{ReopenTime: time.Second})
 		r.connect()
@@ -657,9 +672,10 @@ func TestFailure_ProxyBuffers(t *testing.T) {
 
 // What a proxy cuts when it is idle is kept alive by both sides.
 func TestFailure_IdleCut(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	onEach(t, allWays, func(t *testing.T, r *route) {
-		const idle = 500 * time.Millisecond
-		r.open(&remote.HandlerOptions{KeepAlive: idle / 10}, &remote.DialOptions{KeepAlive: idle / 10},
+		const idle = 2 * time.Second
+		r.open(&remote.HandlerOptions{KeepAlive: idle / 5}, &remote.DialOptions{KeepAlive: idle / 5},
 			&faultproxy.Rule{Match: faultproxy.Method(http.MethodGet), Do: faultproxy.IdleCut(idle)},
 			&faultproxy.Rule{Match: faultproxy.Upgrade, Do: faultproxy.IdleCut(idle)})
 		r.connect()
@@ -668,7 +684,7 @@ func TestFailure_IdleCut(t *testing.T) {
 		select {
 		case out := <-turn:
 			t.Fatalf("the turn ended with %v", out.err)
-		case <-time.After(3 * idle):
+		case <-time.After(2 * idle):
 		}
 		r.hear("one")
 		close(r.say)
@@ -683,9 +699,10 @@ func TestFailure_IdleCut(t *testing.T) {
 
 // A network that no longer answers, as after the sleep of a laptop, is noticed.
 func TestFailure_NetworkGone(t *testing.T) {
-	onEach(t, allWays, func(t *testing.T, r *route) {
+	tier.Need(t, tier.Normal)
+	onEach(t, allWays[:tier.Pick(1, 1, 3, 3)], func(t *testing.T, r *route) {
 		r.open(nil, &remote.DialOptions{
-			KeepAlive: 50 * time.Millisecond, IdleTimeout: 200 * time.Millisecond, StreamTimeout: 200 * time.Millisecond, ReopenTime: 500 * time.Millisecond,
+			KeepAlive: 500 * time.Millisecond, IdleTimeout: 2 * time.Second, StreamTimeout: 2 * time.Second, ReopenTime: time.Second,
 			CloseTimeout: 100 * time.Millisecond,
 		})
 		r.connect()

@@ -104,8 +104,14 @@ func TestREM73_Refused(t *testing.T) {
 	}
 	p.send(update("s2", 1))
 	other = p.get("s2").event()
-	if _, status := p.getAfter("s1", first.id); status != http.StatusOK { // 10 came behind it
+	again, status := p.getAfter("s1", first.id)
+	if status != http.StatusOK {
 		t.Errorf("the oldest: %d", status)
+	}
+	for i := range 10 { // what it leaves would be the next one's
+		if e := again.event(); e.data != update("s1", i+1) {
+			t.Errorf("behind the oldest: %+v", e)
+		}
 	}
 	session = p.get("s1")
 	p.send(update("s1", 11))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // frame is a frame as a client sends it, with a mask of zeros.
@@ -41,6 +42,8 @@ const (
 // TestREM20_HostileFrames: what breaks the protocol of frames ends the connection, and nothing is left of it; what does
 // not, however strange, does nothing.
 func TestREM20_HostileFrames(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	f := serve(t, &remote.HandlerOptions{MaxMessage: 1 << 20, CloseTimeout: 100 * time.Millisecond})
 	say := request(7, "x", "{}")
 	answer := result(7, "x")

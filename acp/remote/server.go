@@ -87,7 +87,7 @@ type HandlerOptions struct {
 	// MaxConnections is how many connections there may be; one more is answered with 503. Default 10,000.
 	MaxConnections int
 	// MaxConnectionsPerPrincipal is how many of them one principal may have; one more is answered with 429. It does not
-	// count for the principal "". Default 1,000.
+	// count for the principal "". Default half of MaxConnections, at most 1,000.
 	MaxConnectionsPerPrincipal int
 	// MaxStreams is how many streams a connection over HTTP may have: one for each session that somebody reads, or that
 	// there is something to read for. A GET of one more is answered with 429. Default 1,024.
@@ -156,7 +156,7 @@ type Peer struct {
 func (o *HandlerOptions) setDefaults() {
 	setDefault(&o.MaxMessage, rpc.DefaultMaxMessage)
 	setDefault(&o.MaxConnections, 10_000)
-	setDefault(&o.MaxConnectionsPerPrincipal, 1000)
+	setDefault(&o.MaxConnectionsPerPrincipal, min(1000, max(1, o.MaxConnections/2)))
 	setDefault(&o.MaxStreams, 1024)
 	setDefault(&o.MaxBuffered, 64<<20)
 	setDefault(&o.MaxQueued, 16<<20)

@@ -18,6 +18,7 @@ import (
 
 // TestREM30_Table makes each request of the table and prints what is answered.
 func TestREM30_Table(t *testing.T) {
+	t.Parallel()
 	const prompt = `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s1"}}`
 	const answer = `{"jsonrpc":"2.0","id":5,"result":{}}`
 	const stream = "text/event-stream"

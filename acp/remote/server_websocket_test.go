@@ -22,10 +22,13 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestREM9_LongFrame: a message over the limit closes the WebSocket with 1009, and one below does not.
 func TestREM9_LongFrame(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	f := serve(t, &remote.HandlerOptions{MaxMessage: 5 << 20})
 	s := f.openSocket()
 	long := note("x", `{"text":"`+strings.Repeat("x", 5<<20-100)+`"}`)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // slowEvent is an event, and what the reader knows after it.
@@ -152,6 +153,7 @@ func TestREM54_Events(t *testing.T) {
 // TestREM54_Bounded sends events, comments and fields without end: the reader keeps its buffer small, and of an event
 // that is too long its ends.
 func TestREM54_Bounded(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const limit = 100_000
 	many := strings.Repeat("y", 10_000_000)
 	for name, stream := range map[string]string{

@@ -258,6 +258,40 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 		p.endedAt.Store(int64(time.Since(p.began)))
 		close(p.ended)
 	})
+	p.awaitEnd()
+	switch exit := p.exitError(); {
+	case exit != nil && errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("%w: %w", err, exit)
+	case exit != nil:
+		err = exit
+	default:
+		if output := p.outputSoFar(); output.String() != "" {
+			err = fmt.Errorf("subprocess has closed its output (%s): %w", output, err)
+		}
+	}
+	return nil, err
+}
+
+// Write writes a message; see WriteLines.
+func (p *process) Write(message []byte) error { return p.explain(p.lineStream.Write(message)) }
+
+// WriteLines returns an *ExitError if the process has ended and does not read any more.
+func (p *process) WriteLines(lines []byte) error { return p.explain(p.lineStream.WriteLines(lines)) }
+
+// explain replaces an error of writing by the end of the process, which is why it happens.
+func (p *process) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	p.awaitEnd()
+	if exit := p.exitError(); exit != nil {
+		return exit
+	}
+	return err
+}
+
+// awaitEnd waits for the end of the process and of its standard error, for as long as one may lag behind the other.
+func (p *process) awaitEnd() {
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	for _, done := range []chan struct{}{p.exited, p.drained} {
@@ -267,21 +301,18 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 			timer.Reset(0)
 		}
 	}
+}
+
+// exitError says how the process ended, or is nil while it runs.
+func (p *process) exitError() error {
 	select {
 	case <-p.exited:
 		if state := p.cmd.ProcessState; state != nil {
-			exit := &ExitError{State: state, ProcessOutput: p.outputSoFar()}
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, fmt.Errorf("%w: %w", err, exit)
-			}
-			err = exit
+			return &ExitError{State: state, ProcessOutput: p.outputSoFar()}
 		}
 	default:
-		if output := p.outputSoFar(); output.String() != "" {
-			err = fmt.Errorf("subprocess has closed its output (%s): %w", output, err)
-		}
 	}
-	return nil, err
+	return nil
 }
 
 // outputSoFar is what the process has written so far besides its messages.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func childCommand(kind string) *CommandTransport {
@@ -98,7 +100,37 @@ func TestSubprocessDiesInCall(t *testing.T) {
 	}
 }
 
+// Each call that fails because the process has ended says how, whether its request was written, could not be, or came
+// later.
+func TestEveryCallSaysHowTheProcessEnded(t *testing.T) {
+	for range 10 {
+		c := connectChild(t, "die", nil)
+		var group sync.WaitGroup
+		for i := range 8 {
+			group.Go(func() {
+				for failed := 0; failed < 20; {
+					err := Notify(t.Context(), c, "note", &echoParams{N: i})
+					if i%2 == 0 || err != nil {
+						_, err = echoMethod.Call(t.Context(), c, &echoParams{N: i})
+					}
+					if err == nil {
+						continue
+					}
+					failed++
+					if exit, ok := errors.AsType[*ExitError](err); !ok || exit.State.ExitCode() != 3 || !errors.Is(err, ErrClosed) {
+						t.Errorf("failure %d: %v, want the exit status", failed, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
 func TestNothingIsLeftBehind(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for _, kind := range []string{"stubborn", "orphan"} {
 		t.Run(kind, func(t *testing.T) {
 			pids := make(chan []int, 1)

@@ -11,11 +11,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Rule 13: when Close returns, so that the program may exit, the process is gone, however long its end
 // takes.
 func TestCloseOutlastsTheProcess(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	t.Parallel()
 	transport := childCommand("stubborn")
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
@@ -41,6 +44,7 @@ func TestCloseOutlastsTheProcess(t *testing.T) {
 
 // Rule 1: a writer given as Stderr that never returns must not keep the connection from ending.
 func TestCloseWhileStderrBlocks(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	t.Parallel()
 	blocks := &blockingWriter{entered: make(chan struct{}), release: make(chan struct{})}
 	defer close(blocks.release)

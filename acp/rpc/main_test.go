@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childEnv); kind != "" {
 		os.Exit(child(kind))
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
 	goleak.VerifyTestMain(m)
 }
 

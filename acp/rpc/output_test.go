@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestReason(t *testing.T) {
@@ -80,6 +82,8 @@ func shell(t *testing.T, script string, ext *Extensions[Conn], opts *Options) *C
 
 // What was skipped on standard output, and how long nothing came, stand in the error.
 func TestExitSaysWhatWasSkipped(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	c := shell(t, `echo 'npm WARN deprecated'; printf 'Usage: agent'; sleep 1.1; echo oops >&2; exit 4`, nil, nil)
 	err := c.Wait()
 	exit, ok := errors.AsType[*ExitError](err)
@@ -96,6 +100,8 @@ func TestExitSaysWhatWasSkipped(t *testing.T) {
 
 // A process that closes its output and lives on says what it has said.
 func TestOutputIsClosed(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	c := shell(t, `echo 'no such option' >&2; exec >&-; read -r line; exec sleep 60`, nil, nil)
 	_, err := Call[struct{}](t.Context(), c, "_m", nil)
 	if !errors.Is(err, io.EOF) || !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "closed its output (standard error: no such option") {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // sockets returns the two ends of a connection.
@@ -120,8 +122,10 @@ func TestSocketIsHalfClosed(t *testing.T) {
 
 // A peer that neither reads nor ends does not keep Close, nor a Read or Write that waits.
 func TestSocketOfSilentPeer(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, network := range []string{"tcp", "unix", "pipe"} {
 		t.Run(network, func(t *testing.T) {
+			t.Parallel()
 			ours, theirs := sockets(t, network)
 			defer theirs.Close()
 			stream, err := IO(ours, ours, 0).Connect(t.Context())
@@ -133,7 +137,7 @@ func TestSocketOfSilentPeer(t *testing.T) {
 				_, err := stream.Read()
 				waits <- err
 			}()
-			go func() { waits <- stream.Write(make([]byte, 64<<20)) }()
+			go func() { waits <- stream.Write(make([]byte, 16<<20)) }()
 			start := time.Now()
 			if err := stream.Close(); err != nil {
 				t.Error(err)

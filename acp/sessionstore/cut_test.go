@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,9 +19,11 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var cuts = flag.Int("cuts", 60, "how many processes are killed, each at another write")
+// cuts is how many processes are killed, each at another write.
+func cuts() int { return tier.Pick(4, 10, 60, 600) }
 
 // operation is one thing that a process does.
 type operation struct {
@@ -174,8 +175,8 @@ func TestCutChild(t *testing.T) {
 func TestCut(t *testing.T) {
 	runs, torn := 0, 0
 	began := time.Now()
-	for seed := uint64(0); runs < *cuts; seed++ {
-		for at := 0; runs < *cuts; at++ {
+	for seed := uint64(0); runs < cuts(); seed++ {
+		for at := 0; runs < cuts(); at++ {
 			runs++
 			killed, said := cut(t, seed, at, runs%5)
 			if t.Failed() {
@@ -187,7 +188,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 	}
-	if *cuts >= 60 && torn == 0 {
+	if cuts() >= 60 && torn == 0 {
 		t.Error("no line was torn")
 	}
 	t.Logf("%d processes killed in %v; %d torn lines reported", runs, time.Since(began).Round(time.Millisecond), torn)

@@ -2,7 +2,6 @@ package sessionstore_test
 
 import (
 	"context"
-	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,12 +25,17 @@ func open(tb testing.TB, dir string) sessionstore.Store {
 	return d
 }
 
-func TestDir(t *testing.T) { storetest.Run(t, open) }
+func TestDir(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	storetest.Run(t, open)
+}
 
-var kills = flag.Int("kills", 0, "how many processes are killed while they write")
+// processes is how much the tests with several processes do.
+func processes() *storetest.Processes { return &storetest.Processes{Kills: tier.Pick(0, 0, 0, 500)} }
 
 func TestDirProcesses(t *testing.T) {
-	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills})
+	tier.Need(t, tier.Normal)
+	storetest.RunProcesses(t, open, processes())
 }
 
 // The contract is not fulfilled by processes that end before they have kept anything.
@@ -69,6 +74,7 @@ func (b *batches) Append(ctx context.Context, id acp.SessionID, updates ...acp.S
 
 // A fork does not have much of a session in memory at once, however long its updates are.
 func TestForkInMemory(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const n, length = 40, 500_000
 	store := open(t, t.TempDir())
 	defer store.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdate] {
@@ -23,10 +24,16 @@ func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdat
 	return d
 }
 
-func TestDirV2(t *testing.T) { storetest.RunOf(t, openV2) }
+// The version changes nothing of what TestDir shows, so a slower tier repeats it.
+func TestDirV2(t *testing.T) {
+	tier.Need(t, tier.Full)
+	storetest.RunOf(t, openV2)
+}
 
+// Processes share a folder in the same way whatever the version.
 func TestDirV2Processes(t *testing.T) {
-	storetest.RunProcessesOf(t, openV2, &storetest.Processes{Kills: *kills})
+	tier.Need(t, tier.Full)
+	storetest.RunProcessesOf(t, openV2, processes())
 }
 
 // A session of one version is not found by a store of another that has the same folder, and one of the same id is another one.

@@ -3,7 +3,6 @@ package sessionstore_test
 // This file owns what many sessions, and long ones, cost.
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,15 +13,16 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var (
-	sessions = flag.Int("sessions", 300, "how many sessions are listed")
-	updates  = flag.Int("updates", 3000, "how many updates a session has")
-)
+// sessions is how many sessions are listed, and updates how many updates a session has.
+func sessions() int { return tier.Pick(200, 300, 1000, 10_000) }
+func updates() int  { return tier.Pick(500, 1000, 3000, 300_000) }
 
 // A list takes the time that its sessions take, and not that of their content, which it does not even open.
 func TestManySessions(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	timed := func(what string, f func()) time.Duration {
 		start := time.Now()
 		f()
@@ -34,8 +34,8 @@ func TestManySessions(t *testing.T) {
 	for _, length := range []int64{0, 10 << 20} {
 		dir := t.TempDir()
 		writer, _ := watched(t, dir, sessionstore.Options{})
-		timed(fmt.Sprintf("making %d sessions", *sessions), func() {
-			for i := range *sessions {
+		timed(fmt.Sprintf("making %d sessions", sessions()), func() {
+			for i := range sessions() {
 				id := acp.SessionID(fmt.Sprintf("session-%06d", i))
 				r := sessionstore.Record{Info: sessionstore.Info{
 					ID: id, Cwd: fmt.Sprint("/w", i%10), Title: "A title of the usual length, " + fmt.Sprint(i), Updated: time.Unix(int64(i), 0),
@@ -67,7 +67,7 @@ func TestManySessions(t *testing.T) {
 		what := fmt.Sprintf("with %d MiB each", length>>20)
 		took := timed("the first page, "+what, func() {
 			page, err := store.List(t.Context(), sessionstore.Query{})
-			if err != nil || len(page.Sessions) != sessionstore.DefaultLimit || page.Sessions[0].Title != "A title of the usual length, "+fmt.Sprint(*sessions-1) {
+			if err != nil || len(page.Sessions) != sessionstore.DefaultLimit || page.Sessions[0].Title != "A title of the usual length, "+fmt.Sprint(sessions()-1) {
 				t.Fatalf("got %+v, %v", page, err)
 			}
 		})
@@ -93,12 +93,12 @@ func TestManySessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		timed("all pages, "+what, func() {
-			if n := list(""); n != *sessions {
+			if n := list(""); n != sessions() {
 				t.Errorf("%d sessions are listed", n)
 			}
 		})
 		timed("all of one folder, "+what, func() {
-			if n := list("/w3"); n != *sessions/10 {
+			if n := list("/w3"); n != sessions()/10 {
 				t.Errorf("%d sessions are listed", n)
 			}
 		})
@@ -106,7 +106,7 @@ func TestManySessions(t *testing.T) {
 			t.Errorf("reported are %v", reports)
 		}
 	}
-	if *sessions >= 10_000 && cold[1] > 3*cold[0]+100*time.Millisecond {
+	if sessions() >= 10_000 && cold[1] > 3*cold[0]+100*time.Millisecond {
 		t.Errorf("with content a list takes %v, without %v", cold[1], cold[0])
 	}
 }
@@ -148,8 +148,8 @@ func TestLongSession(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s")
 	start := time.Now()
-	long(t, store, "s", *updates)
-	t.Logf("%d updates appended in %v", *updates, time.Since(start).Round(time.Millisecond))
+	long(t, store, "s", updates())
+	t.Logf("%d updates appended in %v", updates(), time.Since(start).Round(time.Millisecond))
 
 	runtime.GC()
 	var before, now runtime.MemStats
@@ -172,7 +172,7 @@ func TestLongSession(t *testing.T) {
 	}
 	growth := int64(peak) - int64(before.HeapAlloc)
 	t.Logf("%d updates, %.1f MiB, read in %v; the heap grew by at most %.1f MiB", n, float64(info.Size())/(1<<20), took.Round(time.Millisecond), float64(growth)/(1<<20))
-	if n != *updates {
+	if n != updates() {
 		t.Errorf("%d updates were read", n)
 	}
 	if growth > 16<<20 {

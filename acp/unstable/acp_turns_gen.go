@@ -79,6 +79,7 @@ func turnSpec(id SessionID) engine.TurnSpec {
 		Session:      string(id),
 		CancelMethod: MethodCancel,
 		CancelParams: &CancelNotification{SessionID: id},
+		Cancelled:    cancelledPrompt,
 	}
 }
 

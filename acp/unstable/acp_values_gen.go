@@ -67,12 +67,20 @@ func checkID[ID ~string](pointer string, id ID) *flaw {
 	return nil
 }
 
-// checkKnown refuses values that a closed list does not have.
+// checkKnown refuses values that a closed list does not have, unless a peer has sent them.
 func checkKnown[E codec.Name](pointer string, value E) *flaw {
-	if !value.Known() {
+	if !value.Known() && !codec.WasRead(value) {
 		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of the protocol", string(value))}
 	}
 	return nil
+}
+
+// checkUnlessEmpty is checkKnown for a member that may be left out.
+func checkUnlessEmpty[E codec.Name](pointer string, value E) *flaw {
+	if value == "" {
+		return nil
+	}
+	return checkKnown(pointer, value)
 }
 
 // checkLine refuses lines that do not count from 1.

@@ -1,46 +1,22 @@
 package unstable
 
-// This file owns the comparison of the package with the schema that it is generated from: nothing of the
-// protocol is missing, and every definition survives decoding and encoding.
-
 import (
-	"flag"
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var values = flag.Int("values", gentest.Values, "how many values of each definition round-trip")
-
-// generated is this package, to be exercised.
-func generated() *gentest.Package {
-	return &gentest.Package{
+// TestGenerated compares the package with the schema that it is generated from: nothing of the protocol is missing,
+// and every definition survives decoding and encoding.
+func TestGenerated(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	(&gentest.Package{
 		Schema: sdk.SchemaV1Unstable(), Definitions: definitions,
+		Base:    "github.com/acpgo/sdk/acp",
+		Version: 1, LeastTypes: 200, LeastMethods: 30,
 		LeftOut:  []string{"ProxyNotification", "ProxyRequest", "ProxyResponse"},
 		Handlers: map[string]string{"SessionNotification": "SessionUpdate"},
-	}
+	}).Test(t)
 }
-
-func TestEveryDefinitionIsAType(t *testing.T) { generated().HasDefinitions(t, 200) }
-
-func TestEveryMethodIsThere(t *testing.T) { generated().HasMethods(t, 30) }
-
-func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }
-
-// What is sent is valid, and a zero value that the schema forbids is not sent.
-func TestSends(t *testing.T) { generated().Sends(t, *values/10) }
-
-// What the schema marks as lenient is lost and reported, all else is refused at its place.
-func TestLeniency(t *testing.T) { generated().Mutations(t, gentest.Spoilt) }
-
-// No text takes more memory than its length allows.
-func TestMemory(t *testing.T) { generated().Memory(t) }
-
-// A program goes from acp to this package, and back, by changing an import.
-func TestOnlyAdds(t *testing.T) {
-	gentest.OnlyAdds(t, "github.com/acpgo/sdk/acp", "github.com/acpgo/sdk/acp/unstable")
-}
-
-// Errors name the right place.
-func TestPointers(t *testing.T) { generated().Pointers(t, 1) }

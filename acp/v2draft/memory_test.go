@@ -16,12 +16,16 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // The ids and states that a client remembers for as long as sessions work and turns last may be long: it remembers
 // little of them all the same, and a turn ends with the state that ended it.
 func TestLongIDsAreNotRemembered(t *testing.T) {
-	const n, size = 64, 1 << 20
+	tier.Need(t, tier.Normal)
+	const n = 64
+	size := tier.Pick(0, 1<<17, 1<<20, 1<<20)
 	filled, release := make(chan struct{}), make(chan struct{})
 	long := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
 	state := func(id v2draft.SessionID, state v2draft.StateUpdate) *v2draft.UpdateSessionNotification {
@@ -101,6 +105,10 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 
 // An agent may say that more sessions work than a client remembers. The turns of the client's own session end all the same.
 func TestTurnAmongManySessions(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	if gentest.Race && tier.Current() < tier.Full {
+		t.Skip("many notifications, which take ten times as long with the race detector")
+	}
 	const many = 1<<16 + 10
 	near, far := v2draft.Pipe()
 	served, err := v2draft.StartAgent(t.Context(), far, handlers(func(

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"slices"
@@ -22,7 +23,10 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
+	goleak.VerifyTestMain(m)
+}
 
 const session v2draft.SessionID = "s"
 

@@ -3,7 +3,6 @@ package view_test
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,9 +15,8 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var seeds = flag.Uint64("seeds", 15, "how many random conversations are folded")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -281,7 +279,7 @@ func (r random) update() object {
 // Whatever comes, the State is what the reference says, snapshots stay what they were, and what changed between two of them
 // is all that is different.
 func TestRandomUpdates(t *testing.T) {
-	for seed := range *seeds {
+	for seed := range tier.Pick[uint64](1, 4, 15, 200) {
 		r := newRandom(seed)
 		state, ref := view.New(nil), newReference()
 		turns := map[int]*view.Turn{}

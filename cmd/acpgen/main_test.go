@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 const schemaText = `{"$defs":{"Thing":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}`
@@ -155,6 +156,9 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			if test.args[0] == "-api" {
+				tier.Need(t, tier.Normal) // it lists and loads the packages of the library
+			}
 			status, text := acpgen(t, test.args...)
 			if status != failed || !strings.Contains(text, test.want) {
 				t.Errorf("got %d and %q, want %d and %q", status, text, failed, test.want)
@@ -167,6 +171,7 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	old, same, wider, narrower := filepath.Join(dir, "old.json"), filepath.Join(dir, "same.json"), filepath.Join(dir, "wider.json"), filepath.Join(dir, "narrower.json")
 	writeFile(t, old, schemaText)
@@ -195,6 +200,7 @@ func TestCompare(t *testing.T) {
 
 // Two folders are compared package by package, and named by their releases.
 func TestCompareFolders(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	old := t.TempDir()
 	text, err := os.ReadFile("../../schema.json")
 	if err != nil {
@@ -254,7 +260,9 @@ func TestRefusedSchemas(t *testing.T) {
 			refused(t, files["schema.json"], line)
 		})
 	}
-	t.Run("100 MB", func(t *testing.T) { refused(t, strings.Repeat(" ", 100<<20), "larger than 16 MiB") })
+	t.Run("too large", func(t *testing.T) {
+		refused(t, strings.Repeat(" ", tier.Pick(17, 17, 100, 100)<<20), "larger than 16 MiB")
+	})
 	t.Run("10,000 levels", func(t *testing.T) {
 		refused(t, `{"$defs":{"A":`+strings.Repeat(`{"items":`, 10_000)+`true`+strings.Repeat(`}`, 10_000)+`}}`, "/items/items: not read: schemas nested deeper than 100 levels")
 	})
@@ -263,9 +271,11 @@ func TestRefusedSchemas(t *testing.T) {
 
 // The files of this repository are what the schemas give, and -check notices when one is changed.
 func TestRepositoryIsGenerated(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if status, text := acpgen(t, "-check"); status != ok {
 		t.Errorf("exit status %d\n%s", status, text)
 	}
+	tier.Need(t, tier.Full) // what follows generates three times more; TestGenerateAndCheck has it for one package
 
 	root := t.TempDir()
 	if err := os.CopyFS(filepath.Join(root, "schema"), os.DirFS(filepath.Join("..", "..", "schema"))); err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A file of overrides resolves clashes. What is wrong with it, and what in it is not used, is said by line.
@@ -68,6 +70,7 @@ func TestOverridesFile(t *testing.T) {
 // A new release says in one run which overrides all its schemas have no use for, each once, and asks what people must
 // answer.
 func TestBumpSaysAll(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "schema"), 0o777); err != nil {
 		t.Fatal(err)
@@ -129,6 +132,7 @@ func TestBumpSaysAll(t *testing.T) {
 		t.Error("something was written")
 	}
 
+	tier.Need(t, tier.Full) // what follows generates all packages; gen asks the questions of each schema in every tier
 	status, text = bump(func(defs map[string]any) {
 		for _, last := range []string{"Request", "Response"} {
 			defs["PauseSession"+last] = map[string]any{"type": "object", "properties": map[string]any{}, "x-method": "session/pause", "x-side": "agent",
@@ -142,6 +146,7 @@ func TestBumpSaysAll(t *testing.T) {
 
 // What is understood of a schema is printed, and so is a report for tools.
 func TestDescribeAndJSON(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	old, new, table := filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json"), filepath.Join(dir, "overrides.txt")
 	writeFile(t, old, schemaText)

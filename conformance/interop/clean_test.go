@@ -18,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var update = flag.Bool("update", false, "rewrite the clean recordings of processes")
@@ -83,8 +84,9 @@ func keepClean(t *testing.T, name, root string, messages []conformance.Message) 
 }
 
 // TestExampleProcesses has the example client talk to the example agent, and the clients and agents for both versions to
-// each other, as processes with a relay between them.
+// each other, as processes with a relay between them. The examples' own tests have them talk in every tier.
 func TestExampleProcesses(t *testing.T) {
+	tier.Need(t, tier.Full)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func (c *goClient) kept() int {
 func (c *goClient) replay(t *testing.T, kept int, late bool) []acp.SessionUpdate {
 	t.Helper()
 	replayed := c.take()
-	for timer := time.After(20 * time.Second); late && len(replayed) < kept; replayed = append(replayed, c.take()...) {
+	for timer := time.After(time.Minute); late && len(replayed) < kept; replayed = append(replayed, c.take()...) {
 		select {
 		case <-c.more:
 		case <-timer:
@@ -114,7 +114,7 @@ func TestTypeScriptAgent(t *testing.T) {
 // driveTypeScriptAgent takes the agent of turns.mjs through all that it does, and returns what passed. late says that a
 // replay may come after the answer to session/load.
 func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, late bool) []conformance.Message {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	roots, err := local.OpenRoots(root)
 	if err != nil {

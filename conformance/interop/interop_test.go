@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/npmtest"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		printPartners()
 		installed.Remove()
+		buildtest.Remove()
 		os.Exit(code)
 	}))
 }
@@ -45,14 +47,10 @@ func TestMain(m *testing.M) {
 // installed is a copy of the TypeScript programs with the SDK beside them.
 var installed = npmtest.Folder{Files: []string{"*.mjs", "package.json", "package-lock.json"}}
 
-// build compiles one of the example agents.
+// build compiles one of the examples.
 func build(t *testing.T, example string) (program string) {
 	t.Helper()
-	program = filepath.Join(t.TempDir(), "agent.exe")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/"+example).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
+	return buildtest.Program(t, "github.com/acpgo/sdk/examples/"+example)
 }
 
 // prompts are what the clients say. The TypeScript agent plays the same turn for all but the long one;
@@ -122,11 +120,11 @@ func drive(t *testing.T, script, root, trace string, agent []string, summary any
 		}
 		args = append(args, self)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client := exec.CommandContext(ctx, "node", append(args, agent...)...)
 	client.Env = append(os.Environ(), traceVariable+"="+trace)
-	client.WaitDelay = 10 * time.Second
+	client.WaitDelay = time.Minute
 	var stdout, stderr bytes.Buffer
 	client.Stdout, client.Stderr = &stdout, &stderr
 	if err := client.Run(); err != nil {

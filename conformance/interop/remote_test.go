@@ -49,7 +49,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 	}
 	output = bufio.NewReader(stdout)
 	stop = sync.OnceFunc(func() {
-		timer := time.AfterFunc(10*time.Second, func() { _ = server.Process.Kill() }) // it may have ended
+		timer := time.AfterFunc(time.Minute, func() { _ = server.Process.Kill() }) // it may have ended
 		defer timer.Stop()
 		if err := stdin.Close(); err != nil {
 			t.Error(err)
@@ -143,7 +143,7 @@ func serve(
 		}
 	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := errors.Join(server.Shutdown(ctx), web.Shutdown(ctx)); err != nil {
 			t.Error(err)

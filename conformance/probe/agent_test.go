@@ -4,24 +4,23 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// exampleAgent builds the example agent and returns its launch, with a state of its own.
+// exampleAgent returns the launch of the example agent, with a state of its own.
 func exampleAgent(t *testing.T) probe.Launch {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "agent")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../examples/agent").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	state := t.TempDir()
+	binary, state := buildtest.Program(t, "../../examples/agent"), t.TempDir()
 	return func(ctx context.Context, dir string) (*probe.Target, error) {
 		stderr := &probe.Stderr{}
 		cmd := exec.Command(binary, "-state", state)
@@ -60,15 +59,27 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	os.Exit(m.Run())
+	if !testing.Verbose() {
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // what the probe sends is warned about
+	}
+	code := m.Run()
+	buildtest.Remove()
+	os.Exit(code)
 }
 
 // mcp is the command of a fake MCP server: this program.
 func mcp(file string) (string, []string) { return os.Args[0], []string{"mcp", file} }
 
+// TestExampleAgent: the example agent keeps everything, and several runs have the same verdicts.
 func TestExampleAgent(t *testing.T) {
+	tier.Need(t, tier.Full)
 	t.Parallel()
-	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Jobs: 4, MCP: mcp})
+	r := probe.Check(t, exampleAgent(t), &probe.Options{
+		Answer: time.Minute, Quiet: 300 * time.Millisecond, Rung: time.Minute, Jobs: 8, Runs: tier.Pick(0, 0, 2, 10), MCP: mcp,
+	})
+	if len(r.Summary.Unstable) > 0 {
+		t.Errorf("differ between runs: %s", strings.Join(r.Summary.Unstable, " "))
+	}
 	t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 	for _, row := range r.Rows {
 		if row.Verdict == probe.NotExercised && row.Reason != "only people can judge it" || row.Verdict == probe.Warn {

@@ -524,19 +524,19 @@ func (c *conn) answer(request *message, outcome, text string) {
 func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for {
+	for over := false; ; {
 		c.mu.Lock()
 		ok, ended, changed := done(), c.ended != nil, c.changed
 		c.mu.Unlock()
-		if ok || ended {
+		if ok || ended || over {
 			return ok
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return false
+			over = true // on a busy machine a message and the end of the time come together: look once more
 		case <-ctx.Done():
-			return false
+			over = true
 		}
 	}
 }

@@ -50,6 +50,11 @@ func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) f
 	}
 }
 
+// bubble runs a subtest in a bubble: silences take no time, and are long enough however busy the machine is.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func result(text string) func(json.RawMessage) string {
 	return func(json.RawMessage) string { return `"result":` + text }
 }
@@ -76,7 +81,7 @@ func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (
 // TestOptionsThatChange: an option that goes when another one is set is not asked for any more, nor are values that went.
 func TestOptionsThatChange(t *testing.T) {
 	for name, forgetful := range map[string]bool{"right": false, "wrong": true} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			connect := func() rpc.Transport {
 				model, effort := "large", "low"
 				list := func() string {
@@ -133,7 +138,7 @@ func TestOptionsThatChange(t *testing.T) {
 // TestEndInATurn: an agent whose input ends in a turn may end that as cancelled, and no other.
 func TestEndInATurn(t *testing.T) {
 	for name, forNothing := range map[string]bool{"right": false, "wrong": true} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			connect := func() rpc.Transport {
 				client, transport := rpc.Pipe()
 				stream, err := transport.Connect(t.Context())
@@ -188,25 +193,23 @@ func TestEndInATurn(t *testing.T) {
 // TestSlowStart: the start has its own time, beside that of the first answer.
 func TestSlowStart(t *testing.T) {
 	for slow, want := range map[string]string{"initialize": "", "session/new": "INI-16"} {
-		t.Run(slow, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answer := func(method, text string) func(json.RawMessage) string {
-					return func(json.RawMessage) string {
-						if method == slow {
-							time.Sleep(8 * time.Second) // of the 5 s for an answer, and the 5 s for the start
-						}
-						return `"result":` + text
+		bubble(t, slow, func(t *testing.T) {
+			answer := func(method, text string) func(json.RawMessage) string {
+				return func(json.RawMessage) string {
+					if method == slow {
+						time.Sleep(8 * time.Second) // of the 5 s for an answer, and the 5 s for the start
 					}
+					return `"result":` + text
 				}
-				failed, _ := failures(t, raw(t, map[string]func(json.RawMessage) string{
-					"initialize": answer("initialize", terse), "session/new": answer("session/new", `{"sessionId":"s"}`),
-					"session/prompt": answer("session/prompt", `{"stopReason":"end_turn"}`),
-				}), "start")
-				if got := strings.Join(failed, " "); got != want {
-					t.Errorf("what fails is %q, want %q", got, want)
-				}
-				time.Sleep(time.Minute) // until the agent has ended
-			})
+			}
+			failed, _ := failures(t, raw(t, map[string]func(json.RawMessage) string{
+				"initialize": answer("initialize", terse), "session/new": answer("session/new", `{"sessionId":"s"}`),
+				"session/prompt": answer("session/prompt", `{"stopReason":"end_turn"}`),
+			}), "start")
+			if got := strings.Join(failed, " "); got != want {
+				t.Errorf("what fails is %q, want %q", got, want)
+			}
+			time.Sleep(time.Minute) // until the agent has ended
 		})
 	}
 }
@@ -219,7 +222,7 @@ func TestStderrThatIsNoUTF8(t *testing.T) {
 	}{
 		"nothing": {"", probe.NotExercised}, "UTF-8": {"café\n", probe.Pass}, "cut": {strings.Repeat("é€", 4000), probe.Pass}, "Latin-1": {"caf\xe9\n", probe.Warn},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			launch := probe.InMemory(connect(t))
 			r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
 				target, err := launch(ctx, dir)
@@ -244,72 +247,80 @@ func TestStderrThatIsNoUTF8(t *testing.T) {
 
 // TestWhyNot: what was not exercised says why, by the scenario that would have.
 func TestWhyNot(t *testing.T) {
-	_, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
-		"initialize":     result(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true},"agentInfo":{"name":"raw","version":"1"}}`),
-		"session/new":    result(`{"sessionId":"s"}`),
-		"session/prompt": result(`{"stopReason":"end_turn"}`),
-		"session/load":   func(json.RawMessage) string { return `"error":{"code":-32603,"message":"No"}` },
-	}), "start", "additional-directories", "load", "modes")
-	reasons := map[string]string{}
-	for _, row := range r.Rows {
-		reasons[row.ID] = row.Reason
-	}
-	for id, want := range map[string]string{
-		"SES-7": "the scenario load did not come to it: see SES-6", "ADD-4": "the scenario load did not come to it: see SES-6",
-	} {
-		if reasons[id] != want {
-			t.Errorf("%s: %q, want %q", id, reasons[id], want)
+	synctest.Test(t, func(t *testing.T) {
+		_, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
+			"initialize":     result(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true},"agentInfo":{"name":"raw","version":"1"}}`),
+			"session/new":    result(`{"sessionId":"s"}`),
+			"session/prompt": result(`{"stopReason":"end_turn"}`),
+			"session/load":   func(json.RawMessage) string { return `"error":{"code":-32603,"message":"No"}` },
+		}), "start", "additional-directories", "load", "modes")
+		reasons := map[string]string{}
+		for _, row := range r.Rows {
+			reasons[row.ID] = row.Reason
 		}
-	}
+		for id, want := range map[string]string{
+			"SES-7": "the scenario load did not come to it: see SES-6", "ADD-4": "the scenario load did not come to it: see SES-6",
+		} {
+			if reasons[id] != want {
+				t.Errorf("%s: %q, want %q", id, reasons[id], want)
+			}
+		}
+	})
 }
 
 // TestVersion2: an agent may answer to version 2 with that or with version 1, and is then served by it.
 func TestVersion2(t *testing.T) {
-	for answer, want := range map[string]struct {
-		failed   string
-		version2 bool
-	}{
-		terse: {"", false},
-		`{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"", true},
-		`{"protocolVersion":3,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"INI-9 ADD-7", false},
-		`{"protocolVersion":2,"agentCapabilities":{}}`:                                {"INI-6 EXT-2", true},
-	} {
-		failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
-			"initialize": result(answer), "session/new": result(`{"sessionId":"s"}`),
-		}), "version-2")
-		if got := strings.Join(failed, " "); got != want.failed || r.Version2 != want.version2 {
-			t.Errorf("%s: what fails is %q, speaks version 2: %v", answer, got, r.Version2)
+	synctest.Test(t, func(t *testing.T) {
+		for answer, want := range map[string]struct {
+			failed   string
+			version2 bool
+		}{
+			terse: {"", false},
+			`{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"", true},
+			`{"protocolVersion":3,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"INI-9 ADD-7", false},
+			`{"protocolVersion":2,"agentCapabilities":{}}`:                                {"INI-6 EXT-2", true},
+		} {
+			failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
+				"initialize": result(answer), "session/new": result(`{"sessionId":"s"}`),
+			}), "version-2")
+			if got := strings.Join(failed, " "); got != want.failed || r.Version2 != want.version2 {
+				t.Errorf("%s: what fails is %q, speaks version 2: %v", answer, got, r.Version2)
+			}
 		}
-	}
+	})
 }
 
 // TestNeverRan: what fails because it never ran is told apart from what was broken.
 func TestNeverRan(t *testing.T) {
-	r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := r.Summary
-	broken := slices.DeleteFunc(slices.Clone(s.Must), func(id string) bool { return slices.Contains(s.NeverRan, id) })
-	if strings.Join(broken, " ") != "INI-4" || len(s.NeverRan) < 20 || len(s.NeverRan) != len(s.Must)-1 || r.Conforms {
-		t.Errorf("broken: %q, never ran: %q", broken, s.NeverRan)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Summary
+		broken := slices.DeleteFunc(slices.Clone(s.Must), func(id string) bool { return slices.Contains(s.NeverRan, id) })
+		if strings.Join(broken, " ") != "INI-4" || len(s.NeverRan) < 20 || len(s.NeverRan) != len(s.Must)-1 || r.Conforms {
+			t.Errorf("broken: %q, never ran: %q", broken, s.NeverRan)
+		}
+	})
 }
 
 // TestOneOfManyWays: a requirement that is one of the many things that the schema says is not broken by another of them.
 func TestOneOfManyWays(t *testing.T) {
-	connect := raw(t, map[string]func(json.RawMessage) string{
-		"initialize":     result(strings.TrimSuffix(terse, "}") + `,"authMethods":[],"future":1}`),
-		"session/new":    result(`{"sessionId":"s"}`),
-		"session/prompt": result(`{"stopReason":"end_turn"}`),
-	})
-	failed, r := failures(t, connect, "start")
-	if got := strings.Join(failed, " "); got != "EXT-2" {
-		t.Errorf("what fails is %q", got)
-	}
-	for _, row := range r.Rows {
-		if (row.ID == "OVW-5" || row.ID == "AUT-5") && (row.Verdict != probe.Pass || row.Reason != "see EXT-2") {
-			t.Errorf("%s: %s, %s", row.ID, row.Verdict, row.Reason)
+	synctest.Test(t, func(t *testing.T) {
+		connect := raw(t, map[string]func(json.RawMessage) string{
+			"initialize":     result(strings.TrimSuffix(terse, "}") + `,"authMethods":[],"future":1}`),
+			"session/new":    result(`{"sessionId":"s"}`),
+			"session/prompt": result(`{"stopReason":"end_turn"}`),
+		})
+		failed, r := failures(t, connect, "start")
+		if got := strings.Join(failed, " "); got != "EXT-2" {
+			t.Errorf("what fails is %q", got)
 		}
-	}
+		for _, row := range r.Rows {
+			if (row.ID == "OVW-5" || row.ID == "AUT-5") && (row.Verdict != probe.Pass || row.Reason != "see EXT-2") {
+				t.Errorf("%s: %s, %s", row.ID, row.Verdict, row.Reason)
+			}
+		}
+	})
 }

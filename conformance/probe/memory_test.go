@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // echo is a small agent: it repeats what it is told.
@@ -79,6 +81,8 @@ func connect(t *testing.T) func() rpc.Transport {
 
 // SES-25 is a MUST that the echo cannot keep: it has no use for MCP servers. Without a fake server it is not exercised.
 func TestCheckAgent(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	began := time.Now()
 	probe.CheckAgent(t, connect(t))
 	t.Logf("in %v", time.Since(began))
@@ -86,50 +90,39 @@ func TestCheckAgent(t *testing.T) {
 
 // TestRuns: an agent that breaks a rule in every second launch is flaky there, and nowhere else.
 func TestRuns(t *testing.T) {
-	start, n := connect(t), 0
-	r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
-		n++
-		f := fault{}
-		if n%2 == 0 {
-			f = lateChunk
+	synctest.Test(t, func(t *testing.T) {
+		start, n := connect(t), 0
+		r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+			n++
+			f := fault{}
+			if n%2 == 0 {
+				f = lateChunk
+			}
+			return mutate(probe.InMemory(start), f)(ctx, dir)
+		}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return mutate(probe.InMemory(start), f)(ctx, dir)
-	}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(r.Summary.Unstable, " "); got != "PRM-13" || r.Conforms {
-		t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
-	}
-}
-
-// TestTenRuns: ten runs of the reference agent have the same verdicts.
-func TestTenRuns(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
-	r := probe.Check(t, exampleAgent(t), &probe.Options{
-		Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Rung: 10 * time.Second, Jobs: 16, Runs: 10, MCP: mcp,
+		if got := strings.Join(r.Summary.Unstable, " "); got != "PRM-13" || r.Conforms {
+			t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
+		}
 	})
-	if len(r.Summary.Unstable) > 0 {
-		t.Errorf("differ between runs: %s", strings.Join(r.Summary.Unstable, " "))
-	}
-	t.Logf("%.1f s, %s", r.Seconds, r.Badge)
 }
 
 // TestBaseline: a failure that is known does not count, and an entry that does not fail is named.
 func TestBaseline(t *testing.T) {
-	r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
-		Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
-		Baseline: map[string]string{"PRM-13": "late", "SES-2": "not broken"},
+	synctest.Test(t, func(t *testing.T) {
+		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+			Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+			Baseline: map[string]string{"PRM-13": "late", "SES-2": "not broken"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Conforms || strings.Join(r.Summary.Known, " ") != "PRM-13" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
+			t.Errorf("conforms: %v, known: %v, stale: %v", r.Conforms, r.Summary.Known, r.Summary.Stale)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !r.Conforms || strings.Join(r.Summary.Known, " ") != "PRM-13" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
-		t.Errorf("conforms: %v, known: %v, stale: %v", r.Conforms, r.Summary.Known, r.Summary.Stale)
-	}
 }
 
 // TestRows: each requirement that binds agents and that a machine can judge is in the table, with something that can
@@ -161,11 +154,13 @@ func (f *fakeTest) Run(name string, run func(*fakeTest)) bool {
 
 // TestCheckFails: a check fails the subtest of the scenario in which the agent breaks a MUST.
 func TestCheckFails(t *testing.T) {
-	var failed []string
-	probe.Check(&fakeTest{t, "", &failed}, mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
-		Only: []string{"start", "ids"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+	synctest.Test(t, func(t *testing.T) {
+		var failed []string
+		probe.Check(&fakeTest{t, "", &failed}, mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+			Only: []string{"start", "ids"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+		})
+		if strings.Join(failed, " ") != "start" {
+			t.Errorf("failed: %q, want the scenario start", failed)
+		}
 	})
-	if strings.Join(failed, " ") != "start" {
-		t.Errorf("failed: %q, want the scenario start", failed)
-	}
 }

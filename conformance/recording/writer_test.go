@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // entries reads a recording, which must be without a problem.
@@ -184,6 +185,7 @@ func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 // A masked recording has the findings that it had before.
 func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	t.Run("clean", func(t *testing.T) { maskedAlike(t, "../testdata/clean/*.jsonl") })
 	t.Run("traces", func(t *testing.T) { maskedAlike(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 	"github.com/acpgo/sdk/internal/ways"
 )
 
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 	case "mcp":
 		serveMCP()
 	default:
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
 		goleak.VerifyTestMain(m)
 	}
 }
@@ -282,6 +284,7 @@ func agentCommand(t *testing.T, state string, args ...string) *exec.Cmd {
 
 func self(t *testing.T) string {
 	t.Helper()
+	tier.Need(t, tier.Normal)
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -70,15 +70,11 @@ func main() {
 	if *login {
 		run = func(_ context.Context, c config) error { return logIn(c.state, os.Stdin, os.Stdout) }
 	}
-	var err error
-	if *state == "" {
-		*state, err = defaultState()
-	}
-	if err == nil {
+	err := withState(*state, logger, func(state string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = run(ctx, config{state: *state, requireAuth: *requireAuth, commandTime: *commandTime, log: logger})
-		stop()
-	}
+		defer stop()
+		return run(ctx, config{state: state, requireAuth: *requireAuth, commandTime: *commandTime, log: logger})
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, plain.Sprintf("agent: %v", err))
 		os.Exit(1)
@@ -102,11 +98,19 @@ func serve(ctx context.Context, c config) error {
 	return errors.Join(err, a.close())
 }
 
-// defaultState is a directory of the user's own: others could plant sessions in one that is shared.
-func defaultState() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no directory for the state, name one with -state: %w", err)
+// withState calls run with the directory for sessions. The default is one of the user's own, because others could plant
+// sessions in one that is shared. Editors may start agents without HOME: then it is a temporary directory.
+func withState(dir string, log *slog.Logger, run func(dir string) error) error {
+	if dir != "" {
+		return run(dir)
 	}
-	return filepath.Join(dir, "acp-example-agent"), nil
+	if cache, err := os.UserCacheDir(); err == nil {
+		return run(filepath.Join(cache, "acp-example-agent"))
+	}
+	dir, err := os.MkdirTemp("", "acp-example-agent-")
+	if err != nil {
+		return fmt.Errorf("making a directory for sessions: %w", err)
+	}
+	log.Warn("no user cache directory: sessions end with this process; -state names a directory")
+	return errors.Join(run(dir), os.RemoveAll(dir))
 }

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A whole turn over real pipes, and a second process that loads it.
@@ -257,6 +260,7 @@ func startAgent(t *testing.T) (*exec.Cmd, io.WriteCloser, io.ReadCloser) {
 // TRN-10: the end of the input in the middle of a turn ends the agent before a client that waits for two seconds loses its
 // patience. A busy machine can make it late, but not each time.
 func TestTRN10_EndInATurn(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var took time.Duration
 	for range 10 {
 		if took = endInATurn(t); took < 2*time.Second {
@@ -338,25 +342,42 @@ func TestBadStateIsSaid(t *testing.T) {
 	}
 }
 
-// Without a directory of the user's own, the state is in no other that others may know.
+// The state is in a directory of the user's own, or in one that only this process knows and that ends with it.
 func TestDefaultState(t *testing.T) {
-	cache := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", cache)
-	t.Setenv("HOME", cache)
-	t.Setenv("LocalAppData", cache)
-	if got, err := defaultState(); err != nil || !strings.HasPrefix(got, cache) {
-		t.Errorf("got %s, %v", got, err)
+	home, temp := t.TempDir(), t.TempDir()
+	variables := []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"}
+	for _, name := range variables {
+		t.Setenv(name, home)
 	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+	t.Setenv("TMPDIR", temp)
+	t.Setenv("TMP", temp)
+	within := func(parent string) func(string) error {
+		return func(dir string) error {
+			if !strings.HasPrefix(dir, parent) {
+				t.Errorf("got %s, want a directory in %s", dir, parent)
+			}
+			return nil
+		}
+	}
+	log := slog.New(slog.DiscardHandler)
+	if err := withState("", log, within(home)); err != nil {
+		t.Error(err)
+	}
+	for _, name := range variables {
 		t.Setenv(name, "")
 	}
-	if got, err := defaultState(); err == nil {
-		t.Errorf("got %s, want an error", got)
+	if err := withState("", log, within(temp)); err != nil {
+		t.Error(err)
 	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("%d files are left: %v", len(left), err)
+	}
+	// Editors start agents with a minimal environment.
 	cmd := exec.Command(self(t))
-	cmd.Env = []string{runAs + "=agent"}
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "agent: no directory for the state, name one with -state") {
+	cmd.Env = []string{runAs + "=agent", "TMPDIR=" + temp}
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n")
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), `"protocolVersion":1`) {
 		t.Errorf("ended with %v and %q", err, out)
 	}
 }

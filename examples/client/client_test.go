@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // runAs makes the test binary another program: the client, or one of the agents below.
@@ -270,6 +271,7 @@ func (p *process) await(t *testing.T, text string) {
 // start starts a client in a directory of its own.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -340,6 +342,7 @@ var lastLine = regexp.MustCompile(`(?m)^\d+ messages, 0 findings\n\z`)
 
 // The demonstration shows what it is there to show.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	demo, err := filepath.Abs("testdata/demo.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -380,6 +383,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-allow", "-p", "edit a.txt", "-p", "edit b.txt"}, reference(t)...)...)
 	got, status := p.finish(t)
 	inOrder(t, got, "> edit a.txt", "→ Allow", "> edit b.txt", "→ Allow", "messages, 0 findings")
@@ -395,6 +399,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestInteractive(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check"}, reference(t)...)...)
 	say := func(text string) {
 		t.Helper()
@@ -420,6 +425,7 @@ func TestInteractive(t *testing.T) {
 
 // Without somebody to ask, a request is answered as cancelled.
 func TestNobodyToAsk(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-p", "edit a.txt"}, reference(t)...)...)
 	got, status := p.finish(t)
 	inOrder(t, got, "* Edit a.txt: failed", "stopReason: cancelled", "0 findings")
@@ -443,6 +449,7 @@ func (p *process) interrupt(t *testing.T) {
 }
 
 func TestPRM14_InterruptCancelsTheTurn(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	p := start(t, nil, append([]string{"-check", "-p", "Write a very long song", "-p", "hello"}, reference(t)...)...)
 	p.await(t, "On and on")
@@ -456,6 +463,7 @@ func TestPRM14_InterruptCancelsTheTurn(t *testing.T) {
 
 // PRM-8, PRM-9: what the agent asks for is answered, and shown as cancelled.
 func TestPRM8_PRM9_InterruptWhileAsked(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	p := start(t, nil, append([]string{"-check", "-p", "edit a.txt"}, reference(t)...)...)
 	p.await(t, "number: ")
@@ -469,6 +477,7 @@ func TestPRM8_PRM9_InterruptWhileAsked(t *testing.T) {
 }
 
 func TestSecondInterruptQuits(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	p := start(t, nil, append([]string{"-p", "stop"}, with(t, "stubborn")...)...)
 	p.await(t, "Never!")
@@ -481,6 +490,7 @@ func TestSecondInterruptQuits(t *testing.T) {
 }
 
 func TestInterruptWithoutATurnQuits(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	p := start(t, nil, reference(t)...)
 	p.await(t, "> ")
@@ -492,6 +502,7 @@ func TestInterruptWithoutATurnQuits(t *testing.T) {
 }
 
 func TestAuthenticates(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, reference(t, "-require-auth")...)...)
 	got, status := p.finish(t)
 	inOrder(t, got, "authenticating: Log in", "You said: hello", "0 findings")
@@ -502,6 +513,7 @@ func TestAuthenticates(t *testing.T) {
 
 // AUT-11: a session that has lost its authentication is authenticated again, once.
 func TestAUT11_AuthenticatesAgain(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "forgetful")...)...)
 	got, status := p.finish(t)
 	inOrder(t, got, "authenticating: Again", "stopReason: end_turn", "0 findings")
@@ -545,6 +557,7 @@ func TestFindingsFail(t *testing.T) {
 
 // Warnings are findings only for those who want them.
 func TestWarnings(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "modern")...)...)
 	if got, status := p.finish(t); status != 0 || !lastLine.MatchString(got) {
 		t.Errorf("ended with status %d and\n%s", status, got)
@@ -559,6 +572,7 @@ func TestWarnings(t *testing.T) {
 
 // The agent starts in the session's directory, wherever the client is; its program is found from there.
 func TestAgentStartsInTheRoot(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -599,6 +613,7 @@ func TestShell(t *testing.T) {
 
 // Who rejects everything has no file written and no command run, also by agents that do not ask.
 func TestReject(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("reject: hello"), 0o600); err != nil {
 		t.Fatal(err)
@@ -647,6 +662,7 @@ func TestHostileText(t *testing.T) {
 }
 
 func TestAgentsThatDie(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "mortal")...)...)
 	got, status := p.finish(t)
 	inOrder(t, p.stderr.String(), "alas", "client: ", "exit status 3")
@@ -658,6 +674,7 @@ func TestAgentsThatDie(t *testing.T) {
 
 // An error that a prompt is answered with ends a script, but not a conversation.
 func TestRefusedPrompts(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-p", "hello", "-p", "hello"}, with(t, "moody")...)...)
 	if got, status := p.finish(t); status != 1 || strings.Contains(got, "stopReason") {
 		t.Errorf("ended with status %d and\n%s", status, got)

@@ -24,6 +24,7 @@ var sessionLine = regexp.MustCompile(`(?m)^(?:> )?session (\S+)$`)
 
 // TestCommands: everything that the user can do with sessions, in two runs.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	agent := reference(t)
 	root := t.TempDir()
 	p := start(t, nil, append([]string{"-root", root, "-check", "-warnings", "-add", t.TempDir()}, agent...)...)
@@ -56,6 +57,7 @@ func TestCommands(t *testing.T) {
 
 // TestForms: a form is filled in until it is right, and sent or declined.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"-check", "-warnings"}, reference(t)...)...)
 	p.say(t, "form", "1", "name=", "colour=pink", "colour=blue", "name = Ann", "nonsense=1", "1", "form", "2", "link", "x", "1", "link", "2", "form")
 	got, status := p.finish(t) // the end of the input dismisses the last one
@@ -137,6 +139,7 @@ func loginAgent() {
 
 // AUT-6: after a login in a terminal that succeeded the agent is started again, and only then.
 func TestAUT6_LoginInATerminal(t *testing.T) {
+	t.Parallel()
 	for name, status := range map[string]int{"Ann": 0, "Bob": 1} {
 		p := start(t, nil, append([]string{"-check"}, with(t, "login")...)...)
 		p.say(t, name, "hello")

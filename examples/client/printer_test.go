@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // hostile is what a terminal would obey, and what looks like a question of the client's.
@@ -107,6 +108,7 @@ func TestQuestionsShowTheirContent(t *testing.T) {
 
 // However many tool calls there are, and whatever is in them, little of it is kept.
 func TestPrinterIsBounded(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -115,8 +117,8 @@ func TestPrinterIsBounded(t *testing.T) {
 	}
 	p := &printer{w: io.Discard}
 	before := heap()
-	const large = 100 << 10
-	for i := range 3 * maxTools {
+	large := tier.Pick(32<<10, 32<<10, 100<<10, 100<<10)
+	for i := range maxTools + tier.Pick(20, 20, 2*maxTools, 2*maxTools) {
 		id := acp.ToolCallID(fmt.Sprint(strings.Repeat("i", large), i))
 		text := strings.Repeat("t", large)
 		p.update(acp.StartToolCall(id, text, acp.WithStatus(acp.ToolCallStatus(text)), acp.WithContent(acp.ToolText(text))))

@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // programs are the two, built.
@@ -106,6 +107,7 @@ const (
 // agent answers with the newest version of its own that is not newer than the one asked for; an agent that
 // has none, and a client that does not speak what is answered, say so and end the connection.
 func TestPairings(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	root := t.TempDir()
 	for _, name := range []string{"apple.txt", "pear.txt"} {
 		if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
@@ -191,6 +193,7 @@ func (s *shown) replace(id v2draft.MessageID, content v2draft.Opt[[]v2draft.Cont
 
 // Who resumes a session that it knows has it as before, and who does not, too.
 func TestReplay(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "apple.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 const runAs = "KIT_AGENT_TEST_RUN_AS"
@@ -45,6 +46,7 @@ type host struct {
 
 func start(t *testing.T, state, dir string) *host {
 	t.Helper()
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // runAs makes the test binary another program; stats is the file in which the relay says what it saw.
@@ -151,6 +152,7 @@ func talk(t *testing.T, dir, rules, input string, agent ...string) string {
 // command is the client, with an agent that the relay starts, and the file in which the relay says what it saw.
 func command(t *testing.T, dir, rules string, agent ...string) (c *exec.Cmd, seen string) {
 	t.Helper()
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +200,7 @@ func inOrder(t *testing.T, out string, texts ...string) {
 
 // A whole conversation with the reference agent, in which rules decide, and the user.
 func TestConversation(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +210,7 @@ func TestConversation(t *testing.T) {
 	}
 	out := talk(t, dir, `{"rules": [
 		{"effect": "allow", "kind": ["read", "edit"], "path": ["./**"]},
-		{"effect": "allow", "command": ["echo **"], "path": ["./**"]},
+		{"effect": "allow", "command": ["echo *"], "path": ["./**"]},
 		{"effect": "reject", "path": ["**/.env"]}
 	]}`, "Make a plan: think, edit notes.txt, then run `echo Hello`.\nedit .env\npermission\n9\n2\nrefuse\n",
 		exampleAgent, "-state", t.TempDir())
@@ -225,6 +228,7 @@ func TestConversation(t *testing.T) {
 
 // An agent that dies is started again, and the session loaded; the turn is not said again.
 func TestAgentDies(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +240,7 @@ func TestAgentDies(t *testing.T) {
 
 // Ctrl-C cancels the turn, and the conversation goes on.
 func TestInterrupt(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if runtime.GOOS == "windows" {
 		t.Skip("a process cannot be interrupted alone")
 	}
@@ -272,6 +277,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // runAs makes the test binary another program: the proxy, or one of the agents below.
@@ -72,6 +73,7 @@ var agents = map[string]func(){
 // through is a proxy before an agent.
 func through(t *testing.T, flags []string, agent ...string) *exec.Cmd {
 	t.Helper()
+	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +95,7 @@ func role(t *testing.T, name string) []string {
 
 // A whole turn, validated on both sides of the proxy, is what it is without one.
 func TestWholeTurn(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	cmd := through(t, []string{"-v"}, exampleAgent, "-state", t.TempDir())
 	var log bytes.Buffer

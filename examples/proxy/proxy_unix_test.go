@@ -15,11 +15,13 @@ import (
 // An agent that does not end with its input is ended, whether the client has gone or the proxy is
 // signalled.
 func TestStubbornAgents(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
 		"client gone": func(_ *exec.Cmd, in io.Closer) error { return in.Close() },
 		"signal":      func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cmd := through(t, nil, role(t, "deaf")...)
 			in, err := cmd.StdinPipe()
 			if err != nil {
@@ -33,7 +35,7 @@ func TestStubbornAgents(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			timer := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+			timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
 			defer timer.Stop()
 			var agent struct{ PID int }
 			if err := json.NewDecoder(out).Decode(&agent); err != nil {

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestRegexp(t *testing.T) {
@@ -87,12 +89,13 @@ func TestRefused(t *testing.T) {
 // What comes out matches what Node.js, with the flag u or, where it refuses that, without it, matches; what Node.js
 // refuses is refused.
 func TestLikeNode(t *testing.T) {
+	tier.Need(t, tier.Full)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("CI must have Node.js: %v", err)
 		}
-		t.Skipf("it needs Node.js: %v", err)
+		t.Skipf("SKIPPED: it needs Node.js: %v", err)
 	}
 	parts := strings.Fields(`a b é 😀 . \d \D \w \W \s \S [a-c] [^a-c] [\w-.] [\s\S] [] [^] [[:alpha:]] (a|b) (?:ab)? (?<n>x) \b \B ^ $ \/ \-
 		\. \t \n \v \cJ \x41 \u0041 \u{1F600} \uD83D\uDE00 \0 } ] { {,2} a{2} a{1,2} a{2,}? a*? \p{L} \P{Lu} \p{Script=Greek} [\p{Nd}_] [\b] [--/]

@@ -16,10 +16,11 @@ import (
 // Version says where one schema file comes from.
 type Version struct {
 	Path    string // from the module's root
-	Package string // npm package
+	Package string // npm package, or another source
 	Version string // of the package
 	Date    string // of the release, as 2006-01-02
 	SHA256  string // of the file, in hexadecimal digits
+	Release string // of the protocol, that has the file; "" if it is not known
 }
 
 // Root returns the source of the package that embeds the schemas.
@@ -38,12 +39,15 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 
 	f.Comment("Where the schemas come from.")
 	f.Const().Defs(
-		jen.Comment("// SchemaPackage is the npm package that publishes them."),
+		jen.Comment("// SchemaPackage is the npm package, or the other source, that they were taken from."),
 		jen.Id("SchemaPackage").Op("=").Lit(versions[0].Package),
 		jen.Comment("// SchemaVersion is the version of that package."),
 		jen.Id("SchemaVersion").Op("=").Lit(versions[0].Version),
 		jen.Comment("// SchemaDate is the day of its release."),
-		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date))
+		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date),
+		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or \"\" if it is"),
+		jen.Comment("// not known: the npm package does not name it."),
+		jen.Id("SchemaRelease").Op("=").Lit(versions[0].Release))
 	f.Line()
 
 	f.Comment("The SHA-256 of each schema.")

@@ -15,18 +15,18 @@ import (
 
 // A testCase is an attack on a victim.
 type testCase struct {
-	attack  string
-	victim  string
-	bound   int      // MiB of memory that the victim may have
-	flags   []string // of the victim
-	allow   bool     // the user of the example client allows everything
-	fatal   bool     // the connection need not live: the victim may fail, but must end
-	outlive bool     // processes may be left, as SECURITY.md says
-	amount  bool     // it is about memory only, as are all whose bound is larger than small
-	inFull  bool     // it is not made in small: what it is made on has most of its code in common with another victim
-	procs   int      // how many processes there may be at once; 0 is any number
-	setUp   func(r *attackRun) error
-	check   func(r *attackRun)
+	attack    string
+	victim    string
+	bound     int      // MiB of memory that the victim may have
+	flags     []string // of the victim
+	allow     bool     // the user of the example client allows everything
+	fatal     bool     // the connection need not live: the victim may fail, but must end
+	outlive   bool     // processes may be left, as SECURITY.md says
+	amount    bool     // it is about memory only, as are all whose bound is larger than small
+	inNightly bool     // it is not made in small: what it is made on has most of its code in common with another victim
+	procs     int      // how many processes there may be at once; 0 is any number
+	setUp     func(r *attackRun) error
+	check     func(r *attackRun)
 }
 
 // The bounds of memory, in MiB. A connection holds 256 MiB at most by default, and Go's collector lets the heap grow to
@@ -45,7 +45,7 @@ const outputs = medium + 2*64
 // timeLimit is how long an attack may take, by a hostile.Clock. Each takes a small part of it.
 func timeLimit() time.Duration {
 	limit := 2 * time.Minute
-	if *full {
+	if full() {
 		limit *= 10
 	}
 	if gentest.Race {
@@ -68,7 +68,7 @@ func cases() []*testCase {
 	all := []*testCase{
 		{attack: "none", victim: "local", bound: small},
 		{attack: "read-flood", victim: "local", bound: medium},
-		{attack: "read-flood-unread", victim: "local", inFull: true, bound: medium},
+		{attack: "read-flood-unread", victim: "local", inNightly: true, bound: medium},
 		{attack: "write-flood", victim: "local", bound: large},
 		{attack: "output-flood", victim: "local", bound: medium},
 		{attack: "permission-flood", victim: "local", bound: large, flags: []string{"-ask", "wait"}},
@@ -94,14 +94,14 @@ func cases() []*testCase {
 		{attack: "setsid", victim: "local", bound: small, outlive: true},
 		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
 		{attack: "endless-output", victim: "local", bound: outputs},
-		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[*full]}},
+		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[full()]}},
 		{attack: "v2-ids", victim: "local", bound: medium, flags: []string{"-v2"}},
 		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
 
 		{attack: "none", victim: "example-client", bound: small},
-		{attack: "read-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
-		{attack: "output-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
-		{attack: "permission-flood", victim: "example-client", inFull: true, bound: large + 4*64, flags: []string{"ask"}}, // it makes plain text of the questions
+		{attack: "read-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
+		{attack: "output-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
+		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it makes plain text of the questions
 		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},
@@ -110,12 +110,12 @@ func cases() []*testCase {
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
 		{attack: "without-consent", victim: "example-client", bound: small},
 		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
-		{attack: "endless-output", victim: "example-client", inFull: true, bound: outputs, allow: true},
-		{attack: "paths", victim: "example-client", inFull: true, bound: small, allow: true, check: secretKept},
+		{attack: "endless-output", victim: "example-client", inNightly: true, bound: outputs, allow: true},
+		{attack: "paths", victim: "example-client", inNightly: true, bound: small, allow: true, check: secretKept},
 		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
 		{attack: "dies", victim: "example-client", bound: small, fatal: true},
 		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
-		{attack: "unread", victim: "example-client", inFull: true, bound: small, fatal: true, setUp: interruptTwice},
+		{attack: "unread", victim: "example-client", inNightly: true, bound: small, fatal: true, setUp: interruptTwice},
 
 		{attack: "many-sessions", victim: "dual-client", bound: small},
 		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
@@ -147,14 +147,14 @@ func cases() []*testCase {
 			"too-early": small, "initialize-again": small, "big-initialize": large, "prompt-flood": medium,
 			"big-prompts": large, "session-flood": medium, "wide-prompt": 2 * large,
 		} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inFull: victim == "example-agent" && bound > small})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inNightly: victim == "example-agent" && bound > small})
 		}
 		for _, attack := range []string{"unread", "vanishes", "half-closed", "no-newline"} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inFull: victim == "example-agent" && attack == "no-newline"})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inNightly: victim == "example-agent" && attack == "no-newline"})
 		}
 	}
 	for _, attack := range []string{"none", "bad-lines", "garbage", "too-early", "deep", "big-initialize"} {
-		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inFull: attack == "big-initialize"})
+		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inNightly: attack == "big-initialize"})
 	}
 	return all
 }

@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var (
-	full  = flag.Bool("attack.full", false, "make the attacks in full")
-	table = flag.String("attack.table", "", "a file to write the table to")
-)
+var table = flag.String("attack.table", "", "a file to write the table to")
+
+// full reports whether the attacks are made in their full sizes. With the race detector they never are: those sizes are
+// about memory, of which it has its own, and one attack alone could take an hour.
+func full() bool { return tier.Current() == tier.Nightly && !gentest.Race }
 
 // everybody is who is there.
 var everybody *census
@@ -48,7 +50,10 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()
-	if !*full {
+	if tier.Current() == tier.Short {
+		return m.Run() // every test is skipped
+	}
+	if tier.Current() < tier.Nightly {
 		// Most of the time is waiting, and there is memory for so many at once.
 		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -56,14 +61,11 @@ func run(m *testing.M) int {
 		}
 	}
 	var err error
-	if bin, err = os.MkdirTemp("", "acp-attack"); err == nil {
-		defer os.RemoveAll(bin)
-		err = build()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "building the programs:", err)
+	if bin, err = os.MkdirTemp("", "acp-attack"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer os.RemoveAll(bin)
 	everybody = newCensus()
 	status := m.Run()
 	everybody.close()
@@ -74,20 +76,26 @@ func run(m *testing.M) int {
 	return status
 }
 
-func build() error {
-	for name, pkg := range programs {
-		args := []string{"build", "-o", filepath.Join(bin, name)}
+// built are the programs that were built, or are being built, by name: each a func() error.
+var built sync.Map
+
+// program builds one of the programs, once, and returns where it is.
+func program(name string) (string, error) {
+	path := filepath.Join(bin, name)
+	build, _ := built.LoadOrStore(name, sync.OnceValue(func() error {
+		args := []string{"build", "-o", path}
 		// The programs that attack need no race detector, which would slow them down.
 		if gentest.Race && !strings.HasPrefix(name, "hostile") {
 			args = append(args, "-race")
 		}
-		cmd := exec.Command("go", append(args, pkg)...)
-		cmd.Dir, cmd.Stderr = filepath.Join("..", ".."), os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w", pkg, err)
+		cmd := exec.Command("go", append(args, programs[name])...)
+		cmd.Dir = filepath.Join("..", "..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w: %s", name, err, out)
 		}
-	}
-	return nil
+		return nil
+	}))
+	return path, build.(func() error)()
 }
 
 // results are those of all attacks.
@@ -136,22 +144,34 @@ func printTable() error {
 		return err
 	}
 	fmt.Fprintf(&text, "%d attacks, %d with findings\n", len(results.list), findings)
-	fmt.Print(text.String())
+	if findings > 0 || tier.Current() == tier.Nightly || testing.Verbose() {
+		fmt.Print(text.String())
+	}
 	if *table != "" {
 		return os.WriteFile(*table, []byte(text.String()), 0o666)
 	}
 	return nil
 }
 
-// TestAttacks makes all attacks on clients and agents.
+// inNormal are the attacks that the tier Normal makes: one of each kind, which one victim of each side and two attackers
+// are built for.
+var inNormal = map[string]bool{
+	"local/none": true, "local/update-flood": true, "local/bad-lines": true, "local/cancellations": true, "local/paths": true,
+	"local/close-session": true, "local/dies": true, "local/answer-id": true, "local/v2-sessions": true,
+	"agent/none": true, "agent/garbage": true, "agent/duplicate-ids": true, "agent/too-early": true, "agent/half-closed": true,
+}
+
+// TestAttacks makes attacks on clients and agents: all in tier Nightly, in small all but those that inNightly says in
+// tier Full, and one of each kind in tier Normal.
 func TestAttacks(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, c := range cases() {
-		if c.inFull && !*full {
+		if c.inNightly && tier.Current() < tier.Nightly || tier.Current() == tier.Normal && !inNormal[c.victim+"/"+c.attack] {
 			continue
 		}
 		t.Run(c.victim+"/"+c.attack, func(t *testing.T) {
-			if (c.amount || c.bound > small) && gentest.Race && !*full {
-				t.Skip("it is about memory, whose bound the race detector makes meaningless; without it, or in full, it runs")
+			if (c.amount || c.bound > small) && gentest.Race && tier.Current() < tier.Nightly {
+				t.Skip("it is about memory, whose bound the race detector makes meaningless")
 			}
 			t.Parallel()
 			c.run(t)

@@ -35,6 +35,21 @@ type attackRun struct {
 	cmd                *exec.Cmd // the victim, which the driver has started
 }
 
+// programs are those that the attack needs.
+func (c *testCase) programs() []string {
+	switch c.victim {
+	case "agent":
+		return []string{"victim", "hostile-client"}
+	case "example-agent", "dual-agent":
+		return []string{c.victim, "hostile-client"}
+	case "local":
+		return []string{"victim", "hostile-agent"}
+	case "proxy":
+		return []string{"victim", "proxy", "hostile-agent"}
+	}
+	return []string{c.victim, "hostile-agent"}
+}
+
 // find notes what must not be.
 func (r *attackRun) find(format string, args ...any) {
 	r.findings = append(r.findings, fmt.Sprintf(format, args...))
@@ -43,6 +58,11 @@ func (r *attackRun) find(format string, args ...any) {
 func (c *testCase) run(t *testing.T) {
 	r := &attackRun{testCase: c, screen: &screen{}}
 	r.result.attack, r.result.victim, r.result.bound = c.attack, c.victim, c.memory()
+	for _, name := range r.programs() {
+		if _, err := program(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r.dir = t.TempDir()
 	r.mark = markName + filepath.Base(filepath.Dir(r.dir)) + filepath.Base(r.dir) + c.victim + c.attack
 	if err := r.make(); err != nil {
@@ -141,7 +161,7 @@ func (r *attackRun) hostileAgent() []string {
 	if r.allow {
 		args = append(args, "-allowed")
 	}
-	if *full {
+	if full() {
 		args = append(args, "-full")
 	}
 	return args
@@ -226,7 +246,7 @@ func (r *attackRun) onAgent() error {
 	if r.testCase.victim == "dual-agent" {
 		args = append(args, "-said", "I look at what is there.")
 	}
-	if *full {
+	if full() {
 		args = append(args, "-full")
 	}
 	attacker := r.command("hostile-client", args...)
@@ -259,7 +279,7 @@ func (r *attackRun) onAgent() error {
 		if failed != nil && r.testCase.attack != "no-home" {
 			r.find("the attacker: %v", failed)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		syscall.Kill(-attacker.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/attack/hostile"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A schemaCase is a hostile schema.
@@ -36,7 +37,7 @@ type schemaCase struct {
 const hostileText = "x */ `+\"\\\n\r\u2028}\nfunc init() { panic(\"FAKE\") }\n//go:generate touch FAKE\n//go:build ignore\n//line FAKE.go:1\n//export FAKE\n/*line FAKE.go:1*/import \"C\"\x1b[2J\u202e\x00"
 
 func size(small, large int) int {
-	if *full {
+	if full() {
 		return large
 	}
 	return small
@@ -185,9 +186,13 @@ func schemaCases() []*schemaCase {
 	}
 }
 
-// TestSchemas sets hostile schemas on acpgen.
+// TestSchemas sets hostile schemas on acpgen: below tier Full only the one whose texts are Go.
 func TestSchemas(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, c := range schemaCases() {
+		if tier.Current() == tier.Normal && c.name != "text" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if gentest.Race {
 				t.Skip("acpgen does one thing after the other")
@@ -199,6 +204,9 @@ func TestSchemas(t *testing.T) {
 }
 
 func (c *schemaCase) run(t *testing.T) {
+	if _, err := program("acpgen"); err != nil {
+		t.Fatal(err)
+	}
 	r := &attackRun{
 		testCase: &testCase{attack: c.name, victim: "acpgen", bound: c.bound},
 		screen:   &screen{}, dir: t.TempDir(),

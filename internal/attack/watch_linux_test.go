@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // crowd starts n processes with a mark, and their parent.
@@ -52,6 +54,7 @@ func crowd(t *testing.T, mark string, n int) {
 
 // A scan finds the processes of each run, and nobody else's.
 func TestScan(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	first, second := markName+t.Name()+"1", markName+t.Name()+"12"
 	crowd(t, first, 3)
 	crowd(t, second, 5)
@@ -83,6 +86,7 @@ func TestScan(t *testing.T) {
 
 // With hundreds of processes, watching them takes little of the machine: those that are watched need it.
 func TestScanIsCheap(t *testing.T) {
+	tier.Need(t, tier.Full)
 	crowd(t, markName+t.Name(), 400)
 	var pids []int
 	for _, p := range marked(markName + t.Name()) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // answerOf is a message of the peer's connection's.
@@ -195,6 +196,7 @@ func TestReserveAgain(t *testing.T) {
 
 // A peer that asks for much and reads nothing has few answers made, one after the other; when it reads, it gets all.
 func TestLargeAnswersToPeerThatDoesNotRead(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	synctest.Test(t, func(t *testing.T) {
 		const n, size = 50, 1 << 20
 		var made atomic.Int32
@@ -223,6 +225,7 @@ func TestLargeAnswersToPeerThatDoesNotRead(t *testing.T) {
 
 // What the reader answers by itself it does not answer without end when the peer does not read.
 func TestReaderAnswersPeerThatDoesNotRead(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const size = 64 << 10
 	id := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
 	for name, begin := range map[string]func(t *testing.T) (*rawPeer, *bufio.Reader, string){

@@ -134,6 +134,9 @@ func (p *pending) Answered(resp wire.Response) {
 	default:
 		p.err = p.result.decode(resp.Result)
 	}
+	if p.err != nil && context.Cause(p.conn.base) == ErrClosed {
+		p.err = ErrClosed // the peer may only have noticed that this side is closing
+	}
 	if p.err != nil && p.turn != nil {
 		p.turn.failed()
 	}

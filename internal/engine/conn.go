@@ -34,7 +34,7 @@ type Conn struct {
 	decode   *codec.Decoder // the reader's
 	items    int            // in the parameters that it has read last; the reader's
 	gathered gathered       // the reader's
-	noisy    bool           // a line that is no message was reported; the reader's
+	warned   []string       // the kinds of dropped messages that were reported; the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
 	mu        connLock

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -236,11 +237,11 @@ func (r *reader) HandleNotification(method, params []byte) {
 	}
 	value, h, err := c.decodeParams(route, name, params)
 	if err != nil {
-		c.invalid(params, fmt.Errorf("params of %s: %w", method, err))
+		c.drop("a notification that cannot be read", params, fmt.Errorf("params of %s: %w", method, err))
 		return
 	}
 	if refused := route.checked(value); refused != nil {
-		c.invalid(params, fmt.Errorf("notification %s: %w", method, refused))
+		c.drop("a notification that is not valid", params, fmt.Errorf("notification %s: %w", method, refused))
 		return
 	}
 	c.accept(route, value, h, params)
@@ -284,7 +285,7 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 	switch {
 	case c.opts.Serve != nil:
 		name, err = c.serveNotification(ctx, s, route, params.(*withMeta), size)
-	case route.Feeds && c.feed(s, params, size), route.notify == nil:
+	case route.Feeds && c.fed(s, params, size), route.notify == nil:
 		return
 	default:
 		if p, ok := params.(*fallbackParams); ok {
@@ -317,16 +318,29 @@ func (r *reader) HandleDrained() {
 	}
 }
 
-// HandleInvalid implements wire.Handler. The first line that does not even begin like a message is a warning, because it
-// is usually output that should not be there, and nobody else would say so.
+// HandleInvalid implements wire.Handler. It warns of what no answer tells the peer about.
 func (r *reader) HandleInvalid(line []byte, reason error) {
 	c := r.c
 	text := bytes.TrimSpace(line)
-	if len(text) > 0 && text[0] != '{' && !c.noisy && c.opts.Invalid == nil && !c.opts.SkipNoise {
-		c.noisy = true
-		c.opts.Logger.Warn("the peer wrote a line that is no message", "line", echoed(string(text[:min(len(text), maxEcho+1)])))
+	switch {
+	case len(text) > 0 && text[0] != '{' && !c.opts.SkipNoise:
+		c.drop("a line that is not a message", line, reason) // usually output that should not be there
+	case errors.Is(reason, wire.ErrUnknownResponse), errors.Is(reason, wire.ErrPeerComplains):
+		c.drop("a response that belongs to no request", line, reason)
+	default:
+		c.invalid(line, reason)
 	}
-	c.invalid(line, reason)
+}
+
+// drop is invalid for a kind of message of which the peer is not told. The first of a kind is a warning: nobody else
+// would say why something is missing.
+func (c *Conn) drop(kind string, came []byte, reason error) {
+	if c.opts.Invalid == nil && !slices.Contains(c.warned, kind) {
+		c.warned = append(c.warned, kind)
+		c.opts.Logger.Warn("dropped "+kind+"; more of these are logged at level debug", "reason", echoed(reason.Error()),
+			"message", echoed(string(came[:min(len(came), maxEcho+1)])))
+	}
+	c.invalid(came, reason)
 }
 
 // invalid reports what was refused, ignored or skipped. The reason repeats the beginning of what came.
@@ -396,7 +410,7 @@ type inbound struct {
 	length  int                        // of their text
 	size    int                        // what the message counts for
 	after   uint64                     // the notifications of the session that come first
-	ends    []*inbound                 // the turns that end first
+	ends    []*inbound                 // the turns that are answered first
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
 	entered chan struct{} // of a turn beside others: closed when EnterTurn has called for it
@@ -574,7 +588,7 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 	if err == nil {
 		return result, nil
 	}
-	if cause := context.Cause(in); errors.Is(cause, errs.RequestCancelled) || errors.Is(cause, ErrTurnCancelled) {
+	if in.Err() != nil { // by the peer, or because this side ends the connection
 		if e, _ := errs.Visible(err); e.Code == codeInternalError {
 			err = requestCancelled
 		}

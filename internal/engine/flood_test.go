@@ -20,14 +20,18 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// victimEnv makes the test binary be what is attacked. Its value is the bound of its heap in bytes, and how long it
-// answers after the end of its input.
+// victimEnv makes the test binary be what is attacked. Its value is the bound of its heap in bytes, the bound of what its
+// connection holds, and how long it answers after the end of its input.
 const victimEnv = "ACP_TEST_VICTIM"
 
-// fileSize is how long the text is that the victim answers with.
-const fileSize = 10 << 20
+// connBytes is the default bound of what a connection holds.
+const connBytes = 256 << 20
+
+// fileSize is how long the text is that a victim answers with whose connection holds so much.
+func fileSize(maxBytes int) int { return maxBytes / 25 }
 
 // names is what generated code makes of a list of strings.
 type names struct{ Names []string }
@@ -53,8 +57,9 @@ func (n *names) DecodeJSON(d *codec.Decoder) {
 // a failure when the heap grows beyond the bound.
 func victim(env string) error {
 	var bound uint64
+	var maxBytes int
 	var drain time.Duration
-	if _, err := fmt.Sscan(env, &bound, &drain); err != nil {
+	if _, err := fmt.Sscan(env, &bound, &maxBytes, &drain); err != nil {
 		return err
 	}
 	most, stop, stopped := uint64(0), make(chan struct{}), make(chan struct{})
@@ -82,10 +87,10 @@ func victim(env string) error {
 	c, err := Connect(context.Background(), rpc.IO(os.Stdin, os.Stdout, 0), func(c *Conn) []Route {
 		return []Route{
 			RequestMethod[echoParams, chunk]{Name: "file"}.Handle(func(ctx context.Context, _ *echoParams) (*chunk, error) {
-				if err := rpc.Reserve(ctx, fileSize); err != nil {
+				if err := rpc.Reserve(ctx, fileSize(maxBytes)); err != nil {
 					return nil, err
 				}
-				return &chunk{Text: strings.Repeat("x", fileSize)}, nil
+				return &chunk{Text: strings.Repeat("x", fileSize(maxBytes))}, nil
 			}),
 			RequestMethod[chunk, chunk]{Name: "ask"}.Handle(func(ctx context.Context, _ *chunk) (*chunk, error) { return nil, wait(ctx) }),
 			RequestMethod[names, chunk]{Name: "list"}.Handle(func(ctx context.Context, _ *names) (*chunk, error) { return nil, wait(ctx) }),
@@ -94,7 +99,7 @@ func victim(env string) error {
 				return err
 			}),
 		}
-	}, &Options{DrainTime: drain})
+	}, &Options{MaxBytes: maxBytes, DrainTime: drain})
 	if err != nil {
 		return err
 	}
@@ -112,17 +117,21 @@ type attack struct {
 	line  func(i int) string
 	deaf  bool // it reads nothing until all was sent, or nothing more is taken
 	drain time.Duration
-	heap  int // in MiB: the collector lets it grow to twice of what is in use
+	whole bool // it is about more than bytes, and always made in full
+	heap  int  // in MiB, of a connection with the default bound: the collector lets it grow to twice of what is in use
 }
 
-// What a connection holds at most is bounded, whatever a peer sends, and whether it reads or not.
+// What a connection holds at most is bounded, whatever a peer sends, and whether it reads or not. Below tier Full the
+// bound, and what the peer sends, are an eighth, and what is made in full is left out.
 func TestFloods(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if gentest.Race {
 		t.Skip("the race detector takes memory")
 	}
 	file := func(i int) string { return request(i, "file", "{}") }
-	long := strings.Repeat("x", 8<<20)
-	list := strings.Repeat(`,""`, 200_000)
+	part := tier.Pick(0, 8, 1, 1)
+	long := strings.Repeat("x", 8<<20/part)
+	list := strings.Repeat(`,""`, 200_000/part)
 	for _, a := range []attack{
 		{name: "files", n: 60, line: file, drain: time.Minute, heap: 300},
 		{name: "files, and nothing is read", n: 60, line: file, drain: time.Minute, deaf: true, heap: 300},
@@ -132,20 +141,27 @@ func TestFloods(t *testing.T) {
 		{name: "short values", n: 100, heap: 300, line: func(i int) string {
 			return request(i, "list", `{"names":[""`+list+`]}`)
 		}},
-		{name: "sessions", n: 60_000, heap: 80, line: func(i int) string {
+		{name: "sessions", n: 60_000, heap: 80, whole: true, line: func(i int) string {
 			return note("chunk", fmt.Sprintf(`{"sessionId":"s%d","text":""}`, i))
 		}},
-		{name: "refusals, and nothing is read", n: 100_000, deaf: true, heap: 200, line: func(i int) string {
+		{name: "refusals, and nothing is read", n: 100_000, deaf: true, heap: 200, whole: true, line: func(i int) string {
 			return request(fmt.Sprintf("%d%0500d", i, 0), "nothing", "{}")
 		}},
-	} {
-		t.Run(a.name, func(t *testing.T) { a.run(t) })
+	}[:tier.Pick(0, 4, 6, 6)] {
+		t.Run(a.name, func(t *testing.T) { a.run(t, part) })
 	}
 }
 
-func (a *attack) run(t *testing.T) {
+func (a *attack) run(t *testing.T, part int) {
+	bound := a.heap << 20
+	if a.whole {
+		part = 1
+	}
+	if bound /= part; part > 1 {
+		bound += 8 << 20 // what the program itself takes
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", victimEnv, a.heap<<20, a.drain+time.Millisecond))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d %d", victimEnv, bound, connBytes/part, a.drain+time.Millisecond))
 	said := new(strings.Builder)
 	cmd.Stderr = said
 	in, err := cmd.StdinPipe()

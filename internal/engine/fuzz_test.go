@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/badlines"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // anyRoutes are routes of each kind. What waits does so until release is closed, or its context ends.
@@ -91,7 +92,7 @@ func FuzzConn(f *testing.F) {
 			f.Add([]byte(line.Text), []byte{}, uint8(0))
 		}
 	}
-	for knobs := range 256 {
+	for knobs := 0; knobs < 256; knobs += tier.Pick(17, 1, 1, 1) {
 		f.Add(anySeed, []byte{byte(knobs), 3}, uint8(knobs))
 	}
 	f.Fuzz(func(t *testing.T, lines, sizes []byte, knobs uint8) {

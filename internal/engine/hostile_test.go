@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Rule 3: notifications without parameters fill a queue too.
@@ -85,6 +86,7 @@ func TestErrorsRepeatLittle(t *testing.T) {
 
 // A long message is let go of when it was handled, also when no other comes.
 func TestLongMessagesAreLetGo(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}

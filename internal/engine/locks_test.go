@@ -5,9 +5,11 @@ package engine_test
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // The schedules are run again by a process that checks every lock which is taken.
@@ -29,7 +31,7 @@ func TestLockOrder(t *testing.T) {
 		order.check(1, true)
 	}()
 	cmd := exec.CommandContext(t.Context(), os.Args[0],
-		"-test.run", "^(TestScheduleProperties|Test.*Overflow.*|Test.*Cancel.*|TestKeepTurn.*)$", "-schedules", "100")
+		"-test.run", "^(TestScheduleProperties|Test.*Overflow.*|Test.*Cancel.*|TestKeepTurn.*)$", "-schedules", strconv.Itoa(tier.Pick(10, 30, 100, 1000)))
 	cmd.Env = append(os.Environ(), "ACP_TEST_LOCKS=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%.3000s", err, out)

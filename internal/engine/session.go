@@ -83,18 +83,24 @@ func (s *session) step(e event) (do effects) {
 	in, turn := e.in, e.turn
 	switch e.kind {
 
-	// A session has one turn of the peer's at a time, unless the author opts in. What ends the turn cancels it,
-	// and waits for its answer. A question that comes while a turn of this side is being cancelled is answered as
-	// cancelled at once.
+	// A session has one turn of the peer's at a time, unless the author opts in. The next one waits for the answers
+	// to those that were cancelled: the peer need not know them yet. What ends the turn cancels it, and waits for
+	// its answer. A question that comes while a turn of this side is being cancelled is answered as cancelled at
+	// once.
 	case requestRead:
 		switch route := in.route; {
 		case route.EndsTurn:
 			in.ends = slices.Clone(s.incoming)
 			do.end = s.cancelTurns()
 		case route.Turn:
-			if do.refuse = s.admits(); do.refuse == nil {
-				s.incoming = append(s.incoming, in)
+			if s.busy(false) {
+				do.refuse = errBusy
+				break
 			}
+			if !s.conn.opts.ConcurrentTurns {
+				in.ends = slices.DeleteFunc(slices.Clone(s.incoming), func(turn *inbound) bool { return turn.freed })
+			}
+			s.incoming = append(s.incoming, in)
 		case route.Cancelled != nil:
 			s.questions = append(s.questions, in)
 			if s.cancelling() {
@@ -102,9 +108,11 @@ func (s *session) step(e event) (do effects) {
 			}
 		}
 	case turnOpened:
-		if do.refuse = s.admits(); do.refuse == nil {
-			s.incoming = append(s.incoming, in)
+		if s.busy(true) {
+			do.refuse = errBusy
+			break
 		}
+		s.incoming = append(s.incoming, in)
 
 	// A cancellation is about the turns that are there; without any it is about nothing.
 	case cancelRead:
@@ -255,13 +263,12 @@ var (
 	errBeingSent = errors.New("acp: the turn's cancellation is being sent")
 )
 
-// admits says why the session cannot take another turn of the peer's.
-func (s *session) admits() error {
-	busy := slices.ContainsFunc(s.incoming, func(in *inbound) bool { return !in.freed })
-	if busy && !s.conn.opts.ConcurrentTurns {
-		return errBusy
-	}
-	return nil
+// busy reports whether the session has a turn of the peer's that keeps another one from coming. Whether those count
+// that were cancelled, and have not ended yet, is for the caller to say.
+func (s *session) busy(cancelled bool) bool {
+	return !s.conn.opts.ConcurrentTurns && slices.ContainsFunc(s.incoming, func(in *inbound) bool {
+		return !in.freed && (cancelled || in.Err() == nil && !in.cancelled.Load())
+	})
 }
 
 // cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be

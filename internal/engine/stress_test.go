@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Every request is answered exactly once, whatever comes between, and all that is sent is JSON.
 func TestGarbageBetweenRequests(t *testing.T) {
-	const requests = 4000
+	requests := tier.Pick(200, 1000, 4000, 4000)
 	p, _ := newPeer(t, []Route{
 		echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
 			if p.N%3 == 0 { // until it is cancelled

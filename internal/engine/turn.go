@@ -21,6 +21,9 @@ type TurnSpec struct {
 	// CancelMethod and CancelParams are the notification that cancels it.
 	CancelMethod string
 	CancelParams any
+	// Cancelled makes the result of a turn that was cancelled before its request was sent, see Route.Cancelled. Without
+	// it such a turn fails with ErrTurnCancelled.
+	Cancelled func(result any) any
 }
 
 // outgoingTurn is a turn of this side in progress.
@@ -30,6 +33,7 @@ type outgoingTurn struct {
 	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
 	inside  <-chan struct{}                 // closed when a notification handler waits for the end
 	left    bool                            // it was taken out of its session; used by whoever runs it
+	unsent  bool                            // its request could not be sent; used by whoever runs it
 
 	// Guarded by Conn.mu; see session.step.
 	ctx      context.Context
@@ -70,6 +74,14 @@ func (c *Conn) feed(s *session, params any, size int) bool {
 	}
 	c.mu.Unlock()
 	return to != nil && to(params, size)
+}
+
+// fed is feed, and drops what is left when the connection is ending: Close ends turns whose updates may still be queued,
+// and neither the handler nor another turn must get a later one when those are lost. It looks again after feed, because
+// the turn may have ended meanwhile.
+func (c *Conn) fed(s *session, params any, size int) bool {
+	closing := func() bool { return c.base.Err() != nil }
+	return closing() || c.feed(s, params, size) || closing()
 }
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
@@ -126,18 +138,25 @@ func runTurn[P, A, R any](
 		turn.answered(func() bool { return out.answered(answer) })
 	}}
 	answer.conn, answer.method, answer.result, answer.turn = c, m.Name, answer, turn
+	run := func(ctx context.Context, params wire.Encodable) error {
+		err := c.turn(ctx, &answer.pending, params, turn)
+		if turn.unsent && turn.spec.Cancelled != nil && errors.Is(err, ErrTurnCancelled) {
+			out.result, err = turn.spec.Cancelled(nil).(*R), nil
+		}
+		return named(m.Name, err)
+	}
 	if c.opts.Call == nil {
-		if err := c.turn(ctx, &answer.pending, encodable(params), turn); err != nil {
-			return nil, named(m.Name, err)
+		if err := run(ctx, encodable(params)); err != nil {
+			return nil, err
 		}
 		return out.result, nil
 	}
 	call := c.outgoing(m.Name, params)
 	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
-		err := c.turn(ctx, &answer.pending, call.encodable(), turn)
+		err := run(ctx, call.encodable())
 		call.ID = answer.id()
 		if err != nil {
-			return named(m.Name, err)
+			return err
 		}
 		call.Result = out.result
 		return nil
@@ -195,6 +214,7 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	}
 	defer c.leave(turn)
 	if err := c.send(ctx, cancel, p, params, turn); err != nil {
+		turn.unsent = true
 		return err
 	}
 	cancelled, err := turn.await(ctx, p)

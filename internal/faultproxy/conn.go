@@ -41,6 +41,9 @@ func (p *Proxy) wrap(inner net.Conn) *conn {
 	p.mu.Lock()
 	p.conns[c] = true
 	p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		c.reset() // net/http goes on dialing for a request that has ended
+	}
 	return c
 }
 
@@ -58,8 +61,16 @@ func (c *conn) Write(b []byte) (int, error) {
 }
 
 func (c *conn) wait() {
+	thawed := c.proxy.thawed()
 	select {
-	case <-c.proxy.thawed():
+	case <-thawed:
+		return
+	default:
+	}
+	c.proxy.held.Add(1)
+	defer c.proxy.held.Add(-1)
+	select {
+	case <-thawed:
 	case <-c.closed:
 	}
 }

@@ -42,6 +42,8 @@ func (x *exchange) abort() { panic(http.ErrAbortHandler) }
 
 // wait waits for an event, and breaks the connection when the client or the proxy ends before.
 func (x *exchange) wait(event <-chan struct{}) {
+	x.proxy.held.Add(1)
+	defer x.proxy.held.Add(-1)
 	select {
 	case <-event:
 	case <-x.req.Context().Done():
@@ -210,6 +212,8 @@ func (b *bounded) Write(text []byte) (n int, err error) {
 		b.trip()
 	}
 	if b.then == stalls {
+		b.proxy.held.Add(1)
+		defer b.proxy.held.Add(-1)
 		<-b.ctx.Done()
 	}
 	return n, io.ErrShortWrite

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,7 @@ type Proxy struct {
 	thaw     chan struct{} // closed unless frozen
 	passing  int           // requests that are being served
 	running  sync.WaitGroup
+	held     atomic.Int32 // how many reads, writes and responses wait
 }
 
 // Request is a request that came, with its whole body.

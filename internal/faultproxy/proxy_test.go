@@ -21,11 +21,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must happen soon; briefly is what must not happen.
+// patience bounds what must happen; briefly is a delay.
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	briefly  = 50 * time.Millisecond
 )
+
+// holds waits until something waits in a proxy.
+func holds(t *testing.T, p *Proxy) {
+	t.Helper()
+	for end := time.Now().Add(patience); p.held.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the proxy holds nothing")
+		}
+	}
+}
 
 // backend is the server behind a proxy: a POST is answered with its number and its body, a GET with a stream of the lines
 // that the test sends, and an upgrade with an echo.
@@ -328,10 +338,11 @@ func TestStreams(t *testing.T) {
 				_, err := s.ReadByte()
 				ended <- err
 			}()
+			holds(t, p)
 			select {
 			case err := <-ended:
 				t.Errorf("read: %v", err)
-			case <-time.After(briefly):
+			default:
 			}
 			s.close()
 			if err := <-ended; err == nil {
@@ -344,10 +355,11 @@ func TestStreams(t *testing.T) {
 			got := make(chan *stream)
 			go func() { got <- get(t, client, p) }()
 			b.lines <- "one" // the server has begun to answer
+			holds(t, p)
 			select {
 			case <-got:
 				t.Error("the header came")
-			case <-time.After(briefly):
+			default:
 			}
 			close(release)
 			(<-got).want(t, "one")
@@ -425,10 +437,11 @@ func TestSockets(t *testing.T) {
 	p.Freeze()
 	thawed := make(chan error, 1)
 	go func() { thawed <- echo() }()
+	holds(t, p)
 	select {
 	case err := <-thawed:
 		t.Errorf("a frozen connection: %v", err)
-	case <-time.After(briefly):
+	default:
 	}
 	p.Thaw()
 	if err := <-thawed; err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/acpgo/sdk/gen/api"
 )
 
-// OnlyAdds requires that everything which one package exports another exports too, in the same shape: names,
-// constants, signatures, fields with their tags, and methods. What is of the one package in the first is of
-// the other in the second. It logs how much was compared.
-func OnlyAdds(t *testing.T, base, more string) {
-	t.Helper()
+// onlyAdds requires that everything which Base exports the package exports too, in the same shape: names, constants,
+// signatures, fields with their tags, and methods. What is of the one package in the first is of the other in the
+// second: a program goes from one to the other, and back, by changing an import. It logs how much was compared.
+func (p *Package) onlyAdds(t *testing.T) {
+	base, more := p.Base, p.Base+"/unstable"
 	imports, err := api.Importer(".", base, more)
 	if err != nil {
 		t.Fatal(err)

@@ -14,12 +14,14 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Shared returns the path of a subfolder of the folder that ACP_SHARED names, which is ../shared beside the
-// module if that is not set. It skips the test if there is none.
+// module if that is not set. It skips the test if there is none, and in the tiers that need nothing from outside.
 func Shared(t *testing.T, name string) string {
 	t.Helper()
+	tier.Need(t, tier.Full)
 	root := os.Getenv("ACP_SHARED")
 	if root == "" {
 		root = filepath.Join("..", "shared")
@@ -56,10 +58,9 @@ func moduleRoot(t *testing.T) string {
 // Before lists the example messages of version 1 on the page about migration to version 2.
 var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 
-// Documented decodes and encodes every valid example message of a version, 1 or 2. The result must be equal,
-// and nothing may be repaired. It logs how many messages there were.
-func (p *Package) Documented(t *testing.T, version int) {
-	t.Helper()
+// documented decodes and encodes every valid example message of the package's version, 1 or 2. The result must be
+// equal, and nothing may be repaired. It logs how many messages there were.
+func (p *Package) documented(t *testing.T) {
 	s := p.schema(t)
 	dir := Shared(t, "examples")
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -76,7 +77,7 @@ func (p *Package) Documented(t *testing.T, version int) {
 		if e.Group == "v2" && !slices.Contains(Before, e.Name) {
 			of = 2
 		}
-		if of != version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
+		if of != p.Version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
 			continue
 		}
 		ran++
@@ -94,7 +95,7 @@ func (p *Package) Documented(t *testing.T, version int) {
 			}
 		})
 	}
-	t.Logf("ran %d messages of version %d, of %d in all", ran, version, len(entries))
+	t.Logf("ran %d messages of version %d, of %d in all", ran, p.Version, len(entries))
 	if ran == 0 {
 		t.Error("the folder holds no messages of this version")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Package is a generated package.
@@ -28,6 +29,53 @@ type Package struct {
 	LeftOut     []string                      // definitions that are no types, beside the envelopes
 	Names       map[string]string             // names of types that do not follow from their definitions
 	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
+
+	// What only Test looks at.
+	Base         string // import path of the package that this one adds to, or ""
+	Version      int    // of the protocol
+	LeastTypes   int    // how many definitions are types, at least
+	LeastMethods int    // and how many methods there are
+
+	compiled map[string]*jsonschema.Schema // what validators returns
+}
+
+// Test runs all tests of the package whose working folder it runs in. They exercise the types that the package
+// declares itself: those of Base are tested there. The race detector has nothing to find in values, and would make
+// the tests ten times slower.
+func (p *Package) Test(t *testing.T) {
+	t.Helper()
+	if Race {
+		t.Skip("values have no goroutines")
+	}
+	t.Run("EveryDefinitionIsAType", p.hasDefinitions)
+	t.Run("EveryMethodIsThere", p.hasMethods)
+	if p.Base != "" {
+		t.Run("OnlyAdds", p.onlyAdds)
+	}
+	t.Run("Documented", p.documented)
+	own := *p
+	own.Definitions = maps.Clone(p.Definitions)
+	maps.DeleteFunc(own.Definitions, func(_ string, create func() codec.Value) bool {
+		return p.Base != "" && declaredIn(create()) == p.Base
+	})
+	t.Run("Memory", func(t *testing.T) { tier.Need(t, tier.Normal); own.memory(t) }) // while the heap is small, which it collects again and again
+	t.Run("RoundTrip", func(t *testing.T) { own.RoundTrips(t, tier.Pick(1, 4, 100, 1300)) })
+	if tier.Current() == tier.Short {
+		return
+	}
+	t.Run("Sends", func(t *testing.T) { own.Sends(t, tier.Pick(1, 1, 10, 100)) })
+	t.Run("Leniency", func(t *testing.T) { own.Mutations(t, tier.Pick(1, 1, 1, 10)) })
+	t.Run("Pointers", func(t *testing.T) { own.Pointers(t, tier.Pick(1, 1, 1, 10)) })
+}
+
+// declaredIn returns the import path of the package that declares a value's type. A type without methods of its own
+// is in the field of a struct that has them.
+func declaredIn(v codec.Value) string {
+	t := reflect.TypeOf(v).Elem()
+	if strings.HasPrefix(t.Name(), "scalar[") {
+		t = t.Field(0).Type
+	}
+	return t.PkgPath()
 }
 
 // loaded are the schemas that were read, by their texts: what their judges have compiled serves all tests.
@@ -47,12 +95,15 @@ func (p *Package) schema(t *testing.T) *sample.Schema {
 	return s
 }
 
-// each runs do for every definition, in parallel. Each definition has its own seed, the same in every run.
-func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
+// each runs do for every step-th definition, in parallel. Each definition has its own seed, the same in every run.
+func (p *Package) each(t *testing.T, step int, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
 	t.Helper()
 	s := p.schema(t)
 	t.Run("definitions", func(t *testing.T) {
 		for i, definition := range slices.Sorted(maps.Keys(p.Definitions)) {
+			if i%step != 0 {
+				continue
+			}
 			t.Run(definition, func(t *testing.T) {
 				t.Parallel()
 				do(t, s, definition, uint64(i))
@@ -60,6 +111,9 @@ func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, def
 		}
 	})
 }
+
+// mutated is the distance between two definitions whose values are mutated, which takes longest.
+func mutated() int { return tier.Pick(16, 8, 1, 1) }
 
 // tooMany is how many failures of one definition are shown.
 const tooMany = 5
@@ -70,7 +124,7 @@ const tooMany = 5
 func (p *Package) RoundTrips(t *testing.T, n int) {
 	t.Helper()
 	var total atomic.Int64
-	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+	p.each(t, 1, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
 		m := sample.NewMaker(s, seed)
 		failures := 0
 		for range n {
@@ -114,7 +168,7 @@ func encodesAs(s *sample.Schema, definition string, v codec.Value, want any) err
 func (p *Package) Mutations(t *testing.T, n int) {
 	t.Helper()
 	var fine, repaired, refused atomic.Int64
-	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+	p.each(t, mutated(), func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
 		m := sample.NewFullMaker(s, seed)
 		failures := 0
 		for range n {
@@ -188,7 +242,7 @@ func (p *Package) Sends(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	var sent, refused atomic.Int64
-	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+	p.each(t, 1, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
 		m := sample.NewKnownMaker(s, seed)
 		for range n {
 			v := p.Definitions[definition]()
@@ -211,8 +265,11 @@ func (p *Package) Sends(t *testing.T, n int) {
 	t.Logf("%d values sent that the schema accepts; of %d zero values %d were refused", sent.Load(), len(p.Definitions), refused.Load())
 }
 
-// validators compiles every definition.
+// validators compiles every definition, once.
 func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
+	if p.compiled != nil {
+		return p.compiled, nil
+	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat = true
 	c.Formats["regex"] = func(any) bool { return true } // expressions are ECMA's, which Go cannot judge
@@ -227,6 +284,7 @@ func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
 		}
 		out[name] = schema
 	}
+	p.compiled = out
 	return out, nil
 }
 
@@ -290,7 +348,7 @@ func (p *Package) Pointers(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	var decoded, encoded atomic.Int64
-	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+	p.each(t, mutated(), func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
 		m := sample.NewFullMaker(s, seed)
 		for range n {
 			value := m.Value(definition)

@@ -135,10 +135,9 @@ func receiver(f *ast.FuncDecl) string {
 	return "?."
 }
 
-// HasDefinitions requires that the package in the working folder has a type, with its codec, for each
-// definition but the envelopes, and that there are at least so many.
-func (p *Package) HasDefinitions(t *testing.T, least int) {
-	t.Helper()
+// hasDefinitions requires that the package in the working folder has a type, with its codec, for each
+// definition but the envelopes.
+func (p *Package) hasDefinitions(t *testing.T) {
 	types, _ := declared(t)
 	schema := p.readDefinitions(t)
 	leftOut := slices.Concat(envelopes, p.LeftOut)
@@ -170,16 +169,15 @@ func (p *Package) HasDefinitions(t *testing.T, least int) {
 			t.Errorf("%s is listed as left out, but the schema does not have it", name)
 		}
 	}
-	if count < least {
-		t.Errorf("got %d definitions, want at least %d", count, least)
+	if count < p.LeastTypes {
+		t.Errorf("got %d definitions, want at least %d", count, p.LeastTypes)
 	}
 	t.Logf("%d of %d definitions are types; the others are %s", count, len(schema), strings.Join(leftOut, ", "))
 }
 
-// HasMethods requires that the package in the working folder has a name, a handler and a call for each
-// method, and that there are at least so many; a method that is both request and notification counts twice.
-func (p *Package) HasMethods(t *testing.T, least int) {
-	t.Helper()
+// hasMethods requires that the package in the working folder has a name, a handler and a call for each
+// method. A method that is both request and notification counts twice.
+func (p *Package) hasMethods(t *testing.T) {
 	_, others := declared(t)
 	schema := p.readDefinitions(t)
 	count := 0
@@ -208,8 +206,8 @@ func (p *Package) HasMethods(t *testing.T, least int) {
 			}
 		}
 	}
-	if count < least {
-		t.Errorf("got %d methods, want at least %d", count, least)
+	if count < p.LeastMethods {
+		t.Errorf("got %d methods, want at least %d", count, p.LeastMethods)
 	}
 	t.Logf("%d methods", count)
 }

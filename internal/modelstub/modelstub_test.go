@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // said is what an agent reads in an answer, in any shape.
@@ -549,7 +550,7 @@ func (w *wire) play(t *testing.T, url, dir, prompt string, offered tools, stream
 
 // TestTurns plays turns with real files and commands, in each shape, streamed and whole.
 func TestTurns(t *testing.T) {
-	for _, w := range wires {
+	for _, w := range wires[:tier.Pick(1, len(wires), len(wires), len(wires))] {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/stream=%t", w.name, stream), func(t *testing.T) {
 				s := httptest.NewServer(New(&Options{Pace: time.Microsecond}))

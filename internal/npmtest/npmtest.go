@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Need skips a test where Node.js or npm is not there. In CI that fails it.
+// Need skips a test below tier Full, and where Node.js or npm is not there. In CI the latter fails it.
 func Need(t testing.TB) {
 	t.Helper()
+	tier.Need(t, tier.Full)
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			if os.Getenv("CI") == "true" {

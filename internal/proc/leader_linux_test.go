@@ -7,10 +7,13 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A group whose processes have all ended is never taken for another one that has got its number.
 func TestNumberOfAnotherGroup(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const last = "/proc/sys/kernel/ns_last_pid" // the next process gets the next number
 	old := exec.Command("sh", "-c", "read -r line <&3 & echo")
 	wait, end, err := os.Pipe()

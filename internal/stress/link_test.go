@@ -51,7 +51,7 @@ func (s *soak) run(n int) {
 	l.books.wrong = l.wrong
 	ok := l.bounded("connecting", l.connect)
 	if ok {
-		time.Sleep(l.upTo(min(*soakTime/5, 2*time.Second))) // the traffic goes on until then
+		time.Sleep(l.upTo(min(soaking()/5, 2*time.Second))) // the traffic goes on until then
 		ok = l.bounded("the end", l.finish)
 	}
 	if !ok && l.transport.Cmd.Process != nil {

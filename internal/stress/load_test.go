@@ -16,12 +16,14 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A thousand turns of one connection at a time: each is answered once, its updates come in order and
 // before the answer, and each question is asked after the updates that came before it.
 func TestThousandSessions(t *testing.T) {
-	const sessions, updates, asks = 1000, 20, 2
+	const updates, asks = 20, 2
+	sessions := tier.Pick(50, 200, 1000, 1000)
 	books := &books{wrong: t.Errorf}
 	var handled sync.Map // session to *atomic.Int32
 	of := func(id acp.SessionID) *atomic.Int32 {
@@ -85,14 +87,15 @@ func TestThousandSessions(t *testing.T) {
 
 // Many calls both ways at once: all are in progress together before any is answered.
 func TestCallsBothWays(t *testing.T) {
-	const flight, calls = 256, 8 * 256
+	flight := tier.Pick(32, 128, 256, 256)
+	calls := 8 * flight
 	books := &books{wrong: t.Errorf}
 	var reading meeting
 	var reads atomic.Int32
 	release := make(chan struct{})
 	agent := start(t, "agent", acp.ClientHandlers{
 		ReadTextFile: func(ctx context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
-			if reads.Add(1) <= flight {
+			if int(reads.Add(1)) <= flight {
 				if err := reading.wait(ctx, flight+1); err != nil {
 					return nil, err
 				}
@@ -232,7 +235,7 @@ func TestMessageLimit(t *testing.T) {
 
 // A turn that is cancelled at once, or very soon, is cancelled, in whatever way; the agent's would never end.
 func TestCancelAtOnce(t *testing.T) {
-	const turns = 2000
+	turns := tier.Pick(40, 200, 2000, 2000)
 	agent := start(t, "agent", acp.ClientHandlers{}, acp.ConnOptions{}, 0)
 	session := newSession(t, agent.ClientConn)
 	tab := newTable(t, "turns cancelled by", "turns", "answered as cancelled", "cancelled before they were sent", "time")

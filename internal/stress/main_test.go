@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,14 +17,28 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var (
-	loadUpdates = flag.Int("load.updates", 10_000, "how many updates a burst has")
+	loadUpdates = flag.Int("load.updates", 0, "how many updates a burst has; 0 is what the tier says")
 	loadMessage = flag.Int("load.message", 4<<20, "the longest message that the test of the limit lets pass, in bytes")
-	soakTime    = flag.Duration("soak.time", 2*time.Second, "how long the soak lasts")
+	soakTime    = flag.Duration("soak.time", 0, "how long the soak lasts; 0 is what the tier says")
 	soakSeed    = flag.Uint64("soak.seed", 0, "the seed of the soak; 0 takes one at random")
 )
+
+// of is what a flag says, or else the tier.
+func of[T comparable](said, short, normal, full, nightly T) T {
+	if said != *new(T) {
+		return said
+	}
+	return tier.Pick(short, normal, full, nightly)
+}
+
+// soaking is how long the soak lasts.
+func soaking() time.Duration {
+	return of(*soakTime, 100*time.Millisecond, 100*time.Millisecond, 2*time.Second, 10*time.Second)
+}
 
 // patience bounds what must happen soon.
 const patience = 3 * time.Minute
@@ -32,6 +47,7 @@ const patience = 3 * time.Minute
 const childEnv = "ACP_STRESS_CHILD"
 
 func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // messages that are too long are warned about
 	if kind := os.Getenv(childEnv); kind != "" {
 		run := func() error { return serve(kind) }
 		if kind == clientsKind {

@@ -25,9 +25,10 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var loadConnections = flag.Int("load.connections", 40, "how many connections a server has, half of which are killed")
+var loadConnections = flag.Int("load.connections", 0, "how many connections a server has, half of which are killed; 0 is what the tier says")
 
 // What the turns of these connections have.
 const (
@@ -37,7 +38,7 @@ const (
 
 // remoteExpiry is long enough for all clients to begin at once on a busy machine.
 func remoteExpiry(count int) time.Duration {
-	return 2*time.Second + time.Duration(count)*10*time.Millisecond
+	return tier.Pick(5*time.Second, 5*time.Second, 20*time.Second, 20*time.Second) + time.Duration(count)*10*time.Millisecond
 }
 
 // clientsKind is the kind of a process that is many clients; behind it stand the way, the address and how many.
@@ -236,9 +237,10 @@ func settles(t *testing.T, what string, within time.Duration, is func() bool) {
 // A server has many connections, each with a session and a turn. Half of the clients are killed, and all that these had is
 // freed; so it is when the others end.
 func TestRemoteConnections(t *testing.T) {
+	tier.Need(t, tier.Full)
 	tab := newTable(t, "clients", "connections", "memory each", "resident each", "goroutines each", "files each", "begun within", "killed, freed within", "goroutines", "files", "memory")
-	for _, way := range ways {
-		t.Run(way, func(t *testing.T) { manyConnections(t, way, *loadConnections, tab) })
+	for _, way := range ways[:tier.Pick(0, 1, 3, 3)] {
+		t.Run(way, func(t *testing.T) { manyConnections(t, way, of(*loadConnections, 0, 10, 40, 200), tab) })
 	}
 }
 
@@ -267,7 +269,7 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := errors.Join(agents.Shutdown(ctx), server.Shutdown(ctx)); err != nil {
+		if err := errors.Join(agents.Shutdown(ctx), server.Close()); err != nil {
 			t.Error(err)
 		}
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {

@@ -17,12 +17,15 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A consumer that is slow, or stands still, holds the agent up; nothing is lost, and memory stays flat
 // (rule 3).
 func TestSlowConsumer(t *testing.T) {
-	const updates, size, queue = 20_000, 1000, 1 << 20
+	tier.Need(t, tier.Normal)
+	const size, queue = 1000, 1 << 20
+	updates := tier.Pick(4000, 4000, 20_000, 20_000) // more than can be on the way
 	tab := newTable(t, "consumer", "updates", "time", "on their way at most", "peak of the client", "peak of the agent")
 	for _, c := range []struct {
 		name    string
@@ -104,6 +107,7 @@ func standstill(p *progress) int {
 // An agent that does not read: whoever writes waits no longer than its context, memory is bounded, and Close
 // returns.
 func TestPeerThatDoesNotRead(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	transport, _ := command("faulty")
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, time.Second
 	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{},
@@ -180,6 +184,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 
 // An agent that writes one byte at a time.
 func TestPeerThatTrickles(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const updates, size = 300, 64
 	arr := newArrival(t)
 	books := &books{wrong: t.Errorf}
@@ -210,7 +215,7 @@ func TestPeerThatEndsBeforeItIsRead(t *testing.T) {
 	// The reader stops at the second update, its buffer takes 64 KiB at most, and whole pages fill the pipe.
 	const page = 4 << 10
 	const updates, queue = 64<<10/page + 1, 1 << 10
-	const busy = 2500 * time.Millisecond
+	busy := tier.Pick(10*time.Millisecond, 100*time.Millisecond, 2500*time.Millisecond, 2500*time.Millisecond)
 	_, least := lengths(t, numberSize)
 	size := page - least + numberSize
 	arr := newArrival(t)

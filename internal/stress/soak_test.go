@@ -22,6 +22,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // ending is a way in which connections end.
@@ -95,6 +96,7 @@ type total struct {
 // Mixed traffic over connections that end in all ways, for as long as the flag says: nothing is lost,
 // nothing hangs, every call ends once, in one of the ways that are documented, and nothing is left.
 func TestSoak(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := &soak{t: t, seed: *soakSeed, totals: map[string]*total{}}
 	if s.seed == 0 {
 		s.seed = rand.Uint64()
@@ -104,7 +106,7 @@ func TestSoak(t *testing.T) {
 	start := s.residue()
 
 	const workers = 3
-	stop := time.AfterFunc(*soakTime, func() { s.rest.Store(true) })
+	stop := time.AfterFunc(soaking(), func() { s.rest.Store(true) })
 	defer stop.Stop()
 	var wg sync.WaitGroup
 	var links atomic.Int64

@@ -20,6 +20,9 @@ import (
 // Variable names the way by which connections are made; without it they are in memory.
 const Variable = "ACP_TEST_WAY"
 
+// patience is how long the end of a connection may take.
+const patience = 2 * time.Minute
+
 // All are the ways over the network: WebSocket, HTTP/1.1, HTTP/2 without TLS.
 var All = []string{"ws", "http", "h2c"}
 
@@ -69,9 +72,11 @@ func Over(t testing.TB, way string) (agent, client rpc.Transport) {
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		err := errors.Join(server.Shutdown(ctx), web.Shutdown(ctx))
+		// Not the Shutdown of web: it does not end a connection of HTTP/2 that begins meanwhile, as one that the client
+		// dialed for a request which another connection has taken.
+		err := errors.Join(server.Shutdown(ctx), web.Close())
 		if e := <-served; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
 		}

@@ -556,9 +556,11 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 }
 
 var (
-	errNoise           = errors.New("a line that is no message")
-	errUnknownResponse = errors.New("a response to no request")
-	errPeerComplains   = errors.New("the peer could not read a message")
+	errNoise = errors.New("a line that is no message")
+	// ErrUnknownResponse says that a response answers no request of this side.
+	ErrUnknownResponse = errors.New("a response to no request")
+	// ErrPeerComplains says that the peer could not read a message: its error response names none.
+	ErrPeerComplains = errors.New("the peer could not read a message")
 )
 
 // tryResponse gives a response to its call, if there is nothing unusual about it. The library's id is 0 if the
@@ -606,10 +608,10 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, o
 		c.log.Debug("late response", "id", n)
 		return 0, false
 	case env.id.IsNull() && env.failure != nil:
-		c.handler.HandleInvalid(line, fmt.Errorf("%w: %w", errPeerComplains, env.failure))
+		c.handler.HandleInvalid(line, fmt.Errorf("%w: %w", ErrPeerComplains, env.failure))
 		return 0, false
 	default:
-		c.handler.HandleInvalid(line, errUnknownResponse)
+		c.handler.HandleInvalid(line, ErrUnknownResponse)
 		return 0, false
 	}
 	resp := Response{Result: env.result}

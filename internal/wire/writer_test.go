@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // gate is a stream that takes only so many bytes without waiting, and waits until it is told to go on.
@@ -158,7 +160,8 @@ func TestClaims(t *testing.T) {
 		var claimed atomic.Int32
 		appended := make(chan struct{})
 		var senders sync.WaitGroup
-		const n, size = 100, 1 << 20
+		const size = 1 << 20
+		n := tier.Pick(5, 10, 100, 100)
 		for range n {
 			senders.Go(func() {
 				if err := w.claim(t.Context(), highWater, size); err != nil {

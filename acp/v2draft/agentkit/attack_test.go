@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // faulty is a store one of whose methods fails, as long as fails says so.
@@ -387,6 +388,7 @@ func TestHostileIDs(t *testing.T) {
 
 // The client's view and the store's are the same when several goroutines speak, and the history can be read meanwhile.
 func TestManyVoices(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	config := parrot(open(t, t.TempDir(), nil))
 	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
 		var voices sync.WaitGroup

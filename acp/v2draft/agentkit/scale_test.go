@@ -4,7 +4,6 @@ package agentkit_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -14,9 +13,11 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var updates = flag.Int("updates", 2000, "how many updates the session has that is resumed")
+// updates is how many updates the session has that is resumed.
+func updates() int { return tier.Pick(400, 1000, 2000, 100_000) }
 
 // itemGrowth is how many bytes each message and tool call of a history may take while it is replayed: their ids must be
 // known.
@@ -31,7 +32,7 @@ func TestLongSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	var batch []v2draft.SessionUpdate
-	for i := range *updates {
+	for i := range updates() {
 		call, message := v2draft.ToolCallID(fmt.Sprint("call_", i/4)), v2draft.MessageID(fmt.Sprint("message_", i))
 		switch i % 4 {
 		case 0:
@@ -43,7 +44,7 @@ func TestLongSession(t *testing.T) {
 		case 3:
 			batch = append(batch, v2draft.AgentMessageText(message, strings.Repeat("It is done. ", 30)))
 		}
-		if len(batch) == 100 || i == *updates-1 {
+		if len(batch) == 100 || i == updates()-1 {
 			if err := store.Append(ctx, "long", batch...); err != nil {
 				t.Fatal(err)
 			}
@@ -85,11 +86,11 @@ func TestLongSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	growth := int64(peak) - int64(before.HeapAlloc)
-	t.Logf("%d updates replayed in %v; the heap grew by at most %.1f MiB", *updates, time.Since(start).Round(time.Millisecond), float64(growth)/(1<<20))
-	if want := *updates + *updates/2 + 1; n != want { // what empties messages, and the state
+	t.Logf("%d updates replayed in %v; the heap grew by at most %.1f MiB", updates(), time.Since(start).Round(time.Millisecond), float64(growth)/(1<<20))
+	if want := updates() + updates()/2 + 1; n != want { // what empties messages, and the state
 		t.Errorf("%d updates came before the answer, want %d", n, want)
 	}
-	if growth > int64(32<<20+*updates*itemGrowth) {
+	if growth > int64(32<<20+updates()*itemGrowth) {
 		t.Errorf("the heap grew by %d bytes", growth)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // story is what a client was told, a line an update.
@@ -298,6 +299,7 @@ func TestContentOfCall(t *testing.T) {
 
 // What a call shows is bounded; it can fail all the same.
 func TestCallTooLarge(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	playTurn(t, nil, func(ctx context.Context, s *session) error {
 		call, err := s.StartToolCall(ctx, "Much")
 		if err != nil {
@@ -458,6 +460,7 @@ func TestPatch(t *testing.T) {
 
 // Git applies the patches, and makes of the old text the new one.
 func TestPatchApplies(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("there is no git")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // terminal opens a terminal: what is written to keys is typed.
@@ -43,6 +45,7 @@ func terminal(t *testing.T) (keys, screen *os.File) {
 // A Ctrl-C in a terminal reaches both processes: the relay does not hand it on a second time. A signal to the relay
 // alone is handed on.
 func TestControlC(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	keys, screen := terminal(t)
 	cmd, _ := through(t, "signals")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // runAs makes the test binary another program: the relay, which writes to the file that recordTo names, or one of the
@@ -181,6 +182,8 @@ func TestEveryByte(t *testing.T) {
 
 // What the agent says after its input has ended still reaches the client.
 func TestLateAnswers(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	cmd, file := through(t, "late")
 	cmd.Stdin = strings.NewReader("{}\n")
 	got, err := cmd.Output()
@@ -194,6 +197,8 @@ func TestLateAnswers(t *testing.T) {
 
 // Standard error passes as it is; its lines are recorded on demand.
 func TestStandardError(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for _, env := range []string{"", "1"} {
 		cmd, file := through(t, "loud", recordStderr+"="+env)
 		var stderr bytes.Buffer
@@ -216,6 +221,8 @@ func TestStandardError(t *testing.T) {
 
 // The client sees the end of the agent's output when it comes, though the agent lives on.
 func TestOutputEnds(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	cmd, _ := through(t, "mute")
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func init() {
@@ -117,6 +118,8 @@ func TestSignals(t *testing.T) {
 
 // The relay dies by the signal that the agent dies by.
 func TestDiesByTheSameSignal(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGPIPE} {
 		cmd, file := through(t, "suicide")
 		cmd.Stdin = strings.NewReader(strconv.Itoa(int(s)) + "\n")
@@ -135,6 +138,8 @@ func TestDiesByTheSameSignal(t *testing.T) {
 // When the relay is killed, the agent is not left behind. Only Linux can tie their lives together: elsewhere, the agent's
 // input ends.
 func TestRelayIsKilled(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux")
 	}
@@ -176,6 +181,8 @@ func TestRelayIsKilled(t *testing.T) {
 
 // When the client stops reading, the agent's writing fails as it would without the relay.
 func TestClientStopsReading(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	cmd, _ := through(t, "writer")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -204,6 +211,8 @@ func TestClientStopsReading(t *testing.T) {
 
 // When the agent stops reading, the client's writing fails as it would without the relay.
 func TestAgentStopsReading(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	cmd, in, _, _, _ := started(t, "deaf")
 	for {
 		if _, err := in.Write([]byte("x\n")); err != nil {
@@ -223,6 +232,8 @@ func TestAgentStopsReading(t *testing.T) {
 
 // A process that the agent leaves behind does not keep the relay.
 func TestOutputIsHeld(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel()
 	cmd, in, out, first, _ := started(t, "parent")
 	defer in.Close()
 	if rest, err := io.ReadAll(out); len(rest) > 0 || err != nil {

@@ -7,10 +7,12 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A client can open any number of sessions: only so many are kept.
 func TestSessionsAreBounded(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	v1 := &agentV1{}
 	for range maxSessions {
 		if _, err := v1.newSession(t.Context(), nil, &acp.NewSessionRequest{Cwd: "/"}); err != nil {

@@ -1,0 +1,211 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// pairOptions tune the two ends of a pair.
+type pairOptions struct {
+	agent  acp.AgentHandlers
+	client acp.ClientHandlers
+	sees   func(sent bool, message []byte) // shown the client's messages
+}
+
+// openPair connects an agent and a client under the tap, and opens a session.
+func openPair(t *testing.T, o pairOptions) (*acp.AgentConn, *acp.ClientSession) {
+	t.Helper()
+	a, c := acp.Pipe()
+	if o.agent.NewSession == nil {
+		o.agent.NewSession = newSession
+	}
+	agent, err := acp.StartAgent(t.Context(), a, o.agent,
+		&acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), o.client,
+		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: o.sees}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), agent.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent, session
+}
+
+// waits is a prompt handler that waits for its cancellation.
+func waits(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A turn that is cancelled at any time, even before its request was sent, ends with the stop reason cancelled.
+func TestCancelRightAfterStream(t *testing.T) {
+	_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{Prompt: waits}})
+	for name, cancel := range map[string]func(turn *acp.Turn) error{
+		"turn":    func(turn *acp.Turn) error { turn.Cancel(); return nil },
+		"session": func(*acp.Turn) error { return session.Cancel(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 200 {
+				turn := session.Stream(t.Context(), acp.TextBlock("hello"))
+				if err := cancel(turn); err != nil {
+					t.Fatal(err)
+				}
+				if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+					t.Fatalf("got %+v, %v; want stop reason cancelled", res, err)
+				}
+			}
+		})
+	}
+}
+
+// The next prompt waits for the answer to a cancelled one. It can be cancelled itself before it begins, and another one
+// beside it is refused.
+func TestPromptBehindCancelledOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var begun []string
+		_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
+			Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+				text, _ := req.Prompt[0].Text()
+				begun = append(begun, text)
+				<-ctx.Done()
+				if text == "first" {
+					<-release
+				}
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			},
+		}})
+		start := func(text string) *acp.Turn {
+			turn := session.Stream(t.Context(), acp.TextBlock(text))
+			synctest.Wait()
+			return turn
+		}
+		first := start("first")
+		first.Cancel()
+		second := start("second")
+		if _, err := start("third").Result(); !errors.Is(err, acp.ErrInvalidRequest) {
+			t.Errorf("a prompt beside one that waits: %v, want it refused", err)
+		}
+		second.Cancel()
+		if res, err := second.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("a prompt that was cancelled while it waited: %+v, %v", res, err)
+		}
+		fourth := start("fourth")
+		if len(begun) != 1 {
+			t.Errorf("began %q before the first prompt was answered", begun)
+		}
+		close(release)
+		if res, err := first.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("the first prompt: %+v, %v", res, err)
+		}
+		synctest.Wait()
+		fourth.Cancel()
+		if res, err := fourth.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("the last prompt: %+v, %v", res, err)
+		}
+		if len(begun) != 2 || begun[1] != "fourth" {
+			t.Errorf("began %q, want first and fourth", begun)
+		}
+	})
+}
+
+// An agent that closes its connection in a turn answers that the request was cancelled, not that something is wrong.
+func TestCAN8_AgentClosesInTurn(t *testing.T) {
+	for name, prompt := range map[string]func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error){
+		"turn": waits,
+		"permission request": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.PermissionOption{
+				OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce,
+			})
+			return nil, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				var codes []int
+				asked := make(chan struct{}, 1)
+				agent, session := openPair(t, pairOptions{
+					agent: acp.AgentHandlers{
+						Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+							if name == "turn" {
+								asked <- struct{}{}
+							}
+							return prompt(ctx, s, req)
+						},
+					},
+					client: acp.ClientHandlers{RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+						asked <- struct{}{}
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}},
+					sees: func(sent bool, message []byte) {
+						var m struct{ Error *struct{ Code int } }
+						if !sent && json.Unmarshal(message, &m) == nil && m.Error != nil {
+							codes = append(codes, m.Error.Code)
+						}
+					},
+				})
+				turn := session.Stream(t.Context(), acp.TextBlock("hello"))
+				<-asked
+				if err := agent.Close(); err != nil {
+					t.Fatal(err)
+				}
+				_, err := turn.Result()
+				if !errors.Is(err, acp.ErrRequestCancelled) && !errors.Is(err, acp.ErrClosed) {
+					t.Errorf("Result: %v", err)
+				}
+				_ = session.Conn().Close()
+				for _, code := range codes {
+					if code != -32800 {
+						t.Fatalf("the agent answered with the code %d, want -32800", code)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A client that closes its connection in a turn is told so, whatever the agent still answers.
+func TestClientClosesInTurn(t *testing.T) {
+	for range 50 {
+		begun := make(chan struct{})
+		_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
+			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.PermissionOption{
+					OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce,
+				})
+				return nil, err
+			},
+		}, client: acp.ClientHandlers{RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			close(begun)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}})
+		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
+		<-begun
+		if err := session.Conn().Close(); err != nil {
+			t.Fatal(err)
+		}
+		res, err := turn.Result()
+		if cancelled := err == nil && res.StopReason == acp.StopReasonCancelled; !cancelled && !errors.Is(err, acp.ErrClosed) {
+			t.Fatalf("Result: %+v, %v; want ErrClosed, or that the agent has cancelled the turn in time", res, err)
+		}
+	}
+}
