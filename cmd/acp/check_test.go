@@ -15,11 +15,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A line of 60 MB is a line like any other, if it is a message, and else one finding; what comes after it is judged.
+// A line of 60 MB, or of 6 MB in the faster tiers, is a line like any other, if it is a message, and else one finding; what comes after it is judged.
 func TestLongLine(t *testing.T) {
-	const size = 60_000_000
+	size := tier.Pick(6_000_000, 6_000_000, 60_000_000, 60_000_000)
+	bytesLong := fmt.Sprintf("(%d bytes)", size)
 	for name, test := range map[string]struct {
 		line, want string
 		status     int
@@ -28,8 +31,8 @@ func TestLongLine(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}}`,
 			"INI-1", statusFindings,
 		},
-		"no message": {strings.Repeat("x", size), "(60000000 bytes)", statusFindings},
-		"nesting":    {strings.Repeat("[", size), "(60000000 bytes)", statusFindings},
+		"no message": {strings.Repeat("x", size), bytesLong, statusFindings},
+		"nesting":    {strings.Repeat("[", size), bytesLong, statusFindings},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := map[bool]string{true: "client", false: "agent"}[name == "message"]

@@ -52,6 +52,7 @@ func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Comm
 		if err != nil {
 			return err
 		}
+		p.warnOfRules(values)
 		if asJSON {
 			type row struct {
 				Key      string        `json:"key"`
@@ -82,6 +83,23 @@ func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Comm
 		return w.Flush()
 	}
 	return c
+}
+
+// warnOfRules says on standard error what the rules of the setting policy allow that users may not think of.
+func (p *program) warnOfRules(values []config.Value) {
+	for _, v := range values {
+		if v.Key != "policy" || v.Text == "" {
+			continue
+		}
+		rules, err := readPolicy(v.Text)
+		if err != nil {
+			fmt.Fprintln(p.stderr, plain.Sprintf("warning: policy: %v", err))
+			continue
+		}
+		for _, warning := range rules.Warnings() {
+			fmt.Fprintln(p.stderr, plain.Sprintf("warning: %s: %s", v.Text, warning))
+		}
+	}
 }
 
 // completeKeys completes the first word with the keys of settings, and the second with the values that one may have.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // manuals are the pages whose commands are run.
@@ -19,10 +20,8 @@ var manuals = []string{"acp.md", "exec.md"}
 // TestManual runs the commands of pages, on the files of testdata/docs, and compares what they print. my-agent is the
 // reference agent.
 func TestManual(t *testing.T) {
-	agent, err := example()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tier.Need(t, tier.Normal)
+	agent := built(t, exampleAgent)
 	for _, page := range manuals {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
@@ -140,6 +139,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 
 // TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
 func TestWorkflowGo(t *testing.T) {
+	tier.Need(t, tier.Full)
 	text := workflow(t, "README.md", "# Go:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/go")); err != nil {
@@ -162,6 +162,7 @@ func TestWorkflowGo(t *testing.T) {
 
 // TestWorkflowAnyLanguage does the other workflow with an agent on the TypeScript SDK: there is no Go but acp itself.
 func TestWorkflowAnyLanguage(t *testing.T) {
+	tier.Need(t, tier.Full)
 	npmtest.Need(t)
 	text := workflow(t, "README.md", "# Any language:")
 	dir := t.TempDir()
@@ -196,11 +197,11 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 // TestWorkflowProbe does the workflow of docs/probe.md with an agent that prints a banner: that it does is known first, and
 // then it is not.
 func TestWorkflowProbe(t *testing.T) {
+	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/probe.md", "name: acp\n")
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "agent"), "../../examples/agent")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := os.Symlink(built(t, exampleAgent), filepath.Join(dir, "agent")); err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
 		"my-agent": "#!/bin/sh\necho Welcome\nexec ./agent\n", "acp-known.txt": "TRN-5  # it greets its users\n",

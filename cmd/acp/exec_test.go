@@ -9,25 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 )
-
-// example is the reference agent, built once for the tests.
-var example = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "example.exe")
-	build := exec.Command("go", "build", "-o", name, "../../examples/agent")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return name, nil
-})
 
 // oddAgent is a program of its own: an agent whose prompts say what it does.
 func oddAgent() {

@@ -22,6 +22,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // hostile is what a recording may hold: escape sequences, characters that turn the text round, XML, Markdown, what XML
@@ -56,6 +57,7 @@ func checked(t *testing.T, format string) []byte {
 
 // In no format does anything reach the terminal that is not visible.
 func TestFormatsAreSafe(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, format := range formatNames() {
 		text := checked(t, format)
 		for _, r := range string(text) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // spoof is what a terminal, a CI server or a reader would take for something else.
@@ -80,7 +83,12 @@ func hostileRecordings() map[string]string {
 // TestHostileRecordings reads files that are made to hurt. Whatever is in them, the commands end with a status that they
 // document, within their memory, and print text only.
 func TestHostileRecordings(t *testing.T) {
-	for name, text := range hostileRecordings() {
+	all := hostileRecordings()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i%tier.Pick(8, 2, 1, 1) != 0 {
+			continue
+		}
+		text := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "run.jsonl")
@@ -99,8 +107,9 @@ func TestHostileRecordings(t *testing.T) {
 
 // TestHostilePrograms records programs that are made to hurt.
 func TestHostilePrograms(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const flood = `head -c 20000000 /dev/zero`
-	for name, script := range map[string]string{
+	scripts := map[string]string{
 		"a line without end":     flood,
 		"an error without end":   flood + ` >&2`,
 		"many lines":             `yes | head -n 200000`,
@@ -110,7 +119,12 @@ func TestHostilePrograms(t *testing.T) {
 		"a message cut off":      `printf '{"jsonrpc":"2.0","id":0,"resu'; exit 3`,
 		"ends itself":            `kill -KILL $$`,
 		"answers before a query": `echo '{"jsonrpc":"2.0","id":0,"result":{}}'; cat >/dev/null`,
-	} {
+	}
+	for i, name := range slices.Sorted(maps.Keys(scripts)) {
+		if i%tier.Pick(4, 2, 1, 1) != 0 {
+			continue
+		}
+		script := scripts[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "run.jsonl")

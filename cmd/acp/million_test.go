@@ -22,10 +22,11 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var (
-	messages = flag.Int("messages", 20_000, "how many recorded messages TestManyMessages judges")
+	messages = flag.Int("messages", 0, "how many recorded messages TestManyMessages judges; 0: what the tier says")
 	keep     = flag.String("keep", "", "the file to which TestManyMessages writes its recording")
 )
 
@@ -36,14 +37,18 @@ func TestManyMessages(t *testing.T) {
 	if name == "" {
 		name = filepath.Join(t.TempDir(), "many.jsonl")
 	}
+	total := *messages
+	if total == 0 {
+		total = tier.Pick(2000, 5000, 20_000, 200_000)
+	}
 	var memory []int64
 	for _, run := range []struct {
 		messages int
 		args     []string
 	}{
-		{*messages / 5, nil},
-		{*messages, nil},
-		{*messages, []string{"--only", "INI-6"}}, // the schema alone
+		{total / 5, nil},
+		{total, nil},
+		{total, []string{"--only", "INI-6"}}, // the schema alone
 	} {
 		size := writeMany(t, name, run.messages)
 		peak := filepath.Join(t.TempDir(), "peak")
@@ -72,6 +77,8 @@ func TestManyMessages(t *testing.T) {
 		t.Errorf("five times the messages: memory grows from %d to %d MiB", memory[0], memory[1])
 	}
 }
+
+func init() { programs["measured"] = measured }
 
 // measured is acp that writes its greatest memory, in KiB, to the file that its first argument names. What the system tells a
 // parent of its child includes the memory of the parent, which the child shares until it is acp.

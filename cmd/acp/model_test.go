@@ -112,7 +112,7 @@ func probeModel(t *testing.T, want int, flags ...string) (r *probe.Report, asked
 	t.Helper()
 	dir := t.TempDir()
 	log := filepath.Join(dir, "model.jsonl")
-	args := slices.Concat([]string{"probe", "--format", "json", "--only", "tools", "--timeout", "20s", "--quiet", "100ms", "--model-log", log}, flags, []string{"--", "modelagent"})
+	args := slices.Concat([]string{"probe", "--format", "json", "--only", "tools", "--timeout", "2m", "--quiet", "100ms", "--model-log", log}, flags, []string{"--", "modelagent"})
 	c := exec.Command("acp", args...)
 	c.Env = append(os.Environ(), "TMPDIR="+dir)
 	var out, errs bytes.Buffer

@@ -1,30 +1,20 @@
 package main
 
 import (
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestProbeAgent probes the example agent, whose users have to log in and whose commands are killed after half a second:
 // nothing fails, no recommendation is broken, and nothing is left out but what it does not do.
 func TestProbeAgent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some ten seconds")
-	}
+	tier.Need(t, tier.Full)
 	t.Parallel() // most of it is waiting
-	binary := filepath.Join(t.TempDir(), "agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/agent")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	r, status := runJSON(t, 5*time.Minute, "probe", "--format", "json", "--quiet", "1s", "--end-timeout", "10s", "--jobs", "8",
-		"--auth", "example-login", "--", binary, "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
+	r, status := runJSON(t, "probe", "--format", "json", "--timeout", "1m", "--quiet", "1s", "--end-timeout", "1m", "--jobs", "8",
+		"--auth", "example-login", "--", built(t, exampleAgent), "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // witness is a program that stands before another one, whose command line follows a folder: it passes all lines on, and
@@ -76,6 +77,7 @@ func observe(dir string, command []string) error {
 // typescript is a copy of the client and the agent on the TypeScript SDK, with the SDK beside them.
 func typescript(t *testing.T) string {
 	t.Helper()
+	tier.Need(t, tier.Full)
 	const programs = "../../conformance/interop/"
 	folder := npmtest.Folder{Files: []string{programs + "*.mjs", programs + "package.json", programs + "package-lock.json"}}
 	t.Cleanup(folder.Remove)

@@ -38,8 +38,9 @@ type runFlags struct {
 	noMouse  bool
 }
 
-// longTime is from when on acp run shows how long a tool call or a turn takes; 0 is its own default.
-var longTime time.Duration
+// longTime is the least duration of a tool call or a turn that acp run shows; "" is the default. Tests set it at link time,
+// because on a busy machine the durations would change their screens.
+var longTime string
 
 // newRunCommand is acp run.
 func newRunCommand(p *program) *cobra.Command {
@@ -102,7 +103,12 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return usagef("standard input or output is no terminal: for scripts there is acp exec")
 	}
 	var findings atomic.Int64
-	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse, Notify: tui.Notify(f.cfg.Notify), Long: longTime}
+	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse, Notify: tui.Notify(f.cfg.Notify)}
+	if longTime != "" {
+		if o.Long, err = time.ParseDuration(longTime); err != nil {
+			return err
+		}
+	}
 	o.Start.Session = acp.SessionID(f.load)
 	if err := f.settings(o); err != nil {
 		return err

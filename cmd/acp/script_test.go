@@ -3,12 +3,15 @@ package main
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/tier"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -17,23 +20,74 @@ var update = flag.Bool("update", false, "write docs/rules.md and the expected ou
 // race has the programs that tests start not wait for a second at their end, as the race detector has them do.
 const race = "atexit_sleep_ms=0"
 
+// programs are those that the test binary is when it is started by their names.
+var programs = map[string]func(){
+	"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
+	"locked": locked, "oddagent": oddAgent,
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", race)
 	}
-	programs := map[string]func(){
-		"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
-		"locked": locked, "oddagent": oddAgent,
+	testscript.Main(tests{m}, programs)
+}
+
+// tests are those of the package, with a folder for the programs that they build.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	var err error
+	if builtDir, err = os.MkdirTemp("", "acp-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	maps.Copy(programs, terminalPrograms)
-	testscript.Main(m, programs)
+	defer os.RemoveAll(builtDir)
+	return m.M.Run()
+}
+
+var (
+	builtDir     string
+	exampleAgent = build("agent")
+	exampleUser  = build("client")
+)
+
+// build returns a function that builds a program of the examples, once, and returns its path.
+func build(name string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path := filepath.Join(builtDir, "example-"+name+".exe")
+		command := exec.Command("go", "build", "-o", path, "./examples/"+name)
+		command.Dir = "../.."
+		if out, err := command.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, out)
+		}
+		return path, nil
+	})
+}
+
+// built returns the path of a program of the examples.
+func built(t *testing.T, program func() (string, error)) string {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and
 // what they print.
 func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tier.Current() == tier.Short {
+		slow := []string{"exec.txtar", "agents.txtar", "replay.txtar", "bad-input.txtar", "check.txtar"}
+		files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(slow, filepath.Base(file)) })
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -44,7 +98,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("LocalAppData", home) // of Windows
 			env.Setenv("AppData", home)
-			agent, err := example()
+			agent, err := exampleAgent()
 			if err != nil {
 				return err
 			}

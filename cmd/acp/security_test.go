@@ -9,7 +9,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,9 +33,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var securityFull = flag.Bool("security.full", false, "the table of attacks with 10,000 half-open connections, and with the times that servers have by default")
 
 // The limits of the servers in the table.
 const (
@@ -44,6 +42,8 @@ const (
 	guardedEach    = 20 // connections of a principal
 	guardedHeader  = 64 << 10
 )
+
+func init() { programs["guarded"], programs["crowd"] = guarded, crowd }
 
 // guarded is a program that serves parrots in its own process: the file of tokens, and how long a client may take to send
 // something, 0 for as long as by default. /heap says how much memory is in use. It ends with TERM.
@@ -93,7 +93,7 @@ func guard(file, within string) error {
 	ctx, _, stop := untilSignals()
 	defer stop()
 	<-ctx.Done()
-	bound, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	bound, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	err = errors.Join(agents.Shutdown(bound), server.Shutdown(bound))
 	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
@@ -208,8 +208,8 @@ type target struct {
 // startGuarded starts the program with remote.Handler.
 func startGuarded(t *testing.T, tokens string) *gatewayProcess {
 	t.Helper()
-	limit := time.Second
-	if *securityFull {
+	limit := 5 * time.Second // more than any honest client needs
+	if tier.Current() == tier.Nightly {
 		limit = 0
 	}
 	return startServer(t, exec.Command(programPath(t, "guarded"), tokens, limit.String()))
@@ -220,17 +220,17 @@ type attack struct {
 	name string
 	want string
 	run  func(g *target) string
-	// slow attacks last as long as the server's times; those of acp serve are for the full table.
-	slow bool
-	// full attacks last as long on the Handler, too.
-	full bool
+	// least is the tier that makes the attack on the Handler, and serve the tier that makes it on acp serve, whose times
+	// nobody can shorten.
+	least, serve tier.Tier
 	// growth bounds how much more memory the server takes, of which some is garbage.
 	growth int
 }
 
-// TestSecurityTable makes each attack on each server, and prints the table. Small counts and short times are the default, the
-// rest is for -security.full.
+// TestSecurityTable makes each attack of the tier on each server, and logs the table. Tier Nightly makes all of them, with
+// 10,000 half-open connections and with the times that servers have by default.
 func TestSecurityTable(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(tokens, []byte("ada "+adaToken+"\nmallory "+malloryToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -254,8 +254,8 @@ func TestSecurityTable(t *testing.T) {
 	} {
 		g := newTarget(t, server.name, server.start())
 		for _, a := range attacks() {
-			if !*securityFull && (a.full || a.slow && g.name == "acp serve") {
-				fmt.Fprintf(table, "%s\t%s\tonly with -security.full\n", a.name, g.name)
+			if least := max(a.least, map[bool]tier.Tier{false: a.serve}[g.heap]); tier.Current() < least {
+				fmt.Fprintf(table, "%s\t%s\tonly in tier %s\n", a.name, g.name, least)
 				continue
 			}
 			fmt.Fprintln(table, g.suffer(a))
@@ -360,7 +360,7 @@ func (g *target) row(a attack, got, when, others string, before, files int) stri
 	}
 	http.DefaultClient.CloseIdleConnections()
 	left := 0
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if left = filesOf(pid) - files; left <= 0 {
 			break
 		}
@@ -398,7 +398,7 @@ func (g *target) serveOthers(ctx context.Context) string {
 
 // turn has the parrot repeat what ada says.
 func (g *target) turn(session *acp.ClientSession) error {
-	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(g.t.Context(), 3*time.Minute)
 	defer cancel()
 	turn := session.Stream(ctx, acp.TextBlock(adaSays))
 	var said strings.Builder
@@ -415,7 +415,7 @@ func (g *target) turn(session *acp.ClientSession) error {
 
 // visit opens a connection, has a turn, and closes it.
 func (g *target) visit(scheme string) error {
-	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(g.t.Context(), 3*time.Minute)
 	defer cancel()
 	conn, err := acp.Connect(ctx, g.dial(scheme), acp.ClientHandlers{}, nil)
 	if err != nil {
@@ -459,12 +459,7 @@ func (g *target) request(method, token, id string, header ...string) string {
 }
 
 // tooLong is when an attack ends that the server does not end.
-func tooLong() time.Duration {
-	if *securityFull {
-		return 3 * time.Minute
-	}
-	return 10 * time.Second
-}
+const tooLong = 3 * time.Minute
 
 // connect opens a connection of TCP, on which nothing lasts too long.
 func (g *target) connect() net.Conn {
@@ -473,7 +468,7 @@ func (g *target) connect() net.Conn {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(tooLong())); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(tooLong)); err != nil {
 		g.t.Fatal(err)
 	}
 	return conn
@@ -566,10 +561,7 @@ func (g *target) closed(from *bufio.Reader) string {
 
 // attacks are the rows.
 func attacks() []attack {
-	half, drips := 200, 20
-	if *securityFull {
-		half, drips = 10_000, 200
-	}
+	half, drips := tier.Pick(0, 0, 200, 10_000), tier.Pick(0, 0, 20, 200)
 	const headers = "POST /acp HTTP/1.1\r\nHost: localhost\r\n"
 	return []attack{
 		{name: "no token", want: "401", run: func(g *target) string { return g.each("", "") }},
@@ -633,24 +625,24 @@ func attacks() []attack {
 			})
 			return g.closed(from)
 		}},
-		{name: fmt.Sprintf("%d slow headers", drips), slow: true, want: fmt.Sprintf("closed ×%d", drips), run: func(g *target) string {
+		{name: fmt.Sprintf("%d slow headers", drips), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", drips), run: func(g *target) string {
 			return g.drip(drips, headers, "X-A: b\r\n")
 		}},
-		{name: fmt.Sprintf("%d slow bodies", drips), slow: true, want: fmt.Sprintf("408 ×%d", drips), run: func(g *target) string {
+		{name: fmt.Sprintf("%d slow bodies", drips), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("408 ×%d", drips), run: func(g *target) string {
 			return g.drip(drips, g.request("POST", malloryToken, "", "Content-Type: application/json", "Content-Length: 100000"), " ")
 		}},
-		{name: fmt.Sprintf("%d slow bodies, no token", drips), slow: true, want: fmt.Sprintf("401 ×%d", drips), run: func(g *target) string {
+		{name: fmt.Sprintf("%d slow bodies, no token", drips), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("401 ×%d", drips), run: func(g *target) string {
 			return g.drip(drips, g.request("POST", "", "", "Content-Type: application/json", "Content-Length: 100000"), " ")
 		}},
-		{name: fmt.Sprintf("%d slow bodies for another path", drips), slow: true, full: true, want: fmt.Sprintf("404 ×%d", drips), run: func(g *target) string {
+		{name: fmt.Sprintf("%d slow bodies for another path", drips), least: tier.Nightly, want: fmt.Sprintf("404 ×%d", drips), run: func(g *target) string {
 			return g.drip(drips, strings.Replace(headers, "/acp", "/other", 1)+"Content-Length: 100000\r\n\r\n", " ")
 		}},
-		{name: "silent WebSocket", slow: true, want: "close 1008", run: func(g *target) string {
+		{name: "silent WebSocket", least: tier.Full, serve: tier.Nightly, want: "close 1008", run: func(g *target) string {
 			conn, from := g.open(malloryToken)
 			defer conn.Close()
 			return g.closed(from)
 		}},
-		{name: "WebSocket with a slow frame", slow: true, want: "close 1008", run: func(g *target) string {
+		{name: "WebSocket with a slow frame", least: tier.Full, serve: tier.Nightly, want: "close 1008", run: func(g *target) string {
 			conn, from := g.open(malloryToken)
 			defer conn.Close()
 			done := make(chan struct{})
@@ -661,22 +653,22 @@ func attacks() []attack {
 			writing.Go(func() { drip(conn, " ", done) })
 			return g.closed(from)
 		}},
-		{name: fmt.Sprintf("%d connections that say nothing", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(32<<10),
+		{name: fmt.Sprintf("%d connections that say nothing", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string { return g.crowd(half, "") }},
-		{name: fmt.Sprintf("%d half requests", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(32<<10),
+		{name: fmt.Sprintf("%d half requests", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string { return g.crowd(half, headers) }},
-		{name: fmt.Sprintf("%d silent connections of HTTP/2", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
+		{name: fmt.Sprintf("%d silent connections of HTTP/2", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
 			run: func(g *target) string {
 				return g.crowd(half, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // with SETTINGS
 			}},
-		{name: fmt.Sprintf("%d half requests of HTTP/2", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
+		{name: fmt.Sprintf("%d half requests of HTTP/2", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
 			run: func(g *target) string {
 				// HEADERS of POST for the root, which are not the last ones.
 				return g.crowd(half, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x03\x01\x00\x00\x00\x00\x01\x83\x86\x84")
 			}},
-		{name: fmt.Sprintf("%d silent WebSockets, no token", half), want: fmt.Sprintf("401 ×%d", half), growth: 32<<20 + half*(32<<10),
+		{name: fmt.Sprintf("%d silent WebSockets, no token", half), least: tier.Full, want: fmt.Sprintf("401 ×%d", half), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string { return g.crowd(half, g.request("UPGRADE", "", "", "Connection: close")) }},
-		{name: fmt.Sprintf("%d silent WebSockets", half), slow: true, want: fmt.Sprintf("101 ×%d, 429 ×%d", guardedEach, half-guardedEach), growth: 32<<20 + half*(32<<10),
+		{name: fmt.Sprintf("%d silent WebSockets", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("101 ×%d, 429 ×%d", guardedEach, half-guardedEach), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string {
 				return g.crowd(half, g.request("UPGRADE", malloryToken, "", "Connection: close"))
 			}},

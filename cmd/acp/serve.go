@@ -93,7 +93,7 @@ finish, and then it ends; a second one cuts everything.`,
 	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve HTTP alone")
 	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve WebSocket alone")
 	flags.IntVar(&o.MaxConnections, "max-connections", 100, "how `MANY` connections there may be, and agents")
-	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "how `MANY` a token with a name may have (default 1000)")
+	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "how `MANY` a token with a name may have (default half of all)")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
 	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which a connection over HTTP ends that its client has left")
 	flags.IntVar(&f.keep, "keep", 1000, "how `MANY` messages of each stream of HTTP to keep, 1 MiB at most, for clients that lose it and come back")

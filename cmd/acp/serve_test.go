@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/faultproxy"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // parrot is an agent that does what its prompts say: it repeats them, tells a variable of its environment, counts, or dies.
@@ -92,7 +93,7 @@ func (g *gatewayProcess) logged() string {
 func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
 	t.Helper()
 	matches := regexp.MustCompile(pattern).MatchString
-	for deadline := time.Now().Add(20 * time.Second); !matches(g.logged()); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !matches(g.logged()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the log has no %s:\n%s", pattern, g.logged())
 		}
@@ -105,7 +106,7 @@ func (g *gatewayProcess) end(t *testing.T) {
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(30*time.Second, func() { _ = g.cmd.Process.Kill() }) // it may have ended
+	timer := time.AfterFunc(3*time.Minute, func() { _ = g.cmd.Process.Kill() }) // it may have ended
 	defer timer.Stop()
 	if err := g.cmd.Wait(); err != nil {
 		t.Errorf("acp serve ended with %v:\n%s", err, g.logged())
@@ -178,7 +179,7 @@ func get(t *testing.T, url string) (status int, text string) {
 // heard connects a client under the tap, and returns how to prompt the agent.
 func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (string, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{}, nil)
 	if err != nil {
@@ -314,6 +315,7 @@ func TestServeMetrics(t *testing.T) {
 
 // The gateway ends in order while a client is connected: the client's connection ends, and so does the agent.
 func TestServeEnds(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	for _, scheme := range []string{"ws", "http"} {
 		t.Run(scheme, func(t *testing.T) {
 			g := startGateway(t, nil, "--log-debug", "--", programPath(t, "parrot"))
@@ -325,8 +327,8 @@ func TestServeEnds(t *testing.T) {
 			g.end(t)
 			select {
 			case <-conn.Done():
-			case <-time.After(20 * time.Second):
-				t.Error("the client does not learn that the server has ended")
+			case <-time.After(3 * time.Minute):
+				t.Errorf("the client does not learn that the server has ended; the server:\n%s", g.logged())
 			}
 			if !regexp.MustCompile(`state="exit status 0"`).MatchString(g.logged()) {
 				t.Errorf("the agent did not end well:\n%s", g.logged())
@@ -337,6 +339,7 @@ func TestServeEnds(t *testing.T) {
 
 // What connect and serve have between them is cut again and again, and nothing is lost; but a lost WebSocket is the end.
 func TestConnectComesBack(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	g := startGateway(t, nil, "--", programPath(t, "parrot"))
 	address, _, _ := strings.Cut(strings.TrimPrefix(g.url, "http://"), "/")
 	const end = 500
@@ -355,7 +358,7 @@ func TestConnectComesBack(t *testing.T) {
 			}
 		})
 		said := &lines{}
-		cmd := exec.Command(programPath(t, "acp"), "connect", "--reopen-timeout", "20s", scheme+"://"+proxy.Addr()+remote.DefaultPath)
+		cmd := exec.Command(programPath(t, "acp"), "connect", "--reopen-timeout", "3m", scheme+"://"+proxy.Addr()+remote.DefaultPath)
 		cmd.Stderr = said
 		return acp.Command(cmd), said, proxy
 	}
@@ -377,7 +380,7 @@ func TestConnectComesBack(t *testing.T) {
 	}
 
 	transport, _, _ = through(&faultproxy.Rule{Match: faultproxy.Upgrade, Do: faultproxy.CutAfter(20_000)}, "ws")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Expect: []string{"PRM-5"}})
 	conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{}, nil)

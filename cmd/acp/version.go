@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -26,12 +27,20 @@ func newVersionCommand(p *program) *cobra.Command {
 
 // version is what acp version and acp --version print.
 func version() string {
-	return fmt.Sprintf("acp %s (%s, %s/%s)\nschemas of %s %s, %s\n", moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		sdk.SchemaPackage, sdk.SchemaVersion, sdk.SchemaDate)
+	return fmt.Sprintf("acp %s (%s, %s/%s)\nschemas of %s %s, %s\nrelease of the schema: %s\n",
+		moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		sdk.SchemaPackage, sdk.SchemaVersion, sdk.SchemaDate, cmp.Or(sdk.SchemaRelease, "not named by the package"))
 }
+
+// released is the version of a released binary. The release sets it with -ldflags=-X: the go command stamps no tag
+// on a module below the root of its repository.
+var released string
 
 // moduleVersion is the version of this module, or "(devel)" when it was built from a clone.
 func moduleVersion() string {
+	if released != "" {
+		return released
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -3,7 +3,6 @@ package draw
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // corpus are texts that a terminal would obey, that change how others look, or that make lines of a wrong width.
@@ -229,12 +229,12 @@ func themes() map[string]*Theme {
 }
 
 // No byte of an agent's text does anything to the terminal, in whatever member of whatever update it comes, and no line is
-// too wide.
+// too wide. Tier Nightly draws each text in all themes.
 func TestHostile(t *testing.T) {
 	all, names := themes(), []string{"dark", "light", "no colours", "plain"}
 	for i, text := range corpus {
 		for n, name := range names {
-			if n != i%len(names) && !*everything {
+			if n != i%len(names) && tier.Current() < tier.Nightly || i%tier.Pick(3, 1, 1, 1) != 0 {
 				continue
 			}
 			theme, width := all[name], []int{40, 80, 121}[i%3]
@@ -251,8 +251,6 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
-
-var everything = flag.Bool("everything", false, "draw every hostile text in every theme, and at every width")
 
 // Neither the name of a language nor that of a file is looked up if it is long: that takes minutes.
 func TestLongNames(t *testing.T) {
@@ -304,7 +302,7 @@ func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	all := themes()
 	for width := 1; width <= 200; width++ {
-		if width > 24 && width%11 != 0 && !*everything {
+		if width > 24 && width%tier.Pick(40, 11, 11, 1) != 0 {
 			continue
 		}
 		var b strings.Builder

@@ -1,7 +1,6 @@
 package draw
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // pieces are what documents of the tests consist of.
@@ -31,8 +31,6 @@ var pieces = []string{
 	"&amp; &lt; &#65; &copy;\n", "\\*escaped\\* \\# x\n", "hard  \nbreak\n", "**bold**\n", "~~struck~~\n", "a\u00a0\u00a0- b\n", "line\r\nends\r\n",
 	"世界 is wide 👩\u200d🚀\n",
 }
-
-var documents = flag.Int("documents", 500, "how many random documents are compared")
 
 // document is a random one.
 func document(r *rand.Rand) string {
@@ -58,7 +56,7 @@ func texts(lines []line) []string {
 // fences that are not in anything are drawn by this package: they are compared as the lines of the code.
 func TestBlocksLikeWhole(t *testing.T) {
 	p := newPainter(Plain())
-	for seed := range *documents {
+	for seed := range tier.Pick(50, 500, 500, 20_000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		doc := document(r)
 		s := &splitter{}
@@ -109,7 +107,7 @@ func words(lines []string) []string {
 
 // Where a document is cut does not depend on how it comes.
 func TestSplitStreaming(t *testing.T) {
-	for seed := range 2000 {
+	for seed := range tier.Pick(200, 2000, 2000, 20_000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
 		doc := document(r)
 		whole := &splitter{}

@@ -6,5 +6,5 @@
 // bytes that came.
 //
 // The emulator is from npm, and runs in one Node process for all terminals of a test program. Without npm the tests are
-// skipped, but in CI they fail. The package is for Linux and macOS.
+// skipped, but in CI they fail; the tiers Short and Normal skip them always. The package is for Linux and macOS.
 package screen

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 //go:embed emulator
@@ -62,6 +63,7 @@ var theEmulator = sync.OnceValues(startEmulator)
 // need returns the emulator, or skips the test.
 func need(t testing.TB) *emulator {
 	t.Helper()
+	tier.Need(t, tier.Full)
 	npmtest.Need(t)
 	e, err := theEmulator()
 	if err != nil {
@@ -81,7 +83,7 @@ func startEmulator() (_ *emulator, err error) {
 		return nil, err
 	}
 	work := filepath.Join(dir, "emulator")
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-timeout", "60000")
 	npm.Dir = work
 	if out, err := npm.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("npm ci: %w\n%s", err, out)

@@ -33,7 +33,7 @@ func (x *Terminal) Processes() (pids []int) {
 }
 
 // patience is how long processes may take to end that were killed.
-const patience = 5 * time.Second
+const patience = time.Minute
 
 // survivors are the processes that do not end within [patience]. Nothing tells of their end but /proc.
 func (x *Terminal) survivors() (pids []int) {

@@ -209,6 +209,9 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		c.running.Wait()
 		return nil, errors.Join(c.startError(err), errs)
 	}
+	for _, warning := range c.rules.Warnings() {
+		c.event(Event{Kind: Warning, Err: errors.New("a rule: " + warning)})
+	}
 	return c, nil
 }
 

@@ -67,7 +67,7 @@ func (m *Model) suspend() tea.Cmd {
 			return nil
 		}
 	}
-	return tea.Exec(&stopping{j: &m.jobs}, nil)
+	return tea.Exec(released{&stopping{j: &m.jobs}}, nil)
 }
 
 // retake takes the terminal again after a stop that the program has not seen: the shell has used it meanwhile.

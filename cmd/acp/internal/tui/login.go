@@ -69,7 +69,7 @@ func (m *Model) exec(run tea.ExecCommand, ended tea.ExecCallback) tea.Cmd {
 		m.taken()
 		return m.tasks.cmd(func(context.Context) tea.Msg { return terminalMsg{ended(run.Run())} })
 	}
-	return tea.Exec(run, ended)
+	return tea.Exec(released{run}, ended)
 }
 
 // terminalMsg says that what took the terminal has ended, in the plain mode.

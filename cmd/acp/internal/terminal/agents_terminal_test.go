@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns the tests of what is asked on a terminal before an agent is installed.
 
@@ -26,7 +26,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
 			fetched.Add(1)
-			fmt.Fprint(w, "#!/bin/sh\nexec parrot\n")
+			fmt.Fprint(w, "#!/bin/sh\nexec stage\n")
 			return
 		}
 		fmt.Fprintf(w, `{"version":"1.0.0","agents":[{"id":"code-acp","name":"Code \u001b[2Jagent","version":"1.2.0","description":"It writes code.",
@@ -34,7 +34,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 	}))
 	t.Cleanup(server.Close)
 	home := t.TempDir()
-	cmd := exec.Command(programPath(t, "acp"), args...)
+	cmd := exec.Command(acpPath(t), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = screen.Env("HOME="+home, "ACP_REGISTRY_URL="+server.URL, "ACP_REGISTRY_DIR="+filepath.Join(home, "agents"))
 	x = screen.Start(t, cmd, 100, 30)

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package terminal
 
 // This file owns acp run as a job of a shell.
 

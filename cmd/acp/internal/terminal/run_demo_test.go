@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns the recording of a session that the docs have. It is made of the screens of a scripted session, so that it
 // is always the same: go test -run TestRunDemo -update . writes it anew.
@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 )
 
-const demoFile = "../../docs/run.cast"
+const demoFile = "../../../../docs/run.cast"
 
 // cast is a recording as asciinema plays it: asciicast of version 2, an event for each screen.
 type cast struct {

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns what the tests of acp run have in common: the program in a terminal, with the agent of stage_test.go.
 
@@ -73,7 +73,7 @@ func begin(t *testing.T, s staging) *play {
 		args = []string{"run"}
 	}
 	args = append(append(args, "--", "stage"), s.agent...)
-	cmd := exec.Command(programPath(t, "acp"), args...)
+	cmd := exec.Command(acpPath(t), args...)
 	cmd.Dir = p.dir
 	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + gate}, s.env...)...)
 	if s.prepare != nil {

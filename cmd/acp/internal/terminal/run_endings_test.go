@@ -1,12 +1,11 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns the ends of acp run and acp exec: whatever ends them, no process stays and the terminal is as it was.
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,9 +19,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var endingRuns = flag.Int("endings", 3, "how often each end of acp run and acp exec is tried, at random endingTime")
 
 // The times within which a program is ended: after its start, and after the beginning of a turn with processes of the agent
 // and of terminals.
@@ -70,7 +68,7 @@ func killAgent(t *testing.T, p *play) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("there is no agent")
+			t.Fatalf("no agent among the processes %v\n%s", p.Processes(), p.Frame().Dump())
 		}
 	}
 }
@@ -82,15 +80,16 @@ func isStage(pid int) bool {
 	return err == nil && filepath.Base(string(name)) == "stage"
 }
 
-// endings tries each end many times. play brings the program into a turn.
+// endings tries each end three times, or 100 times in tier Nightly. turn brings the program into a turn.
 func endings(t *testing.T, s staging, turn func(p *play), all []ending) {
+	tier.Need(t, tier.Full)
 	for _, e := range all {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 0))
-			for i := range *endingRuns {
+			for i := range tier.Pick(0, 0, 3, 100) {
 				var at moment
 				switch i % 3 {
 				case 0: // while all processes are there

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns the agent that plays to acp run: one feature for each keyword of a prompt, always the same.
 
@@ -29,25 +29,6 @@ type m = map[string]any
 
 // gateVariable names the pipe from which the agent reads a byte before it goes on, where a script has a gate.
 const gateVariable = "STAGE_GATE"
-
-// terminalPrograms are those for tests in terminals, and for others that need a system like Unix.
-var terminalPrograms = map[string]func(){"stage": stage, "acp": timeless, "measured": measured, "guarded": guarded, "crowd": crowd}
-
-// timesVariable has times shown that are longer than it says.
-const timesVariable = "STAGE_TIMES"
-
-// timeless is acp without the times of tool calls and turns, which differ between two runs.
-func timeless() {
-	longTime = time.Hour
-	if text := os.Getenv(timesVariable); text != "" {
-		var err error
-		if longTime, err = time.ParseDuration(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-	}
-	main()
-}
 
 // stage is the program.
 func stage() {

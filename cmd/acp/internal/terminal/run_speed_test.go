@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package terminal
 
 // This file owns how fast acp run is, and how much memory it takes.
 
@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,9 +18,13 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var speed = flag.Bool("speed", false, "measure acp run as it is built for users, on a quiet machine, and hold it to its targets")
+// measuring says whether acp run is measured as it is built for users, and held to its targets: tier Nightly does that, on a
+// machine that does nothing else.
+func measuring() bool { return tier.Current() == tier.Nightly }
 
 // The targets on a quiet machine, which docs/run-compared.md names.
 const (
@@ -33,12 +36,12 @@ const (
 // builtProgram is acp as users have it, or as the tests have it when nothing is measured.
 func builtProgram(t *testing.T) string {
 	t.Helper()
-	if !*speed {
-		return programPath(t, "acp")
+	if !measuring() {
+		return acpPath(t)
 	}
 	file := filepath.Join(t.TempDir(), "acp")
 	for _, flags := range [][]string{{"-trimpath"}, {"-trimpath", "-ldflags=-s -w"}} {
-		build := exec.Command("go", append(append([]string{"build", "-o", file}, flags...), ".")...)
+		build := exec.Command("go", append(append([]string{"build", "-o", file}, flags...), "../..")...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -59,7 +62,7 @@ func within(t *testing.T, what string, times []time.Duration, target time.Durati
 	median := times[len(times)/2]
 	t.Logf("%s: median %v of %d, from %v to %v (target %v)", what, median.Round(time.Microsecond), len(times),
 		times[0].Round(time.Microsecond), times[len(times)-1].Round(time.Microsecond), target)
-	if *speed && median > target {
+	if measuring() && median > target {
 		t.Errorf("%s: %v, want at most %v", what, median, target)
 	}
 }
@@ -68,7 +71,7 @@ func within(t *testing.T, what string, times []time.Duration, target time.Durati
 // the agent takes for that by itself.
 func TestRunStart(t *testing.T) {
 	n := 2
-	if *speed {
+	if measuring() {
 		n = 40
 	}
 	program := builtProgram(t)
@@ -108,7 +111,7 @@ func TestRunStart(t *testing.T) {
 // agentAlone is how long the agent takes by itself to start and to open a session.
 func agentAlone(t *testing.T) time.Duration {
 	t.Helper()
-	cmd := exec.Command(programPath(t, "stage"))
+	cmd := exec.Command("stage")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +184,7 @@ func memory(t *testing.T, pid int) (now, most int) {
 // long a key takes to be shown while updates come without end. It plays 10,000 when nothing is measured.
 func TestRunManyUpdates(t *testing.T) {
 	updates := 10_000
-	if *speed {
+	if measuring() {
 		updates = 100_000
 	}
 	program := builtProgram(t)
@@ -195,7 +198,7 @@ func TestRunManyUpdates(t *testing.T) {
 	now, most := memory(t, p.Pid())
 	t.Logf("%d updates in %v; memory %.1f MiB at first, %.1f MiB now, %.1f MiB at most", updates, took.Round(time.Millisecond),
 		float64(start)/(1<<20), float64(now)/(1<<20), float64(most)/(1<<20))
-	if *speed && most > memoryTarget {
+	if measuring() && most > memoryTarget {
 		t.Errorf("it had %d MiB, want at most %d", most>>20, memoryTarget>>20)
 	}
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 // This file owns the screens of acp run, feature by feature. docs/run-compared.md names these tests.
 
@@ -604,7 +604,7 @@ func TestRunEvidence(t *testing.T) {
 	p.back("→ agent")
 	p.Press("ctrl+d")
 	p.Leave(statusFindings)
-	check := exec.Command(programPath(t, "acp"), "check", "run.jsonl")
+	check := exec.Command(acpPath(t), "check", "run.jsonl")
 	check.Dir = p.dir
 	out, err := check.CombinedOutput()
 	if err != nil && check.ProcessState.ExitCode() != statusFindings || !strings.Contains(string(out), "hologram") {
