@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestGuide(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "telemetry.md"))
 	if err != nil {
 		t.Fatal(err)

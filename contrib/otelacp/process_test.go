@@ -35,6 +35,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var update = flag.Bool("update", false, "write api.txt and testdata/trace.txt anew")
@@ -307,6 +308,7 @@ func TestTEL6_Chain(t *testing.T) {
 
 // The same with a proxy that knows nothing of telemetry: the bytes that it passes on are enough.
 func TestTEL6_ChainWithAPlainProxy(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	program := filepath.Join(t.TempDir(), "proxy.exe")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/proxy").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // interop is where the version of the SDK is pinned.
@@ -48,6 +49,7 @@ func (s seen) parentOf(t *testing.T, method string, at int) trace.SpanContext {
 
 // An agent in TypeScript sees the span of each call, and what it sends back is found again.
 func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
+	tier.Need(t, tier.Full)
 	dir := installed.Dir(t)
 	o := newObserver()
 	cmd := exec.Command("node", filepath.Join(dir, "echo-agent.mjs"))
@@ -105,6 +107,7 @@ func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
 
 // A client in TypeScript begins the trace in which an agent of ours is, and is given it back.
 func TestTEL3_TypeScriptClient(t *testing.T) {
+	tier.Need(t, tier.Full)
 	dir := installed.Dir(t)
 	r := receive(t)
 	const meta = `{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1","baggage":"team=tools","mine":{"n":1}}`

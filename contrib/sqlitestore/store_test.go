@@ -22,12 +22,13 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/contrib/sqlitestore"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 var (
 	kills    = flag.Int("kills", 0, "how many processes are killed while they write (default: a few)")
 	appends  = flag.Int("appends", 0, "how many updates each of two processes appends (default: a few)")
-	sessions = flag.Int("sessions", 500, "how many sessions TestListIsFlat makes")
+	sessions = flag.Int("sessions", 0, "how many sessions TestListIsFlat makes (default: what the tier says)")
 )
 
 func TestMain(m *testing.M) {
@@ -69,6 +70,7 @@ func record(id string, seconds int64) sessionstore.Record {
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
 func TestStoreProcesses(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills, Updates: *appends})
 }
 
@@ -84,6 +86,7 @@ func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdat
 func TestStoreV2(t *testing.T) { storetest.RunOf(t, openV2) }
 
 func TestStoreV2Processes(t *testing.T) {
+	tier.Need(t, tier.Full) // the code is that of version 1
 	storetest.RunProcessesOf(t, openV2, &storetest.Processes{Kills: *kills, Updates: *appends})
 }
 
@@ -273,7 +276,11 @@ func TestListIsFlat(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "x.db")
 	store := openWith(t, path, nil)
-	for i := range *sessions {
+	count := *sessions
+	if count == 0 {
+		count = tier.Pick(60, 200, 500, 10_000)
+	}
+	for i := range count {
 		r := record(fmt.Sprint("s", i), int64(i))
 		r.Cwd = fmt.Sprint("/", i%2)
 		r.State = []byte(`"` + strings.Repeat("x", 10_000) + `"`)
