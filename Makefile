@@ -1,16 +1,30 @@
 GO          ?= go
+MODULE      := github.com/acpgo/sdk
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
+ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME    ?= 1m
 SOAKTIME    ?= 10m
 ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
-# SLOW are packages whose tests judge one value after the other, and take ten times as long with the race detector. The
-# few of them that have several goroutines run with it too.
-SLOW        := gen conformance conformance/probe
 
-# The same of the command: it draws what a terminal shows, one screen after the other.
-SLOW_COMMAND := internal/draw
+# RACED are the packages with goroutines: in tier full all of them, else those that run connections and sessions. The others
+# judge one value after the other: the race detector would find nothing in them, and take ten times as long.
+RACED       := acp acp/agentkit acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore acp/v2draft \
+	acp/v2draft/agentkit internal/engine internal/later internal/opensessions internal/openturn internal/wire
+ifneq ($(ACP_TEST),)
+RACED       += acp/launch acp/policy acp/registry acp/view \
+	conformance/recording conformance/recording/relay conformance/transcript \
+	examples/agent examples/client examples/dual examples/dual/agent examples/dual/client examples/kit-agent \
+	examples/kit-client examples/proxy \
+	internal/faultpipe internal/faultproxy internal/filelock internal/ledger internal/proc internal/stress
+endif
+# What these packages test besides, only without the race detector: values, and bounds of memory.
+UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/stress
+UNRACED_RUN := Generated|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
+# The same of the command.
+RACED_ACP   := . internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
 
 # CONTRIB are modules of their own that join this library to others.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
@@ -27,11 +41,14 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the a
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
-check: lint test ## everything that must hold before a commit: form, analysis, generated code, tests
+check: ## everything that must hold before a commit: lint, and the tests in tier full; some 25 minutes on two cores
+	$(MAKE) lint
+	ACP_TEST=full $(MAKE) test
 
 lint: ## what make check does but for the tests
 	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)"
 	$(GO) run ./cmd/acpgen -check
+	$(GO) run $(ACTIONLINT)
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	cd cmd/acp && $(GO) vet ./...
@@ -43,18 +60,46 @@ lint: ## what make check does but for the tests
 	@diff="$$(for dir in . cmd/acp $(CONTRIB); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# vet is a part of lint: go test need not run it again.
-test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
-	cd bench && $(GO) test -vet=off ./...
-	cd cmd/acp && $(GO) test $(RACE) -vet=off -timeout 25m $$($(GO) list ./... | grep -v $(SLOW_COMMAND:%=-e '/%$$'))
-	cd cmd/acp && $(GO) test -vet=off $(SLOW_COMMAND:%=./%)
-	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test $(RACE) -vet=off ./...); done
-	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%$$'))
-	$(GO) test -vet=off $(SLOW:%=./%) ./internal/attack # bounds of memory hold without the race detector
-	$(if $(RACE),$(GO) test $(RACE) -vet=off -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe)
+# The library comes first. Programs that tests start are built once, into a folder that is new with each run. ACP_TEST=full
+# has more of every test, and all of the other modules, whose tests wait more than they compute, beside the library; see Tests in
+# CONTRIBUTING.md. vet is a part of lint.
+TEST        := $(GO) test -vet=off -timeout 30m -parallel 8
+test: ## the tests of the library, with the race detector, and short ones of the other modules; some minutes
+	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
+	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
+	$(GO) build -o "$$dir/client.exe" ./examples/client; \
+	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory $(if $(ACP_TEST),-j2) library modules
+
+library:
+	$(TEST) $(RACE) $(RACED:%=./%)
+	$(TEST) $$($(GO) list ./... | grep -vxF $(RACED:%=-e $(MODULE)/%))
+	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
+ifeq ($(ACP_TEST),)
+	ACP_TEST=full $(TEST) -run '^TestTypeScriptAgent$$' ./conformance/interop
+else
+	$(TEST) $(RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
+endif
+
+modules:
+ifeq ($(ACP_TEST),)
+	cd cmd/acp && $(TEST) -short ./...
+else
+	cd cmd/acp && $(TEST) $(RACE) $(RACED_ACP:%=./%)
+	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%) -e $(MODULE)/cmd/acp)
+endif
+	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(RACE),-short) ./...); done
+	cd bench && $(TEST) $(if $(ACP_TEST),,-short) ./...
+
+nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
+	ACP_TEST=nightly $(MAKE) test
+	$(MAKE) ways load soak attack agents fuzz
+
+slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier
+	@out="$$(mktemp)" && trap 'rm -f "$$out"' EXIT && $(GO) test -count 1 -json ./... >"$$out"; \
+		$(GO) run $(GOTESTSUM) tool slowest --num 20 --jsonfile "$$out"
 
 # Tests that say nothing about a connection.
-APART       := Children|Faults|Cut|Growth|Memory|RoundTrip|Pointers|WhatOthers|Cited|Process
+APART       := Children|Faults|Cut|Growth|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited|Process
 
 ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
 	for way in ws http h2c; do \
@@ -66,14 +111,8 @@ build: ## build the commands acp and acpgen into bin
 	$(GO) build -o bin/ ./cmd/acpgen
 	cd cmd/acp && $(GO) build -o ../../bin/ .
 
-demo: ## regenerate, build the examples, and run whole turns between them
-	@$(GO) run ./cmd/acpgen -check
-	$(GO) generate ./...
-	@echo "regenerated: nothing changed"
-	@mkdir -p bin
-	$(GO) build -o bin/ ./examples/agent ./examples/client
-	@root="$$(mktemp -d)" && bin/client -root "$$root" -warnings -script examples/client/testdata/demo.txt -- bin/agent; \
-		status=$$?; rm -rf "$$root"; exit $$status
+demo: ## regenerate, build the examples, and run whole turns between them; each step says how long it took
+	@GO="$(GO)" sh examples/demo.sh
 
 bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md
 	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/benchmarks.md
@@ -87,11 +126,11 @@ fuzz: ## fuzz each target for FUZZTIME
 	done
 
 faults: ## cut a turn at every byte, in every way
-	$(GO) test -count 1 -v -run TestCut ./acp -cuts all
+	ACP_TEST=nightly $(GO) test -count 1 -v -timeout 2h -run TestCut ./acp
 
 load: ## a million updates in a burst and over the network, thousands of sessions and connections, messages of 64 MiB: order, time, memory; some ten minutes
-	$(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
-	$(GO) test -count 1 -v -timeout 60m -run RemoteFlood ./conformance/interop -remote.updates 1000000
+	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
+	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -run RemoteFlood ./conformance/interop -remote.updates 1000000
 
 soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)
@@ -105,18 +144,18 @@ remote: ## whole turns with programs of others over the network, and a table of 
 	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 20m -run 'TestRemote(Servers|GooseClient|TypeScript)' ./conformance/interop
 
 agents: ## install agents of others from npm, start them, and talk to them with a fake model
-	$(GO) test -count 1 -v -timeout 20m -run TestRealAgents ./acp/registry -real.agents
-	cd cmd/acp && $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents -real.agents.dir ../../bin/agents
+	ACP_TEST=full $(GO) test -count 1 -v -timeout 20m -run TestRealAgents ./acp/registry -real.agents
+	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents.dir ../../bin/agents
 
 # In the folder of the package go test prints the table also when nothing is found.
-attack: ## make every attack in full, also with the race detector; tables, and exit status 1 when something is found
-	cd cmd/acp && $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable -security.full
-	cd internal/attack && $(GO) test -count 1 -timeout 2h -attack.full
-	$(if $(RACE),cd internal/attack && $(GO) test $(RACE) -count 1 -timeout 4h -attack.full)
+attack: ## make every attack in full, and in small sizes with the race detector; tables, and exit status 1 when something is found
+	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable .
+	cd internal/attack && ACP_TEST=nightly $(GO) test -count 1 -timeout 2h
+	$(if $(RACE),cd internal/attack && ACP_TEST=nightly $(GO) test $(RACE) -count 1 -timeout 4h)
 
-schema: ## fetch the schemas of another release: make schema VERSION=x.y.z
-	@test -n "$(VERSION)" || { echo "usage: make schema VERSION=x.y.z"; exit 2; }
-	sh schema/fetch.sh "$(VERSION)"
+schema: ## fetch the schemas of another release: make schema VERSION=x.y.z, or FROM=folder or archive
+	@test -n "$(VERSION)$(FROM)" || { echo "usage: make schema VERSION=x.y.z, or FROM=folder or archive"; exit 2; }
+	RELEASE="$(RELEASE)" DATE="$(DATE)" sh schema/fetch.sh "$(or $(FROM),$(VERSION))"
 	@echo "now run: make generate"
 
 api: ## what the step from another release's schemas to these does to users: make api FROM=x.y.z
@@ -125,4 +164,7 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check lint test ways build demo bench fuzz faults load soak remote agents attack schema api
+release: ## check everything, and tag a version of all modules without publishing it: make release VERSION=vX.Y.Z
+	@$(GO) run ./internal/release "$(VERSION)"
+
+.PHONY: help generate check lint test library modules nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release

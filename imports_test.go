@@ -8,11 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestImports keeps the import graph as it was decided: what users import is lean, and imports run one
 // way.
 func TestImports(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	const module = "github.com/acpgo/sdk"
 	type pkg struct {
 		ImportPath string

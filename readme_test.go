@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"go/types"
 	"os"
 	"os/exec"
@@ -17,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 const modulePath = "github.com/acpgo/sdk/"
@@ -32,15 +35,47 @@ func guides(t *testing.T) []string {
 	return append(files, "README.md")
 }
 
-// TestREADME does what the README says about importing the module, builds what the README and the guides show, runs
-// the README's client against its agent, and the tests that docs/testing.md shows.
-func TestREADME(t *testing.T) {
-	var blocks []block
+// TestGuidesCompile type-checks what the README and the guides show in Go.
+func TestGuidesCompile(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := token.NewFileSet()
+	config := types.Config{Importer: imports, Error: func(err error) { t.Error(err) }}
+	check := func(pkg ...*ast.File) { _, _ = config.Check("guide", files, pkg, nil) } // each error was reported
+	var tests []*ast.File
+	for _, b := range guideBlocks(t) {
+		file, err := parser.ParseFile(files, "", b.file(""), parser.SkipObjectResolution)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case strings.Contains(b.text, "func Test"):
+			tests = append(tests, file)
+		default:
+			check(file)
+		}
+	}
+	check(tests...)
+}
+
+// guideBlocks are all blocks but those of a module of its own: contrib/otelacp builds them, which has what they import.
+func guideBlocks(t *testing.T) (blocks []block) {
+	t.Helper()
 	for _, guide := range guides(t) {
-		if guide != "docs/telemetry.md" { // the module contrib/otelacp builds that, which has what it imports
+		if guide != "docs/telemetry.md" {
 			blocks = append(blocks, goBlocks(t, guide)...)
 		}
 	}
+	return blocks
+}
+
+// TestREADME does what the README says about importing the module, runs the README's client against its agent, and the
+// tests that docs/testing.md shows.
+func TestREADME(t *testing.T) {
+	tier.Need(t, tier.Full)
+	blocks := guideBlocks(t)
 	programs := slices.DeleteFunc(slices.Clone(blocks), func(b block) bool {
 		return b.guide != "README.md" || !strings.HasPrefix(b.text, "package main")
 	})
@@ -86,8 +121,6 @@ func TestREADME(t *testing.T) {
 	for i, b := range blocks {
 		if strings.Contains(b.text, "func Test") {
 			write(fmt.Sprintf("tests/block%d_test.go", i), b.file(root))
-		} else {
-			write(fmt.Sprintf("block%d/main.go", i), b.file(root))
 		}
 	}
 	write("tests/testdata/setup.txtar", shown(t, readFile(t, "docs/testing.md"), "txtar\n(.*?)"))
@@ -139,8 +172,8 @@ func goBlocks(t *testing.T, guide string) []block {
 var imported = []string{
 	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
-	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/remote",
-	modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",
+	modulePath + "acp", modulePath + "acp/agentkit", modulePath + "acp/codec", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/reconnect", modulePath + "acp/registry",
+	modulePath + "acp/remote", modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }
 
@@ -168,16 +201,15 @@ func (b block) file(root string) string {
 
 // TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
 func TestGuidesNames(t *testing.T) {
-	paths := []string{"acp", "acp/codec", "acp/local", "acp/negotiate", "acp/policy", "acp/rpc", "acp/view", "conformance", "conformance/probe", "conformance/recording", "conformance/transcript"}
-	for i := range paths {
-		paths[i] = modulePath + paths[i]
-	}
-	imports, err := api.Importer(".", paths...)
+	imports, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
 	packages := map[string]*types.Package{}
-	for _, path := range paths {
+	for _, path := range imported {
+		if !strings.HasPrefix(path, modulePath) || path == modulePath+"acp/agentkit" { // version 2 has one of that name too
+			continue
+		}
 		pkg, err := imports.Import(path)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // untapped says why tests connect an agent or a client without conformance.Tap: those of a folder, of a
@@ -63,7 +65,7 @@ var untapped = map[string]string{
 	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
 	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
 	"cmd/acp/login_test.go locked":                                          "a process of its own, which is logged in to",
-	"cmd/acp/stage_test.go stage":                                           "a process of its own, which also does what agents must not do",
+	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
 	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
 	"cmd/acp/security_test.go visit":                                        "it measures time; heard taps the client's other connection",
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
@@ -80,6 +82,7 @@ var untapped = map[string]string{
 // TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and
 // requires that they tap the connection or stand in the table above.
 func TestTapped(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	used := map[string]bool{}
 	tapped, others := 0, 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -11,11 +11,34 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
+
+// TestVendorGenerated generates the package of examples/acme in this process, and requires that it is what is there.
+func TestVendorGenerated(t *testing.T) {
+	overrides, _, err := gen.ParseOverrides(readFile(t, "examples/acme/vendor.overrides"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := gen.Generate(gen.Config{
+		Schema: []byte(readFile(t, "examples/acme/vendor.json")), Source: "vendor.json", Package: "vendoracp", Module: "github.com/acpgo/sdk", Overrides: overrides,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if readFile(t, filepath.Join("examples/acme/vendoracp", name)) != string(text) {
+			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", name)
+		}
+	}
+}
 
 // TestVendor copies examples/acme to where nothing of this module is near, generates its package there, which
 // gives what is in the example, builds it, and has its agent and its client, two processes, call each other.
 func TestVendor(t *testing.T) {
+	tier.Need(t, tier.Full)
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +110,7 @@ func TestVendor(t *testing.T) {
 
 // TestVendorRecipe does in an empty module what the README says about methods of one's own, with its schema and with that of examples/acme.
 func TestVendorRecipe(t *testing.T) {
+	tier.Need(t, tier.Full)
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // agentVariable makes the test binary be an agent by the library that it names.
@@ -41,6 +43,9 @@ func TestConversations(t *testing.T) {
 		if lib.name == nameAsync {
 			continue // it has no order
 		}
+		if lib.name != nameACP && tier.Current() == tier.Short {
+			continue
+		}
 		t.Setenv(agentVariable, lib.name)
 		for name, conv := range conversations {
 			r := converse(lib, conv, []string{os.Args[0]})
@@ -59,6 +64,7 @@ func TestConversations(t *testing.T) {
 
 // The TypeScript programs hold the same ones.
 func TestTypeScript(t *testing.T) {
+	tier.Need(t, tier.Full)
 	dir, err := installNode(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
