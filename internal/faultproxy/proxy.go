@@ -36,6 +36,7 @@ type Proxy struct {
 	conns    map[*conn]bool
 	thaw     chan struct{} // closed unless frozen
 	passing  int           // requests that are being served
+	closed   bool          // Close waits for the requests
 	running  sync.WaitGroup
 	held     atomic.Int32 // how many reads, writes and responses wait
 }
@@ -215,14 +216,30 @@ func (p *Proxy) Close() error {
 	}
 	p.http1.CloseIdleConnections()
 	p.http2.CloseIdleConnections()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.running.Wait()
 	p.Cut()
 	return err
 }
 
+// enter counts a request, unless Close has begun: the server may still start handlers then, and Add must not run beside Wait.
+func (p *Proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.running.Add(1)
+	return true
+}
+
 // serve passes on one request as the first rule that matches says.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	p.running.Add(1)
+	if !p.enter() {
+		panic(http.ErrAbortHandler)
+	}
 	defer p.running.Done()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
