@@ -23,8 +23,8 @@ endif
 # What these packages test besides, only without the race detector: values, and bounds of memory.
 UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/stress
 UNRACED_RUN := Generated|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
-# The same of the command.
-RACED_ACP   := . internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
+# The packages of the command that have goroutines of their own; the other tests start the command as a process.
+RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
 
 # CONTRIB are modules of their own that join this library to others.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
@@ -52,8 +52,7 @@ lint: ## what make check does but for the tests
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	cd cmd/acp && $(GO) vet ./...
-	GOOS=windows $(GO) vet ./acp/... ./internal/...
-	GOOS=darwin $(GO) vet ./acp/... ./internal/...
+	GOOS=windows $(GO) vet -gcflags='all=-N -l' ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	$(GO) run $(STATICCHECK) ./...
 	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
@@ -85,7 +84,7 @@ ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short ./...
 else
 	cd cmd/acp && $(TEST) $(RACE) $(RACED_ACP:%=./%)
-	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%) -e $(MODULE)/cmd/acp)
+	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
 endif
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(RACE),-short) ./...); done
 	cd bench && $(TEST) $(if $(ACP_TEST),,-short) ./...

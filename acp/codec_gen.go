@@ -205,6 +205,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -249,6 +250,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -1015,6 +1017,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("mode", v.Tag, v.Raw)
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1184,6 +1187,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1435,6 +1439,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2050,6 +2055,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2378,6 +2384,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2919,6 +2926,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -3986,6 +3994,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4418,6 +4427,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -4651,6 +4661,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("outcome", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -4902,6 +4913,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("action", v.Tag, v.Raw)
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

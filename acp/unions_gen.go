@@ -56,7 +56,7 @@ type ToolCallContentTerminal Terminal
 type ToolCallContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -151,7 +151,7 @@ type ContentBlockResource EmbeddedResource
 type ContentBlockUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -264,7 +264,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -343,7 +343,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -414,7 +414,7 @@ type MultiSelectItemsTitled TitledMultiSelectItems
 type MultiSelectItemsUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -545,7 +545,7 @@ type AuthMethodVariant interface {
 type AuthMethodUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -607,7 +607,7 @@ type SessionConfigOptionBoolean SessionConfigBoolean
 type SessionConfigOptionUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -780,7 +780,7 @@ type SessionUpdateCompactionSummaryChunk CompactionSummaryChunk
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -937,7 +937,7 @@ type MCPServerVariant interface {
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1013,7 +1013,7 @@ type SetSessionConfigOptionRequestValueID struct {
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1071,7 +1071,7 @@ type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1138,7 +1138,7 @@ type CreateElicitationResponseCancel struct{}
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 

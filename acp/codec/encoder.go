@@ -328,6 +328,18 @@ func (e *Encoder) RawObject(v json.RawMessage) {
 	}
 }
 
+// CheckTag fails if raw, the object of a variant that the package does not know, does not have the string tag as its
+// member name: a receiver would take it for another variant. An empty tag stands for any.
+func (e *Encoder) CheckTag(name, tag string, raw json.RawMessage) {
+	got, ok := NewDecoder(raw).Tag(name)
+	switch {
+	case !ok:
+		e.Failf("an unknown variant must be an object with the string %q", name)
+	case tag != "" && string(got) != tag:
+		e.Failf("an unknown variant has the %s %.64q, but its tag is %.64q", name, got, tag)
+	}
+}
+
 // Members writes the members of raw, which must be an object, into the open object, except those
 // with the given names.
 func (e *Encoder) Members(raw json.RawMessage, except ...string) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -34,7 +35,7 @@ func write(t *testing.T, name, text string, mode fs.FileMode) string {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+	if err := buildtest.WriteFile(name, text, mode); err != nil {
 		t.Fatal(err)
 	}
 	return name

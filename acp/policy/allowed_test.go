@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -208,7 +209,7 @@ func newShell(t testing.TB, root string) *shell {
 	}
 	script := "#!" + s.bash + "\n{ printf 'N%s\\0' \"${0##*/}\"; for w; do printf 'W%s\\0' \"$w\"; done; } >> '" + s.log + "'\necho c\nexit $STATUS\n"
 	for _, name := range []string{"a", "b", "c"} {
-		if err := os.WriteFile(filepath.Join(commands, name), []byte(script), 0o755); err != nil {
+		if err := buildtest.WriteFile(filepath.Join(commands, name), script, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -405,7 +406,7 @@ func TestREG7_Packages(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"npx", "uvx"} {
 		text := "#!/bin/sh\nOUT=" + filepath.Join(bin, name+".out") + "\n" + strings.TrimPrefix(script(login), "#!/bin/sh\n")
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
+		if err := buildtest.WriteFile(filepath.Join(bin, name), text, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -454,7 +455,7 @@ func TestREG10_REG11_Launches(t *testing.T) {
 		t.Skip("the agents are shell scripts")
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "npx"), []byte("#!/bin/sh\nexec \"${0%/*}/$2\"\n"), 0o700); err != nil {
+	if err := buildtest.WriteFile(filepath.Join(bin, "npx"), "#!/bin/sh\nexec \"${0%/*}/$2\"\n", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
@@ -480,7 +481,7 @@ func TestREG10_REG11_Launches(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			name := strings.ReplaceAll(c.name, " ", "-")
-			if err := os.WriteFile(filepath.Join(bin, name+"@1.2.3"), []byte(c.agent), 0o700); err != nil {
+			if err := buildtest.WriteFile(filepath.Join(bin, name+"@1.2.3"), c.agent, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -506,7 +507,7 @@ func TestREG14_Interrupt(t *testing.T) {
 	}
 	bin := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := os.WriteFile(filepath.Join(bin, "npx"), []byte("#!/bin/sh\ncat >/dev/null\n"), 0o700); err != nil {
+	if err := buildtest.WriteFile(filepath.Join(bin, "npx"), "#!/bin/sh\ncat >/dev/null\n", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -274,7 +275,7 @@ func fakeTools(t *testing.T, script string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"npm", "uv"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		if err := buildtest.WriteFile(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n", 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -338,6 +338,15 @@ func TestREM86_Caps(t *testing.T) {
 	ws.CloseNow()
 	waitFor(t, func() bool { return f.Stats().Connections[remote.WebSocket] == 0 })
 
+	o = withTokens()
+	o.MaxConnections = 2
+	half := serve(t, o) // by default
+	half.open(alice...)
+	if resp, _ := half.do("POST", initialize, alice...); resp.StatusCode != 429 {
+		t.Errorf("alice has more than half of the connections: %s", resp.Status)
+	}
+	half.open(bob...)
+
 	g := serve(t, &remote.HandlerOptions{MaxConnections: 2})
 	g.open()
 	p := g.open()

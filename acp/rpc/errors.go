@@ -15,7 +15,7 @@ import (
 // A Code says what kind of failure a JSON-RPC error is. Those that JSON-RPC 2.0 and ACP define are constants, and
 // errors by themselves: a handler may return one, which is sent with the usual message, and errors.Is finds it in
 // whatever Error has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
-type Code int
+type Code int32
 
 // The codes that JSON-RPC 2.0 and ACP define.
 const (

@@ -7,38 +7,67 @@ package unstable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // CreateTerminal starts a command in a terminal of the client (terminal/create). The caller must Close it. If ctx
-// ends before the client has answered, CreateTerminal still waits for the answer, for at most ten seconds, releases
-// the terminal, and returns the cause of ctx.
+// ends before the client has answered, CreateTerminal returns the cause of ctx at once. The connection goes on waiting
+// for the answer, for at most ten seconds, and releases the terminal.
 func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	r := *orEmpty(req)
 	r.SessionID = s.id
-	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(releaseTime, func() { cancel(context.Cause(ctx)) })
-		context.AfterFunc(detached, func() { timer.Stop() })
-	})()
-	res, err := s.conn.CreateTerminal(detached, &r)
-	if err == nil && res.TerminalID == "" {
-		err = fmt.Errorf("%s: the client returned an empty terminal id", MethodCreateTerminal)
+	type answer struct {
+		terminal *TerminalHandle
+		err      error
 	}
+	answered := make(chan answer)
+	conn := (*engine.Conn)(s.conn.rpc)
+	started := conn.Go(func() {
+		outlasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() {
+			timer := time.AfterFunc(releaseTime, func() { cancel(context.Cause(ctx)) })
+			context.AfterFunc(outlasting, func() { timer.Stop() })
+		})()
+		terminal, err := s.createTerminal(outlasting, &r)
+		select {
+		case answered <- answer{terminal, err}:
+			return
+		case <-ctx.Done():
+		}
+		if err == nil {
+			err = terminal.Close(ctx)
+		}
+		if err != nil {
+			conn.ReportFailure(ctx, "a terminal was perhaps not released", MethodCreateTerminal, err)
+		}
+	})
+	if !started {
+		return nil, fmt.Errorf("%s: %w", MethodCreateTerminal, ErrClosed)
+	}
+	select {
+	case a := <-answered:
+		return a.terminal, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *AgentSession) createTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
+	res, err := s.conn.CreateTerminal(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	t := &TerminalHandle{session: s, id: res.TerminalID}
-	if ctx.Err() != nil {
-		return nil, errors.Join(context.Cause(ctx), t.Close(ctx))
+	if res.TerminalID == "" {
+		return nil, fmt.Errorf("%s: the client returned an empty terminal id", MethodCreateTerminal)
 	}
-	return t, nil
+	return &TerminalHandle{session: s, id: res.TerminalID}, nil
 }
 
 // TerminalHandle is a command that runs in a terminal of the client. Its methods are safe for

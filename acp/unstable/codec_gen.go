@@ -1092,6 +1092,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1164,6 +1165,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -1410,6 +1412,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("state", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -1511,6 +1514,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("stopReason", v.Tag, v.Raw)
 		e.Members(v.Raw, "usage", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -2190,6 +2194,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")

@@ -175,7 +175,7 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -343,7 +343,7 @@ type PlanUpdateContentMarkdown PlanMarkdown
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -420,7 +420,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -523,7 +523,7 @@ type IdleStateUpdateNone struct {
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -604,7 +604,7 @@ type MCPServerVariant interface {
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 

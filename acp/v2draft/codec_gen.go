@@ -72,6 +72,7 @@ func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionSubject without a variant")
@@ -180,6 +181,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -224,6 +226,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -700,6 +703,7 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("operation", v.Tag, v.Raw)
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
 		e.FailObject("DiffChange without a variant")
@@ -1113,6 +1117,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("mode", v.Tag, v.Raw)
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1280,6 +1285,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1545,6 +1551,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2173,6 +2180,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2428,6 +2436,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2664,6 +2673,7 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommand without a variant")
@@ -2696,6 +2706,7 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommandInput without a variant")
@@ -3125,6 +3136,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -3324,6 +3336,7 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -3481,6 +3494,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("stopReason", v.Tag, v.Raw)
 		e.Members(v.Raw, "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -3676,6 +3690,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("state", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -3970,6 +3985,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -4681,6 +4697,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4954,6 +4971,7 @@ func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ReplayFrom without a variant")
@@ -5111,6 +5129,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -5289,6 +5308,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("outcome", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -5381,6 +5401,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("action", v.Tag, v.Raw)
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

@@ -48,7 +48,7 @@ type RequestPermissionSubjectCommand CommandPermissionSubject
 type RequestPermissionSubjectUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -118,7 +118,7 @@ type ToolCallContentTerminal Terminal
 type ToolCallContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -224,7 +224,7 @@ type ContentBlockResource EmbeddedResource
 type ContentBlockUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -351,7 +351,7 @@ type DiffChangeCopy DiffPathPairChange
 type DiffChangeUnknown struct {
 	// Tag is the value of operation.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -450,7 +450,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -529,7 +529,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -600,7 +600,7 @@ type MultiSelectItemsTitled TitledMultiSelectItems
 type MultiSelectItemsUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -733,7 +733,7 @@ type AuthMethodVariant interface {
 type AuthMethodUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -808,7 +808,7 @@ type SessionConfigOptionBoolean SessionConfigBoolean
 type SessionConfigOptionUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -897,7 +897,7 @@ type AvailableCommandCommand SlashCommand
 type AvailableCommandUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -943,7 +943,7 @@ type AvailableCommandInputText TextCommandInput
 type AvailableCommandInputUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1112,7 +1112,7 @@ type SessionUpdateCompactionSummaryChunk CompactionSummaryChunk
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1290,7 +1290,7 @@ type BackgroundWorkToolCall BackgroundToolCall
 type BackgroundWorkUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1403,7 +1403,7 @@ type IdleStateUpdateNone struct {
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1528,7 +1528,7 @@ type StateUpdateRequiresAction RequiresActionStateUpdate
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1584,7 +1584,7 @@ type PlanUpdateContentItems PlanItems
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1631,7 +1631,7 @@ type MCPServerVariant interface {
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1678,7 +1678,7 @@ type ReplayFromVariant interface {
 type ReplayFromUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1751,7 +1751,7 @@ type SetSessionConfigOptionRequestBoolean struct {
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1822,7 +1822,7 @@ type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1889,7 +1889,7 @@ type CreateElicitationResponseCancel struct{}
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 

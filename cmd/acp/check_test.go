@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -138,7 +139,7 @@ func TestNoPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	err = errors.Join(err, os.WriteFile(program, text, 0o755), os.WriteFile(secret, nil, 0), os.WriteFile(other, []byte(header+request+banner+end), 0o644))
+	err = errors.Join(err, buildtest.WriteFile(program, string(text), 0o755), os.WriteFile(secret, nil, 0), os.WriteFile(other, []byte(header+request+banner+end), 0o644))
 	if err != nil {
 		t.Fatal(err)
 	}

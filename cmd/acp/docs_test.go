@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -206,7 +207,7 @@ func TestWorkflowProbe(t *testing.T) {
 	for name, text := range map[string]string{
 		"my-agent": "#!/bin/sh\necho Welcome\nexec ./agent\n", "acp-known.txt": "TRN-5  # it greets its users\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+		if err := buildtest.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -63,7 +63,7 @@ func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Va
 func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	switch {
 	case v == v.Union.Unknown:
-		return []jen.Code{call(e, "RawObject", jen.Id("v").Dot("Raw"))}
+		return []jen.Code{g.checkTag(v.Union), call(e, "RawObject", jen.Id("v").Dot("Raw"))}
 	case v.Type != nil:
 		if enumOf(v.Type) != nil { // the variant's own type lacks the method that tells what is listed
 			value := g.goType(v.Type).Call(jen.Id("v"))
@@ -91,11 +91,16 @@ func payload(v *model.Variant) *jen.Statement {
 	return jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(jen.Id("v"))
 }
 
+// checkTag checks that an unknown variant is written with its tag.
+func (g *generator) checkTag(u *model.Union) jen.Code {
+	return call(e, "CheckTag", jen.Lit(u.Tag), jen.Id("v").Dot("Tag"), jen.Id("v").Dot("Raw"))
+}
+
 // encodeInto writes the members of a variant into the open object.
 func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	u := v.Union
 	if v == u.Unknown {
-		return []jen.Code{call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...)}
+		return []jen.Code{g.checkTag(u), call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...)}
 	}
 	var code []jen.Code
 	var names []string

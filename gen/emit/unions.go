@@ -147,7 +147,7 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
 		comment([]string{"Tag is the value of " + u.Tag + "."})[0],
 		jen.Id("Tag").String(),
-		jen.Comment("// Raw is the whole object as it came, with its tag; it is written as it is."),
+		jen.Comment("// Raw is the whole object as it came, with its tag; it is written unchanged."),
 		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
 }
 

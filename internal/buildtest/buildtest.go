@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -39,6 +40,14 @@ func Program(t testing.TB, pkg string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// WriteFile is os.WriteFile for a program that a test starts afterwards. No process may start while the file is open: it
+// would inherit the descriptor, and the system does not run a program that is open for writing ("text file busy").
+func WriteFile(path, text string, mode os.FileMode) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(text), mode)
 }
 
 // Remove removes what Program has built.

@@ -39,7 +39,7 @@ type Conn struct {
 
 	mu        connLock
 	sessions  map[string]*session
-	inbound   map[ID]*inbound // requests in progress, by the peer's id
+	inbound   map[ID]*inbound // requests in progress, by the peer's canonical id
 	serving   int
 	reserving reserving
 	idle      []chan task // of goroutines that wait for a task
@@ -160,6 +160,9 @@ type task interface{ run() }
 type taskFunc func()
 
 func (f taskFunc) run() { f() }
+
+// Go runs f in a goroutine that Close waits for, unless the connection has ended, and reports whether it does.
+func (c *Conn) Go(f func()) bool { return c.spawn(taskFunc(f)) }
 
 // spawn runs t in a goroutine of the connection's, unless that has ended.
 func (c *Conn) spawn(t task) bool {

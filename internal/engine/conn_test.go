@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -346,6 +348,61 @@ func TestCancelRequest(t *testing.T) {
 	p.expect(`{"jsonrpc":"2.0","id":"1","error":{"code":-32800,"message":"Request cancelled"}}`)
 	p.send(request(2, "block", `{"n":1}`), note("$/cancel_request", `{"requestId":2}`))
 	p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":1}}`)
+	// Numbers are compared by value, and come back as they were written.
+	for id, cancel := range map[string]string{"7": "7.0", "8.0": "8", "9e0": "90E-1", "-0": "0", "0.5": "0.5", "1e99": "1e99"} {
+		p.send(`{"jsonrpc":"2.0","id":`+id+`,"method":"block"}`, note("$/cancel_request", `{"requestId":`+cancel+`}`))
+		if got := p.read(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32800,`) {
+			t.Errorf("request %s, cancelled as %s: %s", id, cancel, got)
+		}
+	}
+}
+
+// Nobody answers these messages, so the log says once for each kind that they were dropped.
+func TestDroppedMessagesAreLogged(t *testing.T) {
+	var log lockedBuffer
+	update := NotificationMethod[echoParams]{Name: "update"}
+	p, _ := newPeer(t, []Route{
+		echoMethod.Handle(echo),
+		update.Handle(func(context.Context, *echoParams) error { return nil }),
+	}, &Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	for range 3 {
+		p.send(
+			note("update", `{"n":"no number"}`),
+			`{"jsonrpc":"2.0","id":77,"result":{}}`,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
+			`output that is no message`,
+		)
+		if got := p.read(); !strings.Contains(got, `"code":-32700`) {
+			t.Errorf("got %s", got)
+		}
+	}
+	p.send(request(1, "echo", `{"n":3}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":3}}`)
+	for _, kind := range []string{
+		"a notification that cannot be read", "a response that belongs to no request", "a line that is not a message",
+	} {
+		if n := strings.Count(log.String(), "dropped "+kind); n != 1 {
+			t.Errorf("%d warnings of %s:\n%s", n, kind, log.String())
+		}
+	}
+}
+
+// lockedBuffer is a buffer for a logger.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func TestOrderAndBarrier(t *testing.T) {
@@ -422,13 +479,16 @@ func TestOverflowFailsTheCall(t *testing.T) {
 	if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
 		t.Error(err)
 	}
-	go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s"})
-	for {
-		if line := p.read(); strings.Contains(line, `"id":2`) {
-			break
-		}
+	go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: -1})
+	line := p.read()
+	for !strings.Contains(line, `"n":-1`) { // the first call is sent unless the queue is full before that
+		line = p.read()
 	}
-	p.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	var second struct{ ID int }
+	if err := json.Unmarshal([]byte(line), &second); err != nil {
+		t.Fatal(err)
+	}
+	p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, second.ID))
 	p.send(note("$/end", `{}`))
 	engine.AwaitHandled(c, "s")
 	if handled.Load() != 200 {

@@ -119,8 +119,8 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	c.serving++
 	in.size = size
 	c.requested.Add(int64(size))
-	if _, taken := c.inbound[id]; !taken {
-		c.inbound[id] = in
+	if key := wire.Canonical(id); c.inbound[key] == nil {
+		c.inbound[key] = in
 	}
 	c.mu.Unlock()
 
@@ -381,7 +381,7 @@ func (c *Conn) cancelRequest(params []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if in := c.inbound[id]; in != nil {
+	if in := c.inbound[wire.Canonical(id)]; in != nil {
 		in.cancel(c.opts.Errors.RequestCancelled)
 	}
 }
@@ -611,8 +611,8 @@ func (in *inbound) forget() {
 	}
 	c := in.conn
 	c.mu.Lock()
-	if c.inbound[in.req.ID] == in {
-		delete(c.inbound, in.req.ID)
+	if key := wire.Canonical(in.req.ID); c.inbound[key] == in {
+		delete(c.inbound, key)
 	}
 	if in.goesOn {
 		c.mu.Unlock()

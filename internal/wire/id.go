@@ -15,15 +15,24 @@ type ID = codec.ID
 // IntID returns an integer id.
 func IntID(n int64) ID { return codec.IntID(n) }
 
-// callNumber returns the number of the call of ours that a response with this id is for. Some peers
-// write all numbers with a fraction.
-func callNumber(id ID) (n uint64, ok bool) {
-	if n, ok := id.Int(); ok {
-		return uint64(n), n > 0
+// Canonical returns the id with which all ids of the same value agree: an integer that is written as 7.0 or 7e0 becomes
+// 7, as some peers write all numbers with a fraction. Other ids, and integers of 2⁵³ and more, are returned unchanged.
+func Canonical(id ID) ID {
+	if _, ok := id.Int(); ok || id.IsNull() {
+		return id
 	}
-	if _, text := id.Str(); text || id.IsNull() {
-		return 0, false
+	if _, text := id.Str(); text {
+		return id
 	}
 	f, err := strconv.ParseFloat(id.String(), 64)
-	return uint64(f), err == nil && f > 0 && f < 1<<53 && f == math.Trunc(f)
+	if err != nil || math.Abs(f) >= 1<<53 || f != math.Trunc(f) {
+		return id
+	}
+	return IntID(int64(f))
+}
+
+// callNumber returns the number of this side's call that a response with this id answers.
+func callNumber(id ID) (n uint64, ok bool) {
+	number, ok := Canonical(id).Int()
+	return uint64(number), ok && number > 0
 }

@@ -916,6 +916,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("state", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -958,6 +959,7 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -1119,6 +1121,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("stopReason", v.Tag, v.Raw)
 		e.Members(v.Raw, "usage", "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -1443,6 +1446,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1523,6 +1527,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -2137,6 +2142,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
+		e.CheckTag("type", v.Tag, v.Raw)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")

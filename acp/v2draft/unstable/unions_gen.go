@@ -96,7 +96,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -185,7 +185,7 @@ type BackgroundWorkSubagent BackgroundSubagent
 type BackgroundWorkUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -314,7 +314,7 @@ type IdleStateUpdateNone struct {
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -557,7 +557,7 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -763,7 +763,7 @@ type PlanUpdateContentMarkdown PlanMarkdown
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -822,7 +822,7 @@ type MCPServerVariant interface {
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
