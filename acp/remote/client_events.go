@@ -331,7 +331,7 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	} else if err == nil {
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 			resp.Body.Close()
-			err = fmt.Errorf("%w but %q", errNoEvents, kind)
+			err = fmt.Errorf("%w but %q", errNoEvents, secretsOf(resp).hide(kind))
 		}
 	}
 	if err != nil {

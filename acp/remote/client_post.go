@@ -518,7 +518,7 @@ func (s *httpStream) body(p *post, resp *http.Response) {
 	case "text/event-stream":
 		err = s.eventBody(resp.Body)
 	default:
-		err = &unsentError{fmt.Errorf("acp: a POST was answered with %s", kind)}
+		err = &unsentError{fmt.Errorf("acp: a POST was answered with %q", secretsOf(resp).hide(kind))}
 	}
 	if err != nil && p.kind == wire.KindRequest {
 		s.failed(p, err)

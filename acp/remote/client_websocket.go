@@ -30,7 +30,7 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 		mode = websocket.CompressionContextTakeover
 	}
 	var ws *websocket.Conn
-	resp, err := d.twice(ctx, func(header http.Header) (resp *http.Response, err error) {
+	resp, err := d.twice(ctx, func(ctx context.Context, header http.Header) (resp *http.Response, err error) {
 		ws, resp, err = websocket.Dial(ctx, d.url.String(), &websocket.DialOptions{
 			HTTPClient:      &client,
 			HTTPHeader:      header,
@@ -57,6 +57,7 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 		keepAlive:    max(d.opts.KeepAlive, 0),
 		closeTimeout: d.opts.CloseTimeout,
 		log:          d.log,
+		secrets:      secretsOf(resp),
 	}), nil
 }
 
@@ -72,6 +73,9 @@ func (g gathering) RoundTrip(req *http.Request) (*http.Response, error) {
 		inner = http.DefaultTransport
 	}
 	resp, err := inner.RoundTrip(req)
+	if err == nil && resp.Request == nil {
+		resp.Request = req
+	}
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		return resp, err
 	}

@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,7 +144,7 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	switch u.Scheme {
 	case "https", "wss":
 	case "http", "ws":
-		if !d.opts.AllowInsecure && !loopback(u.Hostname()) && (d.opts.Header != nil || secrets(u)) {
+		if !d.opts.AllowInsecure && !loopback(u.Hostname()) && (d.opts.Header != nil || hasSecrets(u)) {
 			return nil, fmt.Errorf("%w to %s", ErrInsecure, u.Hostname())
 		}
 	default:
@@ -160,20 +162,17 @@ func loopback(host string) bool {
 	return host == "localhost"
 }
 
-// secrets reports whether a URL seems to hold what gives access.
-func secrets(u *url.URL) bool {
-	if u.User != nil {
-		return true
-	}
-	for name := range u.Query() {
-		name = strings.ToLower(name)
-		for _, part := range []string{"token", "key", "secret", "auth", "pass", "ticket"} {
-			if strings.Contains(name, part) {
-				return true
-			}
-		}
-	}
-	return false
+// hasSecrets reports whether a URL seems to hold what gives access.
+func hasSecrets(u *url.URL) bool {
+	return u.User != nil || slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), secretName)
+}
+
+// secretName reports whether a parameter of a URL seems to hold what gives access.
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"token", "key", "secret", "auth", "pass", "ticket"}, func(part string) bool {
+		return strings.Contains(name, part)
+	})
 }
 
 // makeClient returns the client that makes the requests, and how to let go of what it holds.
@@ -247,8 +246,9 @@ func Refused(ctx context.Context) *StatusError {
 	return refused
 }
 
-// twice makes a request by try, and once more with another header if the answer is 401 or 403.
-func (d *dialer) twice(ctx context.Context, try func(http.Header) (*http.Response, error)) (*http.Response, error) {
+// twice makes a request by try, and once more with another header if the answer is 401 or 403. The context that try gets is
+// for the request.
+func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Header) (*http.Response, error)) (*http.Response, error) {
 	for {
 		header := http.Header{}
 		if d.opts.Header != nil {
@@ -261,7 +261,9 @@ func (d *dialer) twice(ctx context.Context, try func(http.Header) (*http.Respons
 				header = http.Header{}
 			}
 		}
-		resp, err := try(header)
+		secret := secretsIn(d.url, header)
+		resp, err := try(secret.with(ctx), header)
+		err = secret.hideIn(err)
 		if resp == nil || d.opts.Header == nil || Refused(ctx) != nil ||
 			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 			return resp, err
@@ -272,7 +274,7 @@ func (d *dialer) twice(ctx context.Context, try func(http.Header) (*http.Respons
 
 // do makes a request. The caller closes the body. An *unsentError says that the server has not seen it.
 func (d *dialer) do(ctx context.Context, method string, body []byte, set func(http.Header)) (*http.Response, error) {
-	return d.twice(ctx, func(header http.Header) (*http.Response, error) {
+	return d.twice(ctx, func(ctx context.Context, header http.Header) (*http.Response, error) {
 		var sought, found bool
 		trace := &httptrace.ClientTrace{
 			GetConn: func(string) { sought = true },
@@ -306,6 +308,9 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 				err = &unsentError{err}
 			}
 			return nil, err
+		}
+		if resp.Request == nil { // made up by a RoundTripper
+			resp.Request = req
 		}
 		resp.Body = boundRest(resp, cancel, d.opts.StreamTimeout)
 		return resp, nil
@@ -376,15 +381,18 @@ func withoutURL(err error) error {
 	return err
 }
 
+// maxText is how many bytes of a server's words are kept.
+const maxText = 1 << 10
+
 // statusError makes an error of a response that is none of success, and closes it. size is how long the body of the
 // request was.
 func statusError(resp *http.Response, size int) *StatusError {
 	defer resp.Body.Close()
 	// What of the text cannot be read is left out.
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 	e := &StatusError{
 		Status:     resp.StatusCode,
-		Text:       strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd"),
+		Text:       secretsOf(resp).line(string(text)),
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
 	}
 	if e.Status == http.StatusRequestEntityTooLarge {

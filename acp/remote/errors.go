@@ -44,7 +44,9 @@ const (
 type StatusError struct {
 	// Status is the status code.
 	Status int
-	// Text is the beginning of the body, at most 1 KiB.
+	// Text is the beginning of the body in one line, of at most 1 KiB of it. What is not visible is written as Go writes it in
+	// a string, and *** stands for what the request sent to get access, as far as the server repeats it literally: values of
+	// DialOptions.Header, and passwords and tokens in the URL.
 	Text string
 	// RetryAfter is what the server asks to wait, or 0.
 	RetryAfter time.Duration
@@ -99,7 +101,7 @@ func (e *StatusError) Final() bool {
 type CloseError struct {
 	// Code is the status code of the WebSocket protocol: 1000 is the normal end, 1001 a server that shuts down.
 	Code int
-	// Reason is what the peer gave as the reason, at most 123 bytes.
+	// Reason is what the peer gave as the reason, at most 123 bytes, as in StatusError.Text.
 	Reason string
 	// Err is what broke the connection, or nil.
 	Err error

@@ -276,6 +276,7 @@ type socketOptions struct {
 	keepAlive    time.Duration // 0 is never
 	closeTimeout time.Duration
 	log          *slog.Logger
+	secrets      secrets // which the peer may repeat
 }
 
 // socket is the stream of a WebSocket. One goroutine belongs to it, which pings; close waits for it.
@@ -413,7 +414,7 @@ func (s *socket) readError(err error) error {
 	closed, ok := errors.AsType[websocket.CloseError](err)
 	switch {
 	case ok:
-		return &CloseError{Code: int(closed.Code), Reason: closed.Reason}
+		return &CloseError{Code: int(closed.Code), Reason: s.opts.secrets.line(closed.Reason)}
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return &CloseError{Code: int(websocket.StatusMessageTooBig), Reason: "message too long",
 			Err: fmt.Errorf("acp: message longer than %d bytes", s.opts.maxMessage)}

@@ -1,0 +1,118 @@
+// This file owns what errors of a client repeat of a server's words.
+
+package remote
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// secrets are what a request sent to get access. A server may repeat them.
+type secrets []string
+
+type secretsKey struct{}
+
+// with returns a context for the request that sends them.
+func (s secrets) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, secretsKey{}, s)
+}
+
+// secretsOf are those of the request that a response answers.
+func secretsOf(resp *http.Response) secrets {
+	s, _ := resp.Request.Context().Value(secretsKey{}).(secrets)
+	return s
+}
+
+// minSecret is the length from which on a value of a header counts as a secret, unless the header is Authorization.
+const minSecret = 8
+
+// secretsIn are the secrets of a request to a URL, with the header of DialOptions.
+func secretsIn(u *url.URL, header http.Header) (s secrets) {
+	add := func(value string, least int) {
+		if value = strings.TrimSpace(value); len(value) >= least {
+			s = append(s, value)
+		}
+	}
+	for name, values := range header {
+		for _, value := range values {
+			if http.CanonicalHeaderKey(name) == "Authorization" {
+				_, token, ok := strings.Cut(strings.TrimSpace(value), " ")
+				if !ok {
+					token = value
+				}
+				add(token, 1)
+			} else {
+				add(value, minSecret)
+			}
+		}
+	}
+	password, _ := u.User.Password()
+	add(password, 1)
+	for name, values := range u.Query() {
+		for _, value := range values {
+			if secretName(name) {
+				add(value, 1)
+			}
+		}
+	}
+	// The longest first: it may contain others.
+	slices.SortFunc(s, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return s
+}
+
+// hidden is what is shown in place of a secret.
+const hidden = "***"
+
+// hide returns a text without the secrets.
+func (s secrets) hide(text string) string {
+	for _, secret := range s {
+		text = strings.ReplaceAll(text, secret, hidden)
+	}
+	return text
+}
+
+// line returns what a peer says as one line that can be shown. A text of maxText bytes may have been cut within a secret.
+func (s secrets) line(text string) string {
+	cut := len(text) >= maxText
+	text = s.hide(text)
+	if end := s.begun(text); cut && end > 0 {
+		text = text[:len(text)-end] + hidden
+	}
+	return plain.Line(strings.Join(strings.Fields(text), " "))
+}
+
+// begun is how many bytes at the end of a text are the beginning of a secret.
+func (s secrets) begun(text string) (most int) {
+	for _, secret := range s {
+		for n := min(len(secret), len(text)); n > most; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				most = n
+			}
+		}
+	}
+	return most
+}
+
+// hideIn returns an error that says the same as err, without the secrets.
+func (s secrets) hideIn(err error) error {
+	if err == nil || s.hide(err.Error()) == err.Error() {
+		return err
+	}
+	return &hiddenError{s.hide(err.Error()), err}
+}
+
+// hiddenError is an error with another text.
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+
+func (e *hiddenError) Unwrap() error { return e.err }
