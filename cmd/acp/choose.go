@@ -34,12 +34,13 @@ func choose(ctx context.Context, session *talk.Session, s *config.Settings) erro
 }
 
 // talkOptions are the options of a client as the settings say. Its errors are about usage.
-func talkOptions(s *config.Settings, folder string) (*talk.Options, error) {
+func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
+	s := &cfg.Settings
 	cwd, err := workFolder(folder)
 	if err != nil {
 		return nil, usage(err)
 	}
-	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, NoFiles: s.NoFiles, NoTerminals: s.NoTerminals}
+	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, Environ: cfg.Environ(), NoFiles: s.NoFiles, NoTerminals: s.NoTerminals}
 	for _, dir := range append([]string{cwd}, s.Dirs...) {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, usage(err)

@@ -140,7 +140,7 @@ func (x *execution) settings() (err error) {
 	case cfg.Timeout < 0:
 		return usagef("--timeout: want a time above 0")
 	}
-	if x.options, err = talkOptions(&cfg.Settings, f.cwd); err != nil {
+	if x.options, err = talkOptions(cfg, f.cwd); err != nil {
 		return err
 	}
 	for _, name := range f.attach {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -159,12 +159,13 @@ func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *
 
 // environmentLogin says whether the variables of a method are set. They are secrets, and nothing that is kept here.
 func (a *agentsCommand) environmentLogin(agent *agents.Agent, m *talk.LoginMethod) error {
+	environ := a.cfg.Environ()
+	if agent.Command != nil {
+		environ = agent.Command.Cmd().Env
+	}
 	var missing []string
 	for _, v := range m.Variables {
-		has := os.Getenv(v.Name) != ""
-		if agent.Command != nil && agent.Command.Env[v.Name] != "" {
-			has = true
-		}
+		has := slices.ContainsFunc(environ, func(pair string) bool { return strings.HasPrefix(pair, v.Name+"=") && pair != v.Name+"=" })
 		if !has && !v.Optional {
 			missing = append(missing, v.Name)
 		}

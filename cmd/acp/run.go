@@ -162,7 +162,7 @@ func (f *runFlags) settings(o *tui.Options) error {
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
 		return usagef("want one of --continue, --load and --pick")
 	}
-	options, err := talkOptions(&f.cfg.Settings, f.cwd)
+	options, err := talkOptions(f.cfg, f.cwd)
 	if err != nil {
 		return err
 	}

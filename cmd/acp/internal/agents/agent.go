@@ -54,6 +54,7 @@ type Resolver struct {
 // New returns a resolver with what the configuration says, which was loaded. There is nobody to ask before Ask is set.
 func New(cfg *config.Config) *Resolver {
 	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings)}
+	r.Registry.Environ = cfg.Environ()
 	r.Registry.Consent = r.consent
 	return r
 }
@@ -150,13 +151,15 @@ func (r *Resolver) Command(args []string) (*Agent, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, errors.New("want the agent's command")
 	}
-	a := started(args[0], launch.New(args[0], args[1:]...))
+	a := r.started(args[0], launch.New(args[0], args[1:]...))
 	a.Settings = r.Config.Settings
 	return a, nil
 }
 
-// started is an agent that is a program.
-func started(name string, command *launch.Command) *Agent {
+// started is an agent that is a program. It does not inherit what is sent to other agents.
+func (r *Resolver) started(name string, command *launch.Command) *Agent {
+	own := *command
+	command, own.Environ = &own, r.Config.Environ()
 	return &Agent{Name: name, Command: command, Connect: func(context.Context) (acp.Transport, error) {
 		return acp.Command(command.Cmd()), nil
 	}}
@@ -189,7 +192,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 	if own := r.Config.File.Agents[name]; own != nil {
 		switch {
 		case own.Command != nil:
-			return started(name, own.Command), nil
+			return r.started(name, own.Command), nil
 		case own.URL != "":
 			return r.at(name, own.URL, own.AllowInsecure, Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
 		}
@@ -200,7 +203,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the agent %s of the configuration: %w", name, err)
 		}
-		return ofRegistry(name, installed), nil
+		return r.ofRegistry(name, installed), nil
 	}
 	installed, err := r.Installed(name)
 	if err != nil {
@@ -215,12 +218,12 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 			return nil, err
 		}
 	}
-	return ofRegistry(installed.ID(), installed), nil
+	return r.ofRegistry(installed.ID(), installed), nil
 }
 
 // ofRegistry is an agent that is installed.
-func ofRegistry(name string, installed *registry.Installed) *Agent {
-	a := started(name, installed.Command())
+func (r *Resolver) ofRegistry(name string, installed *registry.Installed) *Agent {
+	a := r.started(name, installed.Command())
 	a.Installed = installed
 	return a
 }

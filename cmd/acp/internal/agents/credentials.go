@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
@@ -44,7 +45,7 @@ func (c *Credentials) Header() (http.Header, error) {
 	}
 	header := http.Header{}
 	if c.HeaderFile != "" {
-		text, err := input.ReadFile(c.HeaderFile, maxSecrets)
+		text, err := readSecrets(c.HeaderFile)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 		}
 		return nil, nil
 	}
-	text, err := input.ReadFile(file, maxSecrets)
+	text, err := readSecrets(file)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +130,14 @@ func Tokens(file, variable string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: no token in it", file)
 	}
 	return tokens, nil
+}
+
+// readSecrets reads a file of tokens or headers. Who can write to it would decide what is sent, or who may connect.
+func readSecrets(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%s: others may write to it: its mode is %v", path, info.Mode().Perm())
+	}
+	return input.ReadFile(path, maxSecrets)
 }
 
 // withoutMark is a text without the mark that some editors put before UTF-8.

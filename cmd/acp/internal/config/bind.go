@@ -4,7 +4,9 @@ package config
 
 import (
 	"os"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -134,6 +136,29 @@ func (cfg *Config) For(own *Agent) Settings {
 		}
 	}
 	return s
+}
+
+// Environ is the environment for the programs that run for agents: that of this process, without the variables whose values
+// are sent to agents at URLs.
+func (cfg *Config) Environ() []string {
+	var secret []string
+	add := func(token string, headers []string) {
+		secret = append(secret, token)
+		for _, pair := range headers {
+			_, variable, _ := strings.Cut(pair, "=")
+			secret = append(secret, variable)
+		}
+	}
+	add(cfg.TokenEnv, cfg.HeaderEnv)
+	for _, a := range cfg.File.Agents {
+		add(a.TokenEnv, a.HeaderEnv)
+	}
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.ContainsFunc(secret, func(s string) bool {
+			return s == name || runtime.GOOS == "windows" && strings.EqualFold(s, name)
+		})
+	})
 }
 
 // load sets a field to what the variable or the file says, if one does.

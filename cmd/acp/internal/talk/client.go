@@ -46,6 +46,8 @@ type Options struct {
 	Cwd        string
 	Dirs       []string
 	MCPServers []acp.MCPServer
+	// Environ is the environment of the commands that run in terminals for the agent. Nil means that of this process.
+	Environ []string
 	// NoFiles and NoTerminals do not offer the agent files and terminals of this machine.
 	NoFiles, NoTerminals bool
 

@@ -142,6 +142,7 @@ func (c *Client) root(session *acp.ClientSession) error {
 func (c *Client) registerTerminals(h *acp.ClientHandlers) {
 	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{
 		Shell: local.DefaultShell(),
+		Env:   c.opts.Environ,
 		OnOutput: func(session local.Session, id acp.TerminalID, output []byte) {
 			c.shown.change(session.ID(), id, func(t *Terminal) { t.Output = append(t.Output, output...) })
 		},
