@@ -1,16 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/report"
 )
@@ -93,6 +94,9 @@ var (
 	}
 )
 
+// maxSchema and maxAccepted are how many bytes the files may have.
+const maxSchema, maxAccepted = 64 << 20, 16 << 20
+
 // judgeBy is the schema that the flags choose, or nil.
 func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 	if f.protocol.value != "" {
@@ -101,7 +105,7 @@ func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 	if f.schema == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(f.schema)
+	text, err := input.ReadFile(f.schema, maxSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +120,11 @@ func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 func (f *checkFlags) report() (*report.Report, error) {
 	options := report.Options{Version: moduleVersion(), Level: f.level.level, Side: f.side.side, Only: f.only, Ignore: f.ignore, Keep: f.max}
 	if f.accepted != "" {
-		file, err := os.Open(f.accepted)
+		text, err := input.ReadFile(f.accepted, maxAccepted)
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
-		if options.Accepted, err = report.ReadAccepted(f.accepted, file); err != nil {
+		if options.Accepted, err = report.ReadAccepted(f.accepted, bytes.NewReader(text)); err != nil {
 			return nil, usagef("%w", err)
 		}
 	}
@@ -212,39 +215,16 @@ func (o output) write(report func(io.Writer, report.Format) error) error {
 
 // checkFile judges one file. What cannot be read is a part of the report.
 func checkFile(p *program, r *report.Report, name string, options *report.CheckOptions) error {
+	open, source := func() (io.ReadCloser, error) { return input.Open(name) }, name
 	if name == "-" {
-		return r.Source("stdin").Check(untilInterrupt(p.stdin), options)
+		open, source = p.recordingInput, "stdin"
 	}
-	s := r.Source(name)
-	file, err := openRecording(name)
+	s := r.Source(source)
+	from, err := open()
 	if err != nil {
 		s.Problem(0, err.Error())
 		return nil
 	}
-	defer file.Close()
-	return s.Check(file, options)
-}
-
-// openRecording opens a file, no folder. The error does not name it.
-func openRecording(name string) (io.ReadCloser, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = errors.New("a folder, not a recording")
-	}
-	if err != nil {
-		file.Close()
-		return nil, withoutPath(err)
-	}
-	return file, nil
-}
-
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", e.Op, e.Err)
-	}
-	return err
+	defer from.Close()
+	return s.Check(from, options)
 }

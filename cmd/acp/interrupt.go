@@ -7,8 +7,17 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/report"
 )
+
+// recordingInput is standard input with a recording, until the user interrupts the program.
+func (p *program) recordingInput() (io.ReadCloser, error) {
+	if err := input.HasEnd(p.stdin); err != nil {
+		return nil, err
+	}
+	return io.NopCloser(untilInterrupt(p.stdin)), nil
+}
 
 // untilInterrupt returns a reader that ends with report.ErrStopped when the program is interrupted, so that what was
 // judged until then can be summarized. A second interrupt ends the program. The goroutine that reads lives as long as

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	acplaunch "github.com/acpgo/sdk/acp/launch"
 	acpregistry "github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/launch"
 	"github.com/acpgo/sdk/cmd/acp/internal/registry"
 	"github.com/acpgo/sdk/conformance/probe"
@@ -201,13 +203,12 @@ func (f *probeFlags) options(p *program, command []string, repeat func(scenario 
 
 // readBaseline reads the failures that are known: a requirement in each line, and after # the reason.
 func readBaseline(name string) (map[string]string, error) {
-	file, err := os.Open(name)
+	text, err := input.ReadFile(name, maxAccepted)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	known := map[string]string{}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for number := 1; lines.Scan(); number++ {
 		id, reason, _ := strings.Cut(lines.Text(), "#")
 		if id = strings.TrimSpace(id); id == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/launch"
 	"github.com/acpgo/sdk/conformance/probe"
 )
@@ -154,9 +155,9 @@ func reportOutcomes(p *program, f *probeClientFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(f.outcomes)
+	file, err := input.Open(f.outcomes)
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(o.Scratch))
+		return errors.Join(fmt.Errorf("%s: %w", f.outcomes, err), os.RemoveAll(o.Scratch))
 	}
 	defer file.Close()
 	outcomes, err := probe.ReadOutcomes(file)

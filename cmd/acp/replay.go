@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/transcript"
@@ -179,12 +180,14 @@ func clip(line []byte) string {
 func readRecorded(p *program, f *replayFlags, name string, side conformance.Side) (*transcript.Recorded, error) {
 	var in io.Reader = p.stdin
 	if name != "-" || side == conformance.Agent {
-		file, err := openRecording(name)
+		file, err := input.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		defer file.Close()
 		in = file
+	} else if err := input.HasEnd(in); err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
 	}
 	reader := recording.NewReader(in, &recording.ReaderOptions{Hop: f.hop})
 	return transcript.ReadRecorded(name, reader, f.connection, func(err error) {

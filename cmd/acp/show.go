@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/show"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/plain"
@@ -35,15 +36,15 @@ shows standard input as it comes.`,
 				return usagef("--method %s: %w", filter.Method, err)
 			}
 			filter.Sender = from.side
-			in := untilInterrupt(p.stdin)
+			name, open := "stdin", p.recordingInput
 			if len(args) == 1 && args[0] != "-" {
-				file, err := openRecording(args[0])
-				if err != nil {
-					return fmt.Errorf("%s: %w", args[0], err)
-				}
-				defer file.Close()
-				in = file
+				name, open = args[0], func() (io.ReadCloser, error) { return input.Open(args[0]) }
 			}
+			in, err := open()
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			defer in.Close()
 			var printer show.Printer = show.NewText(p.stdout, p.colors, full)
 			if format.value == "json" {
 				printer = show.NewJSON(p.stdout)

@@ -6,13 +6,82 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // patience is how long what is no regular file may take: a command in <(…) may have to do something first.
-const patience = 30 * time.Second
+var patience = 30 * time.Second
+
+// Open opens a file that is read as it comes, however long it is: a regular file or a pipe. A pipe may be silent for no
+// longer than 30 s; standard input may. The error does not name the file.
+func Open(path string) (io.ReadCloser, error) {
+	info, err := os.Stat(path) // what is wrong is said by opening it
+	flag := os.O_RDONLY
+	if err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		flag |= syscall.O_NONBLOCK // to open it does not wait for a writer
+	}
+	file, err := os.OpenFile(path, flag, 0)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", e.Op, e.Err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := HasEnd(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if flag != os.O_RDONLY {
+		return &pipe{File: file}, nil
+	}
+	return file, nil
+}
+
+// HasEnd returns an error for a folder, and for a device other than a terminal and the null device: others may have no end.
+// About what is no *os.File it knows nothing.
+func HasEnd(from io.Reader) error {
+	file, ok := from.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return errors.New("a folder, not a file")
+	}
+	null, err := os.Stat(os.DevNull)
+	if info.Mode()&os.ModeDevice != 0 && (err != nil || !os.SameFile(info, null)) && !term.IsTerminal(int(file.Fd())) {
+		return errors.New("a device, not a file")
+	}
+	return nil
+}
+
+// pipe is a named pipe.
+type pipe struct {
+	*os.File
+	some bool // has come
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	n, err := p.File.Read(b)
+	p.some = p.some || n > 0
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("nothing came through the pipe for %v; standard input may be silent for longer", patience)
+	case err == io.EOF && !p.some:
+		err = errors.New("a pipe into which nobody writes")
+	}
+	return n, err
+}
 
 // ReadFile reads a file that has at most so many bytes.
 func ReadFile(path string, most int64) ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestPipes: a named pipe with nobody at its other end is an error at once; one with somebody is read and written.
@@ -62,5 +63,55 @@ func TestBound(t *testing.T) {
 	}
 	if _, err := ReadFile(filepath.Dir(file), 10); err == nil {
 		t.Error("a folder")
+	}
+}
+
+// TestOpen: a pipe is read as it comes, and not for ever; a device and a folder are not read at all.
+func TestOpen(t *testing.T) {
+	for path, want := range map[string]string{"/dev/zero": "a device", "/dev/random": "a device", t.TempDir(): "a folder", "/none/x": "no such file"} {
+		if file, err := Open(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, %v", path, file, err)
+		}
+	}
+	if file, err := Open(os.DevNull); err != nil {
+		t.Error(err)
+	} else if text, err := io.ReadAll(file); len(text) > 0 || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := Open(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(file); err == nil || !strings.Contains(err.Error(), "nobody writes") {
+		t.Errorf("%q, %v", text, err)
+	}
+	file.Close()
+
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // for reading and writing it opens without anybody else
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if file, err = Open(pipe); err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	buf := make([]byte, 10)
+	for _, part := range []string{"one", "two"} {
+		if _, err := writer.WriteString(part); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := file.Read(buf); err != nil || string(buf[:n]) != part {
+			t.Errorf("%q, %v", buf[:n], err)
+		}
+	}
+	defer func(before time.Duration) { patience = before }(patience)
+	patience = time.Millisecond
+	if n, err := file.Read(buf); err == nil || !strings.Contains(err.Error(), "nothing came") {
+		t.Errorf("%q, %v", buf[:n], err)
 	}
 }
