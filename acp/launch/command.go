@@ -4,6 +4,7 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Command is how an agent's program is started. It is a plain value: it can be copied, compared with reflect.DeepEqual
@@ -37,13 +40,18 @@ func New(program string, args ...string) *Command { return &Command{Program: pro
 //
 //	conn, err := acp.Connect(ctx, acp.Command(command.Cmd()), handlers, nil)
 //
-// If the program is not found, starting it returns an *exec.Error that says so.
+// If the program is not found, or a name in Env cannot be one of a variable, starting it returns an *exec.Error that says so.
 func (c *Command) Cmd() *exec.Cmd {
 	cmd := &exec.Cmd{Path: c.Program, Args: append([]string{c.Program}, c.Args...), Env: c.environment(), Dir: c.Dir}
 	if path, err := c.Find(); err != nil {
 		cmd.Err = err
 	} else {
 		cmd.Path = path
+	}
+	for name := range c.Env {
+		if !plain.IsVariable(name) {
+			cmd.Err = &exec.Error{Name: c.Program, Err: fmt.Errorf("%q is no name of a variable", name)}
+		}
 	}
 	return cmd
 }

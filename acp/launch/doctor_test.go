@@ -256,6 +256,9 @@ func TestCommand(t *testing.T) {
 	if got, want := strange.String(), `'good --acp #=x' evil`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is no name of a variable`) {
+		t.Errorf("got %v", err)
+	}
 	c.Program = "./tool"
 	if got, err := c.Find(); err != nil || got != filepath.Join(dir, "tool") {
 		t.Errorf("got %s, %v", got, err)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // A command is what an agent wants to run.
@@ -33,7 +34,7 @@ func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 		env = append(env, "PWD="+dir.path)
 	}
 	for _, v := range c.env {
-		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
+		if !plain.IsVariable(v.Name) {
 			return nil, &paramError{"env", errName}
 		}
 		env = append(env, v.Name+"="+v.Value)

@@ -224,6 +224,7 @@ func TestCommandRefused(t *testing.T) {
 		"NUL in a value":     {command{name: "echo", env: []acp.EnvVariable{{Name: "A", Value: "\x00"}}}, errNUL, "command"},
 		"NUL in a name":      {command{name: "echo", env: []acp.EnvVariable{{Name: "A\x00", Value: ""}}}, errName, "env"},
 		"no name":            {command{name: "echo", env: []acp.EnvVariable{{Name: "", Value: "x"}}}, errName, "env"},
+		"newline in a name":  {command{name: "echo", env: []acp.EnvVariable{{Name: "A\nB", Value: "x"}}}, errName, "env"},
 		"name with =":        {command{name: "echo", env: []acp.EnvVariable{{Name: "A=B", Value: "x"}}}, errName, "env"},
 		"relative cwd":       {command{name: "echo", cwd: acp.Some("sub")}, errPath, "cwd"},
 		"cwd outside":        {command{name: "echo", cwd: acp.Some(filepath.Join(top, "outside"))}, ErrOutside, "cwd"},

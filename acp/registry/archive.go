@@ -160,7 +160,8 @@ func (u *unpacker) clean(raw string) (string, error) {
 	return name, nil
 }
 
-// windowsName says why a part of a name is none for Windows, or means something else there; "" if it is good.
+// windowsName says why a part of a name is none for Windows, means something else there, or does not look as it is; "" if it
+// is good.
 func windowsName(element string) string {
 	if len(element) > maxElement {
 		return "the name is too long"
@@ -169,7 +170,7 @@ func windowsName(element string) string {
 		return "the name is no UTF-8"
 	}
 	for _, r := range element {
-		if unicode.IsControl(r) || strings.ContainsRune(`<>:"|?*\`, r) {
+		if plain.Unseen(r) || strings.ContainsRune(`<>:"|?*\`, r) {
 			return fmt.Sprintf("the name has %q", r)
 		}
 	}
@@ -247,6 +248,7 @@ func (u *unpacker) file(name string, mode fs.FileMode, text io.Reader) error {
 	if err := u.add(name, false, true); err != nil {
 		return err
 	}
+	// Of the archive's mode only the owner's right to run it counts: setuid and the like are left out.
 	file, err := u.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600|mode&0o100)
 	if err != nil {
 		return u.wrote(name, err)

@@ -150,7 +150,7 @@ func tgz(t *testing.T, items ...item) []byte {
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for _, f := range items {
-		h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.text)), Typeflag: f.kind, Linkname: f.to}
+		h := &tar.Header{Name: f.name, Mode: int64(f.mode & 0o7777), Size: int64(len(f.text)), Typeflag: f.kind, Linkname: f.to}
 		if f.kind == 0 {
 			h.Typeflag = tar.TypeReg
 		}
@@ -194,6 +194,27 @@ func zipOf(t *testing.T, items ...item) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// TestNoPrivileges: of the modes in an archive only the owner's right to run a file is kept.
+func TestNoPrivileges(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/1/agent.tar.gz", tgz(t, item{name: "d/", kind: tar.TypeDir, mode: 0o7777}, item{name: "d/x", text: "x", mode: 0o7777}, item{name: "agent", text: script("1.0.0"), mode: 0o6755}))
+	const setuid, setgid, sticky = fs.ModeSetuid, fs.ModeSetgid, fs.ModeSticky
+	s.file("/1/agent.zip", zipOf(t, item{name: "d/x", text: "x", mode: setuid | setgid | sticky | 0o777}, item{name: "agent", text: script("1.0.0"), mode: setuid | setgid | 0o755}))
+	for _, archive := range []string{"/1/agent.tar.gz", "/1/agent.zip"} {
+		s.set(s.binary("agent", "1.0.0", archive, true))
+		installed, err := s.client(t).Install(t.Context(), "agent", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, line := range tree(t, installed.Folder()) {
+			if mode, _, _ := strings.Cut(line, " "); mode != "-rwx------" && mode != "drwx------" && filepath.Base(name) != "installed.json" {
+				t.Errorf("%s: %s is %s", archive, name, mode)
+			}
+		}
+	}
 }
 
 // tree lists all under a folder, with modes, links and sums.
@@ -563,6 +584,9 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "dot at the end", items: []item{good, {name: "a./x", text: "x"}}, want: "ends with a dot"},
 		{name: "space at the end", items: []item{good, {name: "x ", text: "x"}}, want: "ends with a dot or a space"},
 		{name: "control", items: []item{good, {name: "a\x1b[2Jb", text: "x"}}, want: "the name has"},
+		{name: "other order", items: []item{good, {name: "a\u202egpj.exe", text: "x"}}, want: `the name has '\u202e'`},
+		{name: "no width", items: []item{good, {name: "a\u200bb/x", text: "x"}}, want: `the name has '\u200b'`},
+		{name: "separator of lines", items: []item{good, {name: "a\u2028b", text: "x"}}, want: `the name has '\u2028'`},
 		{name: "no UTF-8", items: []item{good, {name: "a\xff", text: "x"}}, want: "no UTF-8"},
 		{name: "long", items: []item{good, {name: strings.Repeat("a", 300), text: "x"}}, want: "too long"},
 		{name: "deep", items: []item{good, {name: deep, text: "x"}}, want: "too long"},

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Kind is a way in which an agent is distributed.
@@ -174,7 +176,7 @@ func exactVersion(kind Kind, version string) bool {
 // usableEnv refuses what is no variable.
 func usableEnv(env map[string]string) error {
 	for name, value := range env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
 			return fmt.Errorf("%q is no variable", short(name))
 		}
 	}

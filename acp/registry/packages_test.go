@@ -263,10 +263,12 @@ func TestREG8_Exact(t *testing.T) {
 		}
 	}
 	e := npmEntry("agent", "1.0.0", "agent@1.0.0", "")
-	e.Distribution.NPX.Env = map[string]string{"A=B": "c"}
-	s.set(e)
-	if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "no variable") {
-		t.Errorf("got %v", err)
+	for _, name := range []string{"", "A=B", "A\x00", "A\nB", "A\u202eB"} {
+		e.Distribution.NPX.Env = map[string]string{name: "c"}
+		s.set(e)
+		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "no variable") {
+			t.Errorf("%q: got %v", name, err)
+		}
 	}
 }
 

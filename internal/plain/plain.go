@@ -120,6 +120,15 @@ func writeRune(b *strings.Builder, r rune) {
 	}
 }
 
+// Unseen reports whether a character of a name is not seen, or changes how others are: a control or format character, such as
+// those that reverse the order of what follows, or one that separates lines.
+func Unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// IsVariable reports whether a variable of the environment can have a name.
+func IsVariable(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r == '=' || Unseen(r) })
+}
+
 // maxPart is how many bytes a [Writer] keeps of a line that is not ended.
 const maxPart = 8 << 10
 

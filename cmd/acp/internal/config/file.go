@@ -436,7 +436,7 @@ func variables(v any) (map[string]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: %w", plain.Line(name), wrongType("a string", table[name]))
 		}
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
 			return nil, fmt.Errorf("%q is no variable", name)
 		}
 		env[name] = value
