@@ -133,23 +133,31 @@ func ValidID(id acp.SessionID) bool {
 	return id != "" && len(id) <= MaxID && utf8.ValidString(string(id))
 }
 
+// infoSize is how many bytes the Info takes as JSON, at most.
+func (r *Record) infoSize() int {
+	size := 256 // for the names of members and the times
+	for _, text := range append([]string{string(r.ID), r.Cwd, r.Title}, r.AdditionalDirectories...) {
+		if size += len(text) + len(`"",`); size > MaxInfo {
+			break
+		}
+		quoted, _ := json.Marshal(text) // no string fails
+		size += len(quoted) - len(text) - len(`""`)
+	}
+	return size
+}
+
 // Check says why a record cannot be kept; nil if it can. It is for implementations of Create and Change.
 func (r *Record) Check() error {
 	if !ValidID(r.ID) {
 		return fmt.Errorf("%w: the id is empty, longer than %d bytes, or not UTF-8", ErrInvalid, MaxID)
 	}
-	size := len(r.ID) + len(r.Cwd) + len(r.Title) + 256 // for the names of members and the times
 	for _, text := range append([]string{r.Cwd, r.Title}, r.AdditionalDirectories...) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return fmt.Errorf("%w: a directory or the title is not UTF-8, or has a zero byte", ErrInvalid)
 		}
 	}
-	for _, dir := range r.AdditionalDirectories {
-		size += len(dir) + 3
-	}
-	const escaped = 6 // bytes that JSON takes for one at most
-	if size > MaxInfo/escaped {
-		return fmt.Errorf("%w: the id, the directories and the title have more than %d bytes", ErrTooLarge, MaxInfo/escaped)
+	if r.infoSize() > MaxInfo {
+		return fmt.Errorf("%w: the id, the directories and the title have more than %d bytes as JSON", ErrTooLarge, MaxInfo)
 	}
 	if len(r.State) > MaxState {
 		return fmt.Errorf("%w: the state has more than %d bytes", ErrTooLarge, MaxState)

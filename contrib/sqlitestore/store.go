@@ -11,6 +11,9 @@ import (
 	"iter"
 	"time"
 
+	"modernc.org/sqlite"
+	sqlitecodes "modernc.org/sqlite/lib"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
@@ -271,10 +274,27 @@ func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessi
 	return page, err
 }
 
-// Delete implements sessionstore.Store.
+// Delete implements sessionstore.Store. On a full disk it writes where the write-ahead log has room that is not needed any
+// more; it fails if there is too little.
 func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
-	return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id))
-		return err
-	})
+	remove := func() error {
+		return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id))
+			return err
+		})
+	}
+	err := remove()
+	if noRoom(err) {
+		if _, failed := s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(RESTART)"); failed != nil {
+			return errors.Join(err, failed)
+		}
+		err = remove()
+	}
+	return err
+}
+
+// noRoom reports whether a disk, a quota or a limit kept a file from growing.
+func noRoom(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code() == sqlitecodes.SQLITE_FULL || e.Code() == sqlitecodes.SQLITE_IOERR_WRITE)
 }

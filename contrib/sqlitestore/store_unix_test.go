@@ -3,6 +3,7 @@
 package sqlitestore_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
 // Without room on the disk a call fails as a whole, and the store goes on when there is room.
@@ -46,9 +48,19 @@ func TestNoRoom(t *testing.T) {
 	err := store.Append(ctx, "s", acp.AgentMessageText("two"), long)
 	small := store.Append(ctx, "s", acp.AgentMessageText("small"))
 	n := count()
+	must(t, store.Create(ctx, record("large", 0)))
+	var full error
+	for full == nil {
+		full = store.Append(ctx, "large", acp.AgentMessageText(strings.Repeat("y", 10_000)))
+	}
+	deleted := store.Delete(ctx, "large")
+	_, there := store.Get(ctx, "large")
 	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
 	if err == nil {
 		t.Error("appended more than there is room for")
+	}
+	if deleted != nil || !errors.Is(there, sessionstore.ErrNotFound) {
+		t.Errorf("deleted on a full disk (%v): %v, %v", full, deleted, there)
 	}
 	if small != nil || n != 2 {
 		t.Errorf("what has room: %v, and %d updates are there", small, n)

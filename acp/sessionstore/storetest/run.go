@@ -242,6 +242,22 @@ func (s *suite[U]) refused() {
 	}
 	s.must(store.Create(ctx, record("kept", 0)))
 	s.must(store.Append(ctx, "kept", s.text("x")))
+	// What an Info takes as JSON counts.
+	for title, want := range map[string]error{
+		strings.Repeat("x", sessionstore.MaxInfo-1<<10):      nil,
+		strings.Repeat("\x01", sessionstore.MaxInfo/6-1<<10): nil,
+		strings.Repeat("\x01", sessionstore.MaxInfo/6):       sessionstore.ErrTooLarge,
+	} {
+		r := record("long", 1)
+		r.Title = title
+		if s.want(store.Create(ctx, r), want); want == nil {
+			got, err := store.Get(ctx, "long")
+			s.must(err)
+			s.equal("a long title", got, r)
+			s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"long", "kept"})
+			s.must(store.Delete(ctx, "long"))
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(*sessionstore.Record)
 		want   error
