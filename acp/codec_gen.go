@@ -498,8 +498,10 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
 	switch {
 	case d.Has("text"):
+		d.Drops("blob")
 		x.Variant = codec.New[TextResourceContents](d)
 	case d.Has("blob"):
+		d.Drops("text")
 		x.Variant = codec.New[BlobResourceContents](d)
 	default:
 		d.Failf("no variant of EmbeddedResourceResource fits: none of the members text or blob is there")
@@ -1609,8 +1611,10 @@ func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
 func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 	switch {
 	case d.Has("sessionId"):
+		d.Drops("requestId")
 		x.Variant = (*ElicitationFormModeSession)(codec.New[ElicitationSessionScope](d))
 	case d.Has("requestId"):
+		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationFormMode fits: none of the members sessionId or requestId is there")
@@ -1666,8 +1670,10 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 	switch {
 	case d.Has("sessionId"):
+		d.Drops("requestId")
 		x.Variant = (*ElicitationURLModeSession)(codec.New[ElicitationSessionScope](d))
 	case d.Has("requestId"):
+		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationURLMode fits: none of the members sessionId or requestId is there")

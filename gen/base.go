@@ -128,7 +128,7 @@ func (r *relation) union(a, b *model.Union) bool {
 
 func (r *relation) variant(a, b *model.Variant) bool {
 	if a.Go != b.Go || a.Tag != b.Tag || a.Self != b.Self || a.Inline != b.Inline || a.Key != b.Key ||
-		!bytes.Equal(a.KeyValue, b.KeyValue) || a.Rank != b.Rank || a.OwnTag != b.OwnTag || a.Tagged != b.Tagged ||
+		!bytes.Equal(a.KeyValue, b.KeyValue) || a.Rank != b.Rank || !slices.Equal(a.Drops, b.Drops) || a.OwnTag != b.OwnTag || a.Tagged != b.Tagged ||
 		a.Constructor != b.Constructor || a.Spread != b.Spread || (a.Payload == nil) != (b.Payload == nil) {
 		return false
 	}

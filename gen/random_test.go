@@ -233,7 +233,7 @@ func (v *trial) compare(o outcome) error {
 	switch {
 	case v.valid && o.Error != "":
 		return fmt.Errorf("it is valid and was refused: %s", o.Error)
-	case v.valid && len(o.Repairs) > 0 && !v.judge.MayBeRepaired(v.definition, given):
+	case v.valid && len(o.Repairs) > 0 && !v.judge.MayBeRepaired(v.definition, given) && !v.dropped(given, o):
 		return fmt.Errorf("it is valid and was repaired: %q", o.Repairs)
 	case v.valid && v.sendable && o.Value == nil:
 		return fmt.Errorf("it is valid and was not sent: %s", o.Unsent)
@@ -253,6 +253,15 @@ func (v *trial) compare(o outcome) error {
 		return nil
 	}
 	return v.judge.Same(v.definition, given, got)
+}
+
+// dropped reports whether a repair tells of a member that is lost, since the variant that was read has no place for it.
+func (v *trial) dropped(given any, o outcome) bool {
+	if o.Value == nil || !slices.ContainsFunc(o.Repairs, func(r string) bool { return strings.HasSuffix(r, "a member of another variant is dropped") }) {
+		return false
+	}
+	got, err := sample.Parse(o.Value)
+	return err == nil && v.judge.Same(v.definition, given, got) != nil
 }
 
 // FuzzSchema generates for any document: it is refused with a place in it, or becomes Go that type-checks.

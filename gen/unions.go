@@ -664,6 +664,18 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 			left[name]++
 		}
 	}
+	if !items {
+		for _, i := range group {
+			if known[i].open {
+				continue
+			}
+			for _, name := range slices.Sorted(maps.Keys(left)) {
+				if !known[i].all[name] {
+					u.Variants[i].Drops = append(u.Variants[i].Drops, name)
+				}
+			}
+		}
+	}
 	own := func(i int) string {
 		for _, name := range known[i].required {
 			if left[name] == 1 {

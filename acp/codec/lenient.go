@@ -114,6 +114,19 @@ func (d *Decoder) recover(m Mark) bool {
 // Repair records that the value at m was read leniently, without having failed; msg says how.
 func (d *Decoder) Repair(m Mark, msg string) { d.repair(repair{at: m.i, cause: m.i, msg: msg}) }
 
+// Drops records a repair for each of these members that the object that comes next has with another value than null:
+// members of other variants of a union, which the one that is read next has no place for.
+func (d *Decoder) Drops(names ...string) {
+	for _, name := range names {
+		start := d.Mark()
+		found := d.seek(name) && d.Kind() != 'n' && d.err == nil
+		at := d.Mark()
+		if d.Rewind(start); found {
+			d.Repair(at, "a member of another variant is dropped")
+		}
+	}
+}
+
 // NullAs is Null, and records as a repair that null was read as what, such as "[]".
 func (d *Decoder) NullAs(what string) bool {
 	m := d.Mark()

@@ -2761,10 +2761,12 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	switch {
 	case d.Has("result"):
+		d.Drops("error")
 		v := new(MessageMCPResponseResult)
 		v.decodeMembers(d)
 		x.Variant = v
 	case d.Has("error"):
+		d.Drops("result")
 		v := new(MessageMCPResponseError)
 		v.decodeMembers(d)
 		x.Variant = v

@@ -345,6 +345,18 @@ func runes(kinds []string) (out []rune) {
 	return out
 }
 
+// drops reports the members of other variants, for which v has no place.
+func drops(v *model.Variant) []jen.Code {
+	if len(v.Drops) == 0 {
+		return nil
+	}
+	var names []jen.Code
+	for _, name := range v.Drops {
+		names = append(names, jen.Lit(name))
+	}
+	return []jen.Code{call(d, "Drops", names...)}
+}
+
 // decodeGroup reads x's variant from a value whose kind is known.
 func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 	if len(group.variants) == 1 {
@@ -377,10 +389,10 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			if v.KeyValue != nil {
 				test = call(d, "HasValue", jen.Lit(v.Key), jen.Lit(string(v.KeyValue)))
 			}
-			cases = append(cases, jen.Case(test).Block(g.decodeInto(v)...))
+			cases = append(cases, jen.Case(test).Block(append(drops(v), g.decodeInto(v)...)...))
 		}
 		if last != nil { // it takes what another has the key of, but does not fit
-			cases = append(cases, jen.Default().Block(g.decodeInto(last)...))
+			cases = append(cases, jen.Default().Block(append(drops(last), g.decodeInto(last)...)...))
 			return []jen.Code{
 				jen.Id("at").Op(":=").Add(call(d, "Mark")),
 				jen.Switch().Block(cases...),

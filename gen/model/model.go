@@ -249,6 +249,8 @@ type Variant struct {
 	KeyValue json.RawMessage
 	// Rank is the order in which a decoder asks for Key.
 	Rank int
+	// Drops are the members of the other untagged variants that this one has no place for.
+	Drops []string
 	// Room is what Payload nearly always holds by a pointer, so that both are allocated together, or
 	// nil.
 	Room Decl
