@@ -129,7 +129,7 @@ func TestUnchangedFilesStay(t *testing.T) {
 func TestNothingIsWrittenOnFailure(t *testing.T) {
 	dir := t.TempDir()
 	bad, unlisted, versions := filepath.Join(dir, "bad.json"), filepath.Join(dir, "schema.json"), filepath.Join(dir, "VERSIONS")
-	writeFile(t, bad, strings.Replace(schemaText, `"string"`, `"string","contentMediaType":"text/html"`, 1))
+	writeFile(t, bad, strings.Replace(schemaText, `"string"`, `"string","contentType":"text/html"`, 1))
 	writeFile(t, unlisted, schemaText)
 	writeFile(t, versions, "schema.json some-package 1.0.0 2026-01-01 "+strings.Repeat("0", 64)+"\n")
 	out := filepath.Join(dir, "pkg")
@@ -138,7 +138,7 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"bad schema", []string{"-schema", bad, "-package", "pkg", "-out", out}, "bad.json: /$defs/Thing/properties/name/contentMediaType: unknown keyword"},
+		{"bad schema", []string{"-schema", bad, "-package", "pkg", "-out", out}, "bad.json: /$defs/Thing/properties/name/contentType: unknown keyword"},
 		{"no schema", []string{"-schema", filepath.Join(dir, "none.json"), "-package", "pkg", "-out", out}, "none.json"},
 		{"no schema named", []string{"-package", "pkg"}, "want -schema and -package together"},
 		{"both forms", []string{"-package", "pkg", "-schema", unlisted, "-root", dir}, "want -schema and -package together, and no -root"},
@@ -151,7 +151,7 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 		{"one schema to compare", []string{"-api", unlisted}, "want -api with two schema files"},
 		{"comparing and checking", []string{"-api", "-check", unlisted, unlisted}, "want -api with two schema files"},
 		{"no old schema", []string{"-api", filepath.Join(dir, "none.json"), unlisted}, "none.json"},
-		{"bad new schema", []string{"-api", unlisted, bad}, "bad.json: /$defs/Thing/properties/name/contentMediaType: unknown keyword"},
+		{"bad new schema", []string{"-api", unlisted, bad}, "bad.json: /$defs/Thing/properties/name/contentType: unknown keyword"},
 		{"no runtime", []string{"-api", "-runtime", "example.com/none", unlisted, unlisted}, "example.com/none/acp/rpc"},
 	}
 	for _, test := range tests {

@@ -461,7 +461,7 @@ func names(list []Property) map[string]int {
 // add merges the keyword of p into out.
 func (c *Canonical) add(out, p *Node, keyword string) {
 	had := out.Has(keyword)
-	if !had && (keywords[keyword] != annotates || keyword == "format" || keyword == "contentEncoding") {
+	if !had && (roleOf(keyword) != annotates || keyword == "format" || keyword == "contentEncoding") {
 		out.say(keyword, p.At(keyword))
 	}
 	switch keyword {

@@ -43,10 +43,13 @@ const (
 )
 
 // keywords holds every keyword that the published schemas use, apart from the old ones that only
-// their metaschema used. A keyword that is not here stops the generator.
+// their metaschema used, and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf
+// knows it.
 var keywords = withBounds(map[string]role{
-	"$schema": annotates, "$comment": annotates, "$defs": annotates,
-	"title": annotates, "description": annotates, "default": annotates, "deprecated": annotates,
+	"$schema": annotates, "$comment": annotates, "$defs": annotates, "$id": annotates, "$vocabulary": annotates,
+	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
+	"propertyNames": annotates, // those that restrict names are refused
+	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
 	"x-deserialize-default-on-error":   annotates,
 	"x-deserialize-default-on-null":    annotates,
@@ -58,6 +61,14 @@ var keywords = withBounds(map[string]role{
 	"unevaluatedProperties": asserts, "items": asserts, "prefixItems": asserts,
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
 })
+
+// roleOf is the role of a keyword. Those of other tools begin with x-; those of ACP that are not known may say how to read.
+func roleOf(keyword string) role {
+	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") || strings.HasPrefix(keyword, "x-deserialize-") {
+		return r
+	}
+	return annotates
+}
 
 var isType = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true, "string": true, "integer": true}
 
@@ -178,6 +189,11 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		n.UnevaluatedProperties, err = w.schema(at, depth+1)
 	case "not":
 		n.Not, err = w.schema(at, depth+1)
+	case "propertyNames":
+		var names *Node
+		if names, err = w.schema(at, depth+1); err == nil && !names.allowsAnyName() {
+			w.problem(at, "names of members that are restricted have no Go shape")
+		}
 	case "prefixItems":
 		n.PrefixItems, err = w.list(at, depth)
 	case "oneOf":
@@ -209,7 +225,7 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	case "discriminator":
 		err = w.discriminator(at, n)
 	default:
-		if keywords[name] == unknown {
+		if roleOf(name) == unknown {
 			w.problems = append(w.problems, &Error{Pointer: at, Err: ErrKeyword})
 		}
 		var rest json.RawMessage
@@ -218,8 +234,21 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		if err == nil {
 			w.plain(at, name, rest)
 		}
+		if name == "$id" && n.Pointer != "" {
+			w.problem(at, "an id within the document would change what references mean")
+		}
 	}
 	return err
+}
+
+// allowsAnyName reports whether a schema for names of members restricts nothing.
+func (n *Node) allowsAnyName() bool {
+	if n.Bool != nil {
+		return *n.Bool
+	}
+	return !slices.ContainsFunc(n.keywords, func(k string) bool {
+		return keywords[k] == asserts && (k != "type" || !slices.Contains(n.types, "string"))
+	})
 }
 
 // plain refuses a value that the keyword cannot have, wherever it stands: also in a branch of which nothing comes.
