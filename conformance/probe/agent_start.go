@@ -20,8 +20,15 @@ func agentScenarios() []Scenario {
 	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios, cancelScenarios)
 }
 
-// version2 is the trait of an agent that speaks version 2.
-const version2 = "version 2"
+// version2 is the trait of an agent that speaks version 2, onlyVersion2 that of one that does not speak version 1.
+const (
+	version2     = "version 2"
+	onlyVersion2 = "version 2 alone"
+	noVersion1   = "the agent does not speak version 1"
+)
+
+// codeVersion is the error of an agent of version 2 for a version that it does not speak.
+const codeVersion = -32022
 
 var startScenarios = []Scenario{
 	{
@@ -46,13 +53,13 @@ var startScenarios = []Scenario{
 		},
 	},
 	{
-		Name: "version-newer", bare: true,
+		Name: "version-newer", bare: true, anyVersion: true,
 		Text:      "A client asks for a version that nobody speaks yet: the agent answers with the latest that it speaks.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
 			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":65535,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`)
+			m := p.call("initialize", `{"protocolVersion":65535,`+bothVersions+`}`)
 			p.exercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
@@ -83,13 +90,13 @@ var startScenarios = []Scenario{
 		},
 	},
 	{
-		Name: "version-2", bare: true,
+		Name: "version-2", bare: true, anyVersion: true,
 		Text:      "A client that speaks version 2, which is a draft, and version 1 asks for 2: an agent that speaks 1 alone answers with that, and serves it.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
 			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":2,"info":`+clientInfo+`,"capabilities":{},"clientInfo":`+clientInfo+`,"clientCapabilities":{}}`)
+			m := p.call("initialize", `{"protocolVersion":2,`+bothVersions+`}`)
 			p.exercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
@@ -215,6 +222,10 @@ var startScenarios = []Scenario{
 	capabilities("empty-elicitation", `{"elicitation":{"form":null,"url":null},"session":{}}`, "form", "notice"),
 	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`, "form", "compact"),
 }
+
+// bothVersions are the members of initialize by which a client that speaks versions 1 and 2 describes itself. Each version
+// requires its own, and an agent that speaks both reads those of the version that it chooses.
+const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":` + clientInfo + `,"clientCapabilities":{}`
 
 // capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
 // nothing else. The prompts ask for what the client cannot do.

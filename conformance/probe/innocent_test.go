@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -288,6 +290,52 @@ func TestVersion2(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestVersionNewer: a client of a later version describes itself in the members of both versions, so that an agent that
+// speaks 2 and chooses that finds what it requires there.
+func TestVersionNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed, _ := failures(t, func() rpc.Transport {
+			client, agent := rpc.Pipe()
+			go negotiate.Agent{V2: func(ctx context.Context, t rpc.Transport) error {
+				return v2draft.ServeAgent(ctx, t, v2draft.AgentHandlers{}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "two", Version: "1"}})
+			}}.Serve(t.Context(), agent)
+			return client
+		}, "version-newer")
+		if len(failed) > 0 {
+			t.Errorf("what fails is %q", failed)
+		}
+	})
+}
+
+// TestOnlyVersion2: an agent that speaks version 2 alone breaks nothing of version 1, and the report says why nothing was
+// played, however it refuses version 1.
+func TestOnlyVersion2(t *testing.T) {
+	const two = `"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`
+	for name, refusal := range map[string]string{"error": `"error":{"code":-32022,"message":"Unsupported protocol version"}`, "version 2": two} {
+		bubble(t, name, func(t *testing.T) {
+			r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, map[string]func(json.RawMessage) string{
+				"initialize": func(params json.RawMessage) string {
+					if strings.Contains(string(params), `"protocolVersion":1`) {
+						return refusal
+					}
+					return two
+				},
+			})), &probe.Options{Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.OnlyVersion2 || !r.Conforms || len(r.Summary.Should) > 0 {
+				t.Errorf("%v, fails: %v, warns: %v", r.OnlyVersion2, r.Summary.Must, r.Summary.Should)
+			}
+			for _, out := range r.Scenarios {
+				if alone := "the agent does not speak version 1"; out.Skipped != alone && out.Name != "version-2" && out.Name != "version-newer" {
+					t.Errorf("%s: %q", out.Name, out.Skipped)
+				}
+			}
+		})
+	}
 }
 
 // TestNeverRan: what fails because it never ran is told apart from what was broken.

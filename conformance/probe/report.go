@@ -110,8 +110,10 @@ type Report struct {
 	Side         string          `json:"side"`           // what it is: "agent" or "client"
 	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
-	// Version2 says that an agent speaks the draft of version 2 too, of which nothing but initialize is played.
-	Version2  bool       `json:"version2,omitempty"`
+	// Version2 says that an agent speaks the draft of version 2, of which nothing but initialize is played, and OnlyVersion2
+	// that it does not speak version 1.
+	Version2     bool `json:"version2,omitempty"`
+	OnlyVersion2 bool `json:"onlyVersion2,omitempty"`
 	Seconds   float64    `json:"seconds"`
 	Conforms  bool       `json:"conforms"`
 	Badge     string     `json:"badge"`
@@ -134,6 +136,7 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 				r.Info, r.Capabilities = member(out.itself, o.subject.info), member(out.itself, o.subject.capabilities)
 			}
 			r.Version2 = r.Version2 || out.traits[version2]
+			r.OnlyVersion2 = r.OnlyVersion2 || out.traits[onlyVersion2]
 		}
 	}
 	for _, req := range conformance.Requirements() {
@@ -223,6 +226,8 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 		}
 	case len(row.Exercised) > 0:
 		row.Verdict = Pass
+	case r.OnlyVersion2:
+		row.Verdict, row.Reason = NotApplicable, noVersion1
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
 	case req.Level <= conformance.MustNot && !r.partial:

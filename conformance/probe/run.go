@@ -303,6 +303,12 @@ func (o *Options) newPlay(ctx context.Context, launch Launch, name, dir string) 
 // rulesOut says why a scenario is not played after how the first one went: what fails there fails everywhere, each time
 // as slowly.
 func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
+	if first.traits[onlyVersion2] {
+		if s.anyVersion {
+			return ""
+		}
+		return noVersion1
+	}
 	if first.itself == nil {
 		if about.side == conformance.Client {
 			return "the client does not send initialize"

@@ -36,6 +36,8 @@ type Scenario struct {
 	ignore  []string // requirements that say nothing here, because the scenario itself does what it must not
 	quiet   bool     // it takes time: it waits for silence, or sends much
 	bare    bool     // it needs no session
+	// anyVersion says that it is played to agents that do not speak version 1 too.
+	anyVersion bool
 	run     func(*play)
 }
 
@@ -213,6 +215,10 @@ func (p *play) initializeWith(name, capabilities, params string) {
 	if m == nil {
 		p.failAt("INI-4", conformance.Must, "%s", p.why("initialize is not answered"))
 		panic(stop{})
+	}
+	if m.code() == codeVersion || m.kind == conformance.Response && versionOf(m) == 2 {
+		p.trait(version2, onlyVersion2)
+		p.stopf("%s", noVersion1)
 	}
 	if m.kind == conformance.ErrorReply {
 		p.failAt("INI-4", conformance.Must, "initialize is answered with an error: %s", clip(string(m.params)))

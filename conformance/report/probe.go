@@ -259,6 +259,8 @@ func (p *painter) probeSummary(r *probe.Report) {
 // probedVersion says which version of the protocol a report is about.
 func probedVersion(r *probe.Report) string {
 	switch {
+	case r.OnlyVersion2:
+		return "The agent does not speak version 1 of the protocol. It speaks version 2, a draft, of which nothing but initialize was probed."
 	case r.Version2:
 		return "Version 1 of the protocol was probed. The agent speaks version 2, a draft, too: of that nothing but initialize was."
 	case r.Side != "": // an entry of the registry has none
