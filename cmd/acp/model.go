@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/modelstub"
 )
 
@@ -28,7 +29,7 @@ type modelFlags struct {
 func (f *modelFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback, for `AGENT`: "+strings.Join(presetNames(), ", "))
 	flags.Lookup("model-stub").NoOptDefVal = anyAgent
-	flags.StringArrayVar(&f.env, "model-env", nil, "a variable by which the agent reaches the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} a folder made for the agent")
+	flags.StringArrayVar(&f.env, "model-env", nil, "a variable by which the agent reaches the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} the agent's home")
 	flags.StringVar(&f.log, "model-log", "", "write what the fake model is asked into a `FILE`, a line of JSON for each request")
 }
 
@@ -47,13 +48,13 @@ func (f *modelFlags) words() []string {
 // anyAgent is the preset of agents that have none: the variables that most read.
 const anyAgent = "any"
 
-// preset is how an agent is led to the fake model. In all texts {url} and {home} are filled in.
+// preset is how an agent is led to the fake model. In all texts {url} is filled in, and {home} when the agent is launched.
 type preset struct {
 	env   []string          // "NAME=VALUE"
 	files map[string]string // by their path in {home}
 }
 
-// ownHome makes an agent keep all that it keeps in the folder made for it.
+// ownHome makes an agent keep all that it keeps in the scenario's home.
 var ownHome = []string{
 	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share", "XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
 }
@@ -108,10 +109,10 @@ type fakeModel struct {
 	server *http.Server
 	served chan error
 	log    *os.File
-	home   string
+	home   string // the template of the agents' homes
 }
 
-// serve serves the fake model until it is closed. The folder is the one in which the agents' working directories are.
+// serve serves the fake model until it is closed. The folder is the scratch folder of the probe.
 func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	chosen, ok := presets[f.preset]
 	if !ok {
@@ -126,7 +127,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 		return nil, err
 	}
 	m := &fakeModel{served: make(chan error, 1)}
-	options := &modelstub.Options{Root: folder}
+	options := &modelstub.Options{Root: filepath.Join(folder, probe.Work)}
 	if f.log != "" {
 		if m.log, err = os.Create(f.log); err != nil {
 			return nil, err
@@ -150,7 +151,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	m.model = modelstub.New(options)
 	m.server = &http.Server{Handler: m.model, ReadHeaderTimeout: 10 * time.Second}
 	go func() { m.served <- m.server.Serve(listener) }()
-	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String(), "{home}", m.home).Replace
+	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String()).Replace
 	// What reaches the model must not go through a proxy.
 	for _, variable := range slices.Concat([]string{"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}, chosen.env, f.env) {
 		m.env = append(m.env, fill(variable))

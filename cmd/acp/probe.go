@@ -33,7 +33,7 @@ type probeFlags struct {
 	outputs              []string
 	prompts              []string
 	env                  []string
-	dir, auth            string
+	dir, home, auth      string
 	only, skip           []string
 	baseline             string
 	jobs, runs, max      int
@@ -95,6 +95,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt of a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
+	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `FOLDER` such as the one where it is logged in; default: an empty one for each")
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
@@ -235,6 +236,7 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 	add("--prompt", f.prompts...)
 	add("--env", f.env...)
 	add("--cwd", f.dir)
+	add("--home", f.home)
 	add("--auth", f.auth)
 	words = append(words, f.model.words()...)
 	return shellLine(append(append(words, "--"), command...))
@@ -247,7 +249,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if f.model.preset == "" && len(f.model.env)+len(f.model.log) > 0 {
 		return usagef("--model-env and --model-log need a model: --model-stub")
 	}
-	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
+	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Home: f.home, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
 	}
@@ -266,7 +268,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 			}
 			err = errors.Join(err, model.close())
 		}()
-		command.Env = append(model.env, command.Env...)
+		command.Env, command.Template = append(model.env, command.Env...), model.home
 	}
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Agent(ctx, command.Launch, o) })
 }
@@ -307,11 +309,13 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 			return err
 		}
 	}
-	if interrupted != nil {
+	switch {
+	case interrupted != nil:
 		return fmt.Errorf("not played to the end: %w", interrupted)
-	}
-	if !r.Conforms {
+	case !r.Conforms:
 		return &exit{statusFindings, nil}
+	case len(r.Summary.DidNotRun) > 0:
+		return errors.New("not all was played: answers may take longer with --timeout")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ var promptScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			file := p.file("notes.txt", "Notes of the probe.\n")
-			text := `{"type":"text","text":` + quote(p.text("text")) + `}`
+			text := `{"type":"text","text":` + quote(p.text(session, "text")) + `}`
 			link := `{"type":"resource_link","name":"notes.txt","uri":` + quote("file://"+filepath.ToSlash(file)) + `}`
 			for _, blocks := range []string{text, link, text + "," + link, text + "," + text, `{"type":"text","text":""},` + text} {
 				p.exercised("INI-15", "CON-1")
@@ -63,7 +63,7 @@ var promptScenarios = []Scenario{
 				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/notes.txt","mimeType":"text/plain","text":"Notes of the probe."}}`},
 				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/blob","blob":"` + wav + `"}}`},
 			} {
-				text := `{"type":"text","text":` + quote(p.text("text")) + `}`
+				text := `{"type":"text","text":` + quote(p.text(session, "text")) + `}`
 				if !p.can(c.capability) {
 					continue
 				}
@@ -334,7 +334,7 @@ func failing(name, what, text string) Scenario {
 			for _, kind := range []string{"read", "edit", "terminal"} {
 				id := p.begin(session, kind)
 				if p.awaitTurn(id) == nil {
-					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error of the client the prompt %q is not answered", p.text(kind))))
+					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error of the client the prompt %q is not answered", p.text(session, kind))))
 					return
 				}
 			}

@@ -17,13 +17,13 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// exampleAgent returns the launch of the example agent, with a state of its own.
+// exampleAgent returns the launch of the example agent, whose state is in the home of the scenario.
 func exampleAgent(t *testing.T) probe.Launch {
 	t.Helper()
-	binary, state := buildtest.Program(t, "../../examples/agent"), t.TempDir()
+	binary := buildtest.Program(t, "../../examples/agent")
 	return func(ctx context.Context, dir string) (*probe.Target, error) {
 		stderr := &probe.Stderr{}
-		cmd := exec.Command(binary, "-state", state)
+		cmd := exec.Command(binary, "-state", probe.Home(dir))
 		cmd.Stderr = stderr
 		transport := rpc.Command(cmd)
 		transport.StopTime, transport.KillTime = time.Millisecond, 2*time.Second

@@ -357,7 +357,7 @@ var wireScenarios = []Scenario{
 			}
 			session := m.text("sessionId")
 			p.client.session(session, p.dir)
-			id := p.ask("session/prompt", `{"prompt":[{"text":`+quote(p.text("text"))+`,"annotations":null,"_meta":`+meta+`,"future":1,"type":"text"}],"_meta":`+meta+`,"sessionId":`+quote(session)+`,"future":{}}`, "")
+			id := p.ask("session/prompt", `{"prompt":[{"text":`+quote(p.text(session, "text"))+`,"annotations":null,"_meta":`+meta+`,"future":1,"type":"text"}],"_meta":`+meta+`,"sessionId":`+quote(session)+`,"future":{}}`, "")
 			if m := p.awaitTurn(id); m == nil || m.kind == conformance.ErrorReply {
 				p.fail("SCH-1", "a prompt with odd _meta and unknown members is not served: %s", answerText(m))
 			}

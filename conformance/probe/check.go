@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/conformance"
 )
 
 // T has the methods of *testing.T that a check uses. Because of it, programs that are not tests need not link package
@@ -68,7 +67,7 @@ func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*R
 				for _, f := range row.Failures {
 					switch {
 					case f.Scenario != out.Name:
-					case f.level <= conformance.MustNot && row.Known == "":
+					case f.breaks() && row.Known == "":
 						failed = true
 						t.Errorf("%s %s: %s\n\t%s", row.ID, row.Level, row.Text, f.describe())
 					default:

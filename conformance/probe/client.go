@@ -33,14 +33,14 @@ type client struct {
 
 	mu        sync.Mutex
 	granted   json.RawMessage
-	commands  []string
+	commands  map[string][]string      // by session, once the agent has told them; "" is among them
 	cancelled map[string]chan struct{} // by session: made when it is about to be cancelled, closed when it is
 	hold      map[string]bool          // methods that are answered only when their session is cancelled
 	sessions  map[string]string        // and their directories
 }
 
 func newClient(p *play) *client {
-	c := &client{play: p, cancelled: map[string]chan struct{}{}, hold: map[string]bool{}, refuse: map[string]string{}, sessions: map[string]string{}}
+	c := &client{play: p, cancelled: map[string]chan struct{}{}, hold: map[string]bool{}, refuse: map[string]string{}, sessions: map[string]string{}, commands: map[string][]string{}}
 	c.ctx, c.stop = context.WithCancel(p.ctx)
 	var err error
 	if c.roots, err = local.OpenRoots(); err != nil {
@@ -100,11 +100,11 @@ func (c *client) may(path ...string) bool {
 	return string(v) == "true" || len(v) > 0 && v[0] == '{'
 }
 
-// offers reports whether the agent has a slash command.
-func (c *client) offers(command string) bool {
+// offers reports whether the agent has a slash command in a session; of "", whether it has told its commands.
+func (c *client) offers(session, command string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Contains(c.commands, command)
+	return slices.Contains(c.commands[session], command)
 }
 
 // cancel cancels the turn of a session by send: permissions that are asked for from now on are answered as cancelled, and

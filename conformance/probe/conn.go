@@ -127,6 +127,10 @@ type outgoing struct {
 type finding struct {
 	conformance.Finding
 	excerpt string
+	// doubt says that what was seen makes a fault likely, and that a program without one may look the same.
+	doubt bool
+	late  bool // an answer did not come in time
+	slow  bool // it came when the scenario was played again, alone, with more time
 }
 
 func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message), seen func(*message)) *conn {
@@ -284,7 +288,8 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "PRM-7" && c.over {
 		return // the end of the input cancels a turn, which the judge does not see
 	}
-	c.add(finding{f, clip(line)})
+	r, known := requirement(f.Rule)
+	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice && r.Level < conformance.Advice})
 }
 
 // report adds a finding of the probe's own. The lock is held.

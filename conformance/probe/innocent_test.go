@@ -3,13 +3,20 @@ package probe_test
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
@@ -192,24 +199,169 @@ func TestEndInATurn(t *testing.T) {
 	}
 }
 
-// TestSlowStart: the start has its own time, beside that of the first answer.
+// TestSlowStart: the start has its own time, beside that of the first answer. An agent that needs more is too slow, which is
+// not held against it: the scenario is played again with more time, and the others are not played. One that does not
+// answer at all fails.
 func TestSlowStart(t *testing.T) {
-	for slow, want := range map[string]string{"initialize": "", "session/new": "INI-16"} {
-		bubble(t, slow, func(t *testing.T) {
+	const never = time.Hour
+	for _, c := range []struct {
+		slow                  string
+		takes                 time.Duration // of the 5 s for an answer, and the 5 s for the start
+		failed, tooSlow, rest string
+	}{
+		{"initialize", 8 * time.Second, "", "", ""},
+		{"initialize", 12 * time.Second, "", "INI-4", "initialize was answered after 12s"},
+		{"session/new", 8 * time.Second, "", "INI-16", "session/new was answered after 8s"},
+		{"initialize", never, "INI-4", "", ""},
+		{"session/new", never, "INI-16", "", ""},
+	} {
+		bubble(t, c.slow+"/"+c.takes.String(), func(t *testing.T) {
 			answer := func(method, text string) func(json.RawMessage) string {
 				return func(json.RawMessage) string {
-					if method == slow {
-						time.Sleep(8 * time.Second) // of the 5 s for an answer, and the 5 s for the start
+					if method == c.slow {
+						time.Sleep(c.takes)
 					}
 					return `"result":` + text
 				}
 			}
-			failed, _ := failures(t, raw(t, map[string]func(json.RawMessage) string{
+			failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
 				"initialize": answer("initialize", terse), "session/new": answer("session/new", `{"sessionId":"s"}`),
 				"session/prompt": answer("session/prompt", `{"stopReason":"end_turn"}`),
-			}), "start")
-			if got := strings.Join(failed, " "); got != want {
-				t.Errorf("what fails is %q, want %q", got, want)
+			}), "start", "content")
+			if got := strings.Join(failed, " "); got != c.failed {
+				t.Errorf("what fails is %q, want %q", got, c.failed)
+			}
+			if got := strings.Join(r.Summary.TooSlow, " "); got != c.tooSlow {
+				t.Errorf("what is too slow is %q, want %q", got, c.tooSlow)
+			}
+			late := strings.Contains(r.Scenarios[1].Skipped, "too slow")
+			if late != (c.rest != "") || !strings.Contains(r.Scenarios[1].Skipped, c.rest) || late == (len(r.Summary.DidNotRun) == 0) {
+				t.Errorf("the next scenario: %q, and what did not run is %q", r.Scenarios[1].Skipped, r.Summary.DidNotRun)
+			}
+			time.Sleep(2 * never) // until the agent has ended
+		})
+	}
+}
+
+// TestPlayedAgain: what was late once, because the machine was busy, and in time when the scenario is played again alone, is
+// not held against the agent; what is wrong for certain is, and a scenario is played again once.
+func TestPlayedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prompts := 0
+		failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
+			"initialize": result(`{"protocolVersion":1,"agentCapabilities":{}}`), "session/new": result(`{"sessionId":"s"}`),
+			"session/prompt": func(json.RawMessage) string {
+				if prompts++; prompts == 1 {
+					time.Sleep(8 * time.Second)
+				}
+				return `"result":{"stopReason":"end_turn"}`
+			},
+		}), "start")
+		if len(failed)+len(r.Summary.TooSlow)+len(r.Summary.DidNotRun) > 0 || prompts != 2 {
+			t.Errorf("fails: %q, too slow: %q, did not run: %q, %d prompts", failed, r.Summary.TooSlow, r.Summary.DidNotRun, prompts)
+		}
+		if got := strings.Join(r.Summary.Should, " "); got != "INI-5" {
+			t.Errorf("what is recommended and not done is %q", got)
+		}
+		time.Sleep(time.Minute) // until the agent has ended
+	})
+}
+
+// TestInterrupted: of a probe that was interrupted, what was not played did not run, and does not fail.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := 0
+		r, err := probe.Agent(ctx, probe.InMemory(connect(t)), &probe.Options{
+			Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Rung: 100 * time.Millisecond,
+			Progress: func(int, int, *probe.Outcome) {
+				if done++; done == 5 {
+					cancel()
+				}
+			},
+		})
+		if !errors.Is(err, context.Canceled) || len(r.Summary.NeverRan) > 0 || len(r.Summary.DidNotRun) < 5 {
+			t.Errorf("%v, never ran: %q, did not run: %q", err, r.Summary.NeverRan, r.Summary.DidNotRun)
+		}
+		if !r.Conforms {
+			t.Errorf("what fails is %q", r.Summary.Must)
+		}
+	})
+}
+
+// TestHomes: each scenario has a home of its own, which is empty at first and which its launches share.
+func TestHomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := probe.InMemory(connect(t))
+		launches := map[string]int{}
+		_, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+			home := probe.Home(dir)
+			left, err := os.ReadDir(home)
+			if err != nil || len(left) != launches[home] || strings.HasPrefix(home, dir) {
+				t.Errorf("%s, for %s: %v %v", home, dir, left, err)
+			}
+			launches[home]++
+			if err := os.WriteFile(filepath.Join(home, fmt.Sprint(launches[home])), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			return inner(ctx, dir)
+		}, &probe.Options{
+			Scratch: t.TempDir(), Only: []string{"start", "sessions", "version-of-wrong-type"}, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
+		})
+		again := 0
+		for _, n := range launches {
+			if n > 1 {
+				again++
+			}
+		}
+		if err != nil || len(launches) != 3 || again != 1 {
+			t.Errorf("%v, homes and their launches: %v", err, launches)
+		}
+	})
+}
+
+// TestCommandsArrive: where the agent tells its commands late, prompts that name one wait for that.
+func TestCommandsArrive(t *testing.T) {
+	for name, options := range map[string]probe.Options{
+		"offered": {Only: []string{"start", "tools"}},
+		"chosen":  {Only: []string{"tools"}, Prompts: map[string]string{"read": "/probe-read", "edit": "/probe-edit", "terminal": "/probe-terminal"}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var mu sync.Mutex
+			var prompts []string
+			told := map[acp.SessionID]bool{}
+			options.Scratch, options.Answer, options.Quiet = t.TempDir(), 20*time.Second, 5*time.Second
+			_, err := probe.Agent(t.Context(), probe.InMemory(func() rpc.Transport {
+				client, agent := rpc.Pipe()
+				go acp.ServeAgent(t.Context(), agent, acp.AgentHandlers{
+					NewSession: func(_ context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+						id := acp.SessionID(rand.Text())
+						go func() {
+							time.Sleep(2 * time.Second)
+							mu.Lock()
+							told[id] = true
+							mu.Unlock()
+							conn.Session(id).Update(t.Context(), acp.CommandsUpdate([]acp.AvailableCommand{
+								{Name: "probe-read", Description: "x"}, {Name: "probe-edit", Description: "x"}, {Name: "probe-terminal", Description: "x"},
+							}...))
+						}()
+						return &acp.NewSessionResponse{SessionID: id}, nil
+					},
+					Prompt: func(_ context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						text, _ := req.Prompt[0].Text()
+						if prompts = append(prompts, text); strings.HasPrefix(text, "/") && !told[session.ID()] {
+							t.Errorf("%s comes before the commands", text)
+						}
+						return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+					},
+				}, nil)
+				return client
+			}), &options)
+			got := strings.Join(prompts[max(0, len(prompts)-3):], " ")
+			if err != nil || got != "/probe-read /probe-edit /probe-terminal" {
+				t.Errorf("%v, the prompts are %q", err, prompts)
 			}
 			time.Sleep(time.Minute) // until the agent has ended
 		})

@@ -53,13 +53,14 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 		switch kind {
 		case "available_commands_update":
 			p.client.mu.Lock()
-			p.client.commands = nil
+			commands := []string{""}
 			for _, command := range elements(member(update, "availableCommands")) {
 				var name string
 				if json.Unmarshal(member(command, "name"), &name) == nil {
-					p.client.commands = append(p.client.commands, name)
+					commands = append(commands, name)
 				}
 			}
+			p.client.commands[m.text("sessionId")] = commands
 			p.client.mu.Unlock()
 		case "tool_call", "tool_call_update":
 			if status := m.text("update", "status"); status != "" {

@@ -21,6 +21,9 @@ const (
 	Pass          Verdict = "pass"           // it was exercised, and kept
 	Fail          Verdict = "fail"           // a MUST, or what was advertised, is broken; or a MUST never ran
 	Warn          Verdict = "warn"           // a SHOULD is not followed
+	Doubtful      Verdict = "doubtful"       // it seems to be broken, and a program that keeps it may look the same
+	TooSlow       Verdict = "too slow"       // what it wants came later than the time that an answer may take
+	DidNotRun     Verdict = "did not run"    // the scenarios that would show it were not played to their end, for want of time
 	NotApplicable Verdict = "not applicable" // it binds the other side, or needs a capability that is not advertised
 	NotExercised  Verdict = "not exercised"  // nothing happened that shows it
 	Flaky         Verdict = "flaky"          // it differs between runs
@@ -68,9 +71,25 @@ type Failure struct {
 	Excerpt  string   `json:"excerpt,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Repeat   string   `json:"repeat,omitempty"` // the command that repeats the scenario alone
+	Doubtful bool     `json:"doubtful,omitempty"`
+	Slow     bool     `json:"slow,omitempty"`
 
 	level conformance.Level
 }
+
+// gravity orders failures: what decides the verdict comes first.
+func (f *Failure) gravity() int {
+	switch {
+	case f.Slow:
+		return 2*int(conformance.MustNot) + 1
+	case f.Doubtful:
+		return 2*int(conformance.ShouldNot) + 1
+	}
+	return 2 * int(f.level)
+}
+
+// breaks reports whether a MUST is broken for certain.
+func (f *Failure) breaks() bool { return f.gravity() <= 2*int(conformance.MustNot) }
 
 // Outcome is how a scenario went.
 type Outcome struct {
@@ -89,6 +108,8 @@ type Outcome struct {
 	ran, traits, granted map[string]bool
 	findings             []finding
 	itself               json.RawMessage // what the program said of itself in initialize
+	cut                  bool            // it was not played to its end for want of time
+	slow                 []string        // the answers that came only with more time
 }
 
 // Summary counts.
@@ -100,6 +121,8 @@ type Summary struct {
 	NeverRan                       []string // of Must and Broken, those that were not broken but never ran
 	Known                          []string // failures that are in the baseline
 	Stale                          []string // entries of the baseline that did not fail
+	// Doubtful, TooSlow and DidNotRun are the requirements with these verdicts.
+	Doubtful, TooSlow, DidNotRun []string
 }
 
 // Report is what a probe found out.
@@ -112,14 +135,14 @@ type Report struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	// Version2 says that an agent speaks the draft of version 2, of which nothing but initialize is played, and OnlyVersion2
 	// that it does not speak version 1.
-	Version2     bool `json:"version2,omitempty"`
-	OnlyVersion2 bool `json:"onlyVersion2,omitempty"`
-	Seconds   float64    `json:"seconds"`
-	Conforms  bool       `json:"conforms"`
-	Badge     string     `json:"badge"`
-	Summary   Summary    `json:"summary"`
-	Rows      []Row      `json:"requirements"`
-	Scenarios []*Outcome `json:"scenarios"`
+	Version2     bool       `json:"version2,omitempty"`
+	OnlyVersion2 bool       `json:"onlyVersion2,omitempty"`
+	Seconds      float64    `json:"seconds"`
+	Conforms     bool       `json:"conforms"`
+	Badge        string     `json:"badge"`
+	Summary      Summary    `json:"summary"`
+	Rows         []Row      `json:"requirements"`
+	Scenarios    []*Outcome `json:"scenarios"`
 
 	partial bool // only some scenarios were played
 }
@@ -206,19 +229,26 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 		row.Granted = append(row.Granted, name)
 	}
 	slices.Sort(row.Granted)
-	slices.SortStableFunc(row.Failures, func(a, b Failure) int { return cmp.Compare(a.level, b.level) })
+	slices.SortStableFunc(row.Failures, func(a, b Failure) int { return cmp.Compare(a.gravity(), b.gravity()) })
 	if len(row.Failures) > maxFailures {
 		row.Failures = row.Failures[:maxFailures]
 	}
+	cut := slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.cut })
 	switch why := about.applies(req); {
-	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.MustNot:
+	case len(row.Failures) > 0 && row.Failures[0].breaks():
 		row.Verdict = Fail
+	case len(row.Failures) > 0 && row.Failures[0].Slow:
+		row.Verdict = TooSlow
+	case len(row.Failures) > 0 && row.Failures[0].Doubtful:
+		row.Verdict = Doubtful
 	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.ShouldNot:
 		row.Verdict = Warn
 	case why != "":
 		row.Verdict, row.Reason = NotApplicable, why
 	case !listed && req.Method == conformance.ByPeople:
 		row.Verdict, row.Reason = NotExercised, "only people can judge it"
+	case cut && r.Capabilities == nil && len(row.Exercised) == 0:
+		row.Verdict, row.Reason = DidNotRun, about.whyNot(req.ID, x.need, outcomes)
 	case x.need != "" && !r.has(x.need, traits):
 		row.Verdict, row.Reason = NotApplicable, "the "+about.word+" does not advertise "+x.need
 		if x.need == "modes" || x.need == "options" {
@@ -228,6 +258,8 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 		row.Verdict = Pass
 	case r.OnlyVersion2:
 		row.Verdict, row.Reason = NotApplicable, noVersion1
+	case cut:
+		row.Verdict, row.Reason = DidNotRun, about.whyNot(req.ID, x.need, outcomes)
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
 	case req.Level <= conformance.MustNot && !r.partial:
@@ -279,7 +311,7 @@ func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
 func (o *Outcome) broke() string {
 	var ids []string
 	for _, f := range o.findings {
-		if f.Level <= conformance.MustNot && !slices.Contains(ids, f.Rule) {
+		if f.Level <= conformance.MustNot && !f.doubt && !slices.Contains(ids, f.Rule) {
 			ids = append(ids, f.Rule)
 		}
 	}
@@ -303,7 +335,7 @@ func (r *Report) has(need string, traits map[string]bool) bool {
 func (o *Outcome) failure(f finding) Failure {
 	shown := Failure{
 		Scenario: o.Name, Level: f.Level.String(), level: f.Level, Method: f.Method, Pointer: f.Pointer, Message: f.Message,
-		Number: f.Number, Excerpt: f.excerpt,
+		Number: f.Number, Excerpt: f.excerpt, Doubtful: f.doubt, Slow: f.slow,
 	}
 	if f.Definition != "" {
 		shown.Message += " (" + f.Definition + ")"
@@ -312,6 +344,12 @@ func (o *Outcome) failure(f finding) Failure {
 		shown.Evidence = append(shown.Evidence, fmt.Sprintf("%s: message %d: %s", e.Why, e.Number, e.Excerpt))
 	}
 	return shown
+}
+
+// about are the methods of requirements that say of these what another one says of all.
+var about = map[string][]string{
+	"LST-4": {"session/list"}, "LST-6": {"session/list"}, "TOL-7": {"session/update", "session/request_permission"},
+	"FS-4": {"fs/read_text_file", "fs/write_text_file"}, "TRM-3": {"terminal/create"},
 }
 
 // follow gives requirements that others say too the verdict of those.
@@ -327,7 +365,9 @@ func (r *Report) follow() {
 		}
 		for _, id := range mustRequirement(row.ID).As {
 			other := at[id]
-			if other == nil || other.Verdict != Fail && other.Verdict != Warn || len(other.Failures) == 0 {
+			if other == nil || other.Verdict != Fail && other.Verdict != Warn || !slices.ContainsFunc(other.Failures, func(f Failure) bool {
+				return about[row.ID] == nil || slices.Contains(about[row.ID], f.Method)
+			}) {
 				continue
 			}
 			row.Reason = "see " + id
@@ -351,7 +391,7 @@ func (r *Report) summarize(o *Options) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		s.Verdicts[row.Verdict]++
-		if reason, ok := o.Baseline[row.ID]; ok && (row.Verdict == Fail || row.Verdict == Warn || row.Verdict == Flaky) {
+		if reason, ok := o.Baseline[row.ID]; ok && slices.Contains([]Verdict{Fail, Warn, Flaky, Doubtful, TooSlow}, row.Verdict) {
 			row.Known = cmp.Or(reason, "known")
 			failed[row.ID] = true
 			s.Known = append(s.Known, row.ID)
@@ -369,6 +409,12 @@ func (r *Report) summarize(o *Options) {
 			s.Must = append(s.Must, row.ID)
 		case row.Verdict == Warn:
 			s.Should = append(s.Should, row.ID)
+		case row.Verdict == Doubtful:
+			s.Doubtful = append(s.Doubtful, row.ID)
+		case row.Verdict == TooSlow:
+			s.TooSlow = append(s.TooSlow, row.ID)
+		case row.Verdict == DidNotRun:
+			s.DidNotRun = append(s.DidNotRun, row.ID)
 		}
 	}
 	for id := range o.Baseline {
@@ -406,8 +452,10 @@ func (r *Report) badge() string {
 	if n := r.Summary.Verdicts[Warn]; n > 0 {
 		text += fmt.Sprintf(", %d SHOULD not followed", n)
 	}
-	if n := r.Summary.Verdicts[NotExercised]; n > 0 {
-		text += fmt.Sprintf(", %d not exercised", n)
+	for _, verdict := range []Verdict{Doubtful, TooSlow, NotExercised, DidNotRun} {
+		if n := r.Summary.Verdicts[verdict]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, verdict)
+		}
 	}
 	return text
 }

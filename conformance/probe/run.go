@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -213,7 +214,11 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 	if len(scenarios) == 0 {
 		return outcomes
 	}
-	outcomes[0] = o.play(ctx, launch, &scenarios[0], run, nil)
+	again := func(i int, first *Outcome) bool {
+		return o.playAgain(ctx, launch, &scenarios[i], run, first, &outcomes[i])
+	}
+	outcomes[0] = o.play(ctx, launch, &scenarios[0], run, nil, 0)
+	again(0, nil)
 	done(outcomes[0])
 	var first *Outcome
 	if scenarios[0].Name == startScenario {
@@ -225,7 +230,7 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 	for range o.Jobs {
 		workers.Go(func() {
 			for i := range next {
-				out := o.play(ctx, launch, &scenarios[i], run, first)
+				out := o.play(ctx, launch, &scenarios[i], run, first, 0)
 				mu.Lock()
 				outcomes[i] = out
 				done(out)
@@ -246,7 +251,64 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 	}
 	close(next)
 	workers.Wait()
+	for i, stuck := 1, 0; i < len(outcomes) && stuck < maxStuck; i++ {
+		if again(i, first) {
+			stuck++
+		}
+	}
 	return outcomes
+}
+
+const (
+	// graceFactor is how many times Answer the answers of a scenario may take beyond it when that is played again.
+	graceFactor = 3
+	// maxStuck is how many scenarios are played again in vain: then the program does not answer, however long it is given.
+	maxStuck = 3
+)
+
+// playAgain plays a scenario again, alone and with more time, if it ran out of time, so that a program that is slow or that
+// shares its machine is told apart from one that does not answer. It reports whether that was in vain.
+func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, out **Outcome) (stuck bool) {
+	if ctx.Err() != nil || !(*out).outOfTime() {
+		return false
+	}
+	next := o.play(ctx, launch, s, run, first, graceFactor*o.Answer)
+	stuck = next.outOfTime()
+	next.merge(*out)
+	*out = next
+	return stuck
+}
+
+// outOfTime reports whether a scenario might have gone otherwise with more time.
+func (out *Outcome) outOfTime() bool {
+	return out.cut || slices.ContainsFunc(out.findings, func(f finding) bool { return f.late })
+}
+
+// merge adds what the same scenario found before, when it had less time.
+func (out *Outcome) merge(before *Outcome) {
+	for _, f := range before.findings {
+		switch {
+		case slices.ContainsFunc(out.findings, func(g finding) bool { return g.Rule == f.Rule }):
+			continue // in the same way, or a clearer one
+		case f.late && len(out.slow) == 0:
+			continue // alone, it was in time
+		case f.late:
+			f.late, f.slow = false, true
+			f.Message += "; alone, " + strings.Join(out.slow, ", ")
+		}
+		out.findings = append(out.findings, f)
+	}
+	if out.cut {
+		for _, seen := range []struct{ now, before map[string]bool }{{out.ran, before.ran}, {out.traits, before.traits}, {out.granted, before.granted}} {
+			maps.Copy(seen.now, seen.before)
+		}
+	}
+	out.Time += before.Time
+	out.Seconds = out.Time.Seconds()
+	out.fail()
+	if len(out.Failed) > 0 && len(out.Transcript) == 0 {
+		out.Transcript, out.Stderr = before.Transcript, before.Stderr
+	}
 }
 
 func boolean(b bool) int {
@@ -256,39 +318,64 @@ func boolean(b bool) int {
 	return 0
 }
 
-// play plays one scenario. The first one, if it was played, says what the program advertises.
-func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome) *Outcome {
+// play plays one scenario. The first one, if it was played, says what the program advertises. Answers may take a grace
+// longer than usual, all of them together.
+func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, grace time.Duration) *Outcome {
 	out := &Outcome{Name: s.Name, Text: s.Text, Run: run}
 	if err := context.Cause(ctx); err != nil {
-		out.Skipped = err.Error()
+		out.Skipped, out.cut = err.Error(), true
 		return out
 	}
 	if first != nil {
 		if out.Skipped = o.subject.rulesOut(first, s); out.Skipped != "" {
+			out.cut = first.cut || len(first.slow) > 0
 			return out
 		}
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime, errors.New("the time of the scenario is over"))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime+grace, errors.New("the time of the scenario is over"))
 	defer cancel()
-	dir, err := os.MkdirTemp(o.Scratch, s.Name+"-")
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
+	dir, remove, err := o.folders(s.Name)
 	if err != nil {
 		out.Skipped = fmt.Sprintf("the scratch folder: %v", err)
 		return out
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	p := o.newPlay(ctx, launch, s.Name, dir)
+	p.limits.grace, p.commands = grace, first != nil && first.traits["update available_commands_update"]
 	p.script(s)
 	out.Time = time.Since(began)
 	out.Seconds = out.Time.Seconds()
 	if p.skipped != "" {
 		out.Skipped = p.skipped
 	}
+	out.cut, out.slow = p.cut, p.slow
 	out.take(s, p, p.findings, p.log)
 	return out
+}
+
+// folders makes the folders of a scenario: the one that it works in, and the program's home.
+func (o *Options) folders(name string) (dir string, remove func(), err error) {
+	work := filepath.Join(o.Scratch, Work)
+	if err = os.MkdirAll(work, 0o700); err == nil {
+		dir, err = os.MkdirTemp(work, name+"-")
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err == nil {
+		err = os.MkdirAll(Home(dir), 0o700)
+	}
+	return dir, func() { os.RemoveAll(dir); os.RemoveAll(Home(dir)) }, err // the scratch folder is the caller's to remove
+}
+
+// Work is the folder in the scratch folder in which the scenarios have theirs. The homes are not in it.
+const Work = "work"
+
+// Home is the home of a program that is launched in the folder dir of a scenario. It is empty at first, and the launches of
+// the scenario share it.
+func Home(dir string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "home", filepath.Base(dir))
 }
 
 // newPlay is a scenario that is about to run.
@@ -308,6 +395,9 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 			return ""
 		}
 		return noVersion1
+	}
+	if len(first.slow) > 0 {
+		return "the " + about.word + " is too slow for the time that an answer may take: " + strings.Join(first.slow, ", ")
 	}
 	if first.itself == nil {
 		if about.side == conformance.Client {
@@ -341,7 +431,7 @@ func (p *play) script(s *Scenario) {
 	defer func() {
 		what := recover()
 		if p.ctx.Err() != nil && p.skipped == "" {
-			p.skipped = context.Cause(p.ctx).Error()
+			p.skipped, p.cut = context.Cause(p.ctx).Error(), true
 		}
 		p.end()
 		if _, ok := what.(stop); what != nil && !ok {

@@ -38,7 +38,7 @@ type Scenario struct {
 	bare    bool     // it needs no session
 	// anyVersion says that it is played to agents that do not speak version 1 too.
 	anyVersion bool
-	run     func(*play)
+	run        func(*play)
 }
 
 // limits are how long things may take.
@@ -46,6 +46,7 @@ type limits struct {
 	answer time.Duration // the start, and each answer
 	quiet  time.Duration // a silence that says that nothing more comes
 	rung   time.Duration // each step of ending a program
+	grace  time.Duration // what answers may take beyond answer, when the scenario is played again
 }
 
 // play is a scenario that runs.
@@ -76,6 +77,13 @@ type play struct {
 	log      []string
 	stderr   string
 	skipped  string // why it was not played to its end, if that is nobody's fault
+	cut      bool   // that is for want of time
+
+	commands bool // in the first scenario the agent has told its commands
+
+	unanswered bool          // the next finding is that an answer did not come in time
+	overdrawn  time.Duration // how much of the grace is spent
+	slow       []string      // the answers that needed it
 }
 
 // stop is the panic by which a scenario ends early.
@@ -98,8 +106,18 @@ func (p *play) fail(id, format string, args ...any) {
 
 // failAt is fail with a level that is milder than the requirement's.
 func (p *play) failAt(id string, level conformance.Level, format string, args ...any) {
-	p.exercised(id)
-	f := finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}}
+	p.find(finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}})
+}
+
+// doubt reports that the program seems to break a requirement: a program that keeps it may look the same.
+func (p *play) doubt(id, format string, args ...any) {
+	p.find(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level, Message: fmt.Sprintf(format, args...)}, doubt: true})
+}
+
+// find keeps a finding of the scenario's own.
+func (p *play) find(f finding) {
+	p.exercised(f.Rule)
+	f.late, p.unanswered = p.unanswered, false
 	if p.conn != nil {
 		p.conn.mu.Lock()
 		f.Number = p.conn.number
@@ -150,7 +168,7 @@ func (p *play) start() {
 	defer cancel()
 	target, err := p.launch(ctx, p.dir)
 	if err != nil {
-		p.exercised("INI-4")
+		p.unanswered = ctx.Err() != nil
 		p.failAt("INI-4", conformance.Must, "the agent does not start: %v", err)
 		panic(stop{})
 	}
@@ -237,14 +255,15 @@ func (p *play) grant(name, capabilities string) {
 	p.client.grant(capabilities)
 }
 
-// why says what happened in place of an answer.
+// why says what happened in place of an answer, for the next finding.
 func (p *play) why(text string) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	if p.ended != nil {
 		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, p.ended)
 	}
-	return fmt.Sprintf("%s within %v", text, p.patience())
+	p.unanswered = true
+	return fmt.Sprintf("%s within %v", text, p.patience()+p.limits.grace)
 }
 
 // patience is how long an answer may take: the first one of a launch has the time of the start too. The lock of the
@@ -292,22 +311,37 @@ func (p *play) await(id string) *message {
 	p.conn.mu.Lock()
 	limit := p.patience()
 	p.conn.mu.Unlock()
-	var m *message
-	p.wait(p.ctx, limit, func() bool {
-		if answers := p.answers[id]; len(answers) > 0 {
-			m = answers[0]
+	m := p.within(id, limit)
+	if rest := p.limits.grace - p.overdrawn; m == nil && rest > 0 {
+		began := time.Now()
+		m = p.within(id, rest)
+		took := time.Since(began)
+		p.overdrawn += took
+		if m != nil {
+			p.slow = append(p.slow, fmt.Sprintf("%s was answered after %v", m.method, (limit+took).Round(time.Millisecond)))
 		}
-		return m != nil
-	})
+	}
 	if m == nil {
 		p.inTime()
 	}
 	return m
 }
 
+// within waits for the answer to a request for some time.
+func (p *play) within(id string, limit time.Duration) (m *message) {
+	p.wait(p.ctx, limit, func() bool {
+		if answers := p.answers[id]; len(answers) > 0 {
+			m = answers[0]
+		}
+		return m != nil
+	})
+	return m
+}
+
 // inTime ends the scenario if its time is over: what did not happen in less than the program may take proves nothing.
 func (p *play) inTime() {
 	if p.ctx.Err() != nil {
+		p.cut = true
 		p.stopf("%v", context.Cause(p.ctx))
 	}
 }
@@ -441,16 +475,33 @@ func (p *play) ready() string {
 
 // promptParams are the params of a prompt of some kind.
 func (p *play) promptParams(session, kind string) string {
-	return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":` + quote(p.text(kind)) + `}]}`
+	return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":` + quote(p.text(session, kind)) + `}]}`
 }
 
 // text is the prompt of some kind: the one that was chosen, a slash command that the agent offers for it, or plain words.
-func (p *play) text(kind string) string {
+// A prompt that names a command waits until the agent has said which commands the session has.
+func (p *play) text(session, kind string) string {
 	p.trait("prompt " + kind)
-	if p.client != nil && p.client.offers("probe-"+kind) {
-		return cmp.Or(p.options.Prompts[kind], "/probe-"+kind)
+	chosen := p.options.Prompts[kind]
+	if p.client == nil { // a client is probed
+		return cmp.Or(chosen, DefaultPrompts[kind])
 	}
-	return cmp.Or(p.options.Prompts[kind], DefaultPrompts[kind])
+	told := func() bool { return p.client.offers(session, "") }
+	if p.commands {
+		p.wait(p.ctx, p.limits.answer, told)
+	} else if strings.HasPrefix(chosen, "/") {
+		p.wait(p.ctx, p.limits.quiet, told)
+	}
+	if p.client.offers(session, "probe-"+kind) {
+		return cmp.Or(chosen, "/probe-"+kind)
+	}
+	return cmp.Or(chosen, DefaultPrompts[kind])
+}
+
+// certain reports whether the agent is known to do what a kind of prompt wants: it offers a command for that, or the user
+// has said by which words it does it.
+func (p *play) certain(session, kind string) bool {
+	return p.options.Prompts[kind] != "" || p.client.offers(session, "probe-"+kind)
 }
 
 // begin sends a prompt and does not wait for its answer.
@@ -511,6 +562,13 @@ func (p *play) updates(id string, kind string, n int) bool {
 		}
 		return count >= n
 	}) && !p.hasAnswer(id)
+}
+
+// hasEnded reports whether the program has ended its output.
+func (p *play) hasEnded() bool {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	return p.ended != nil
 }
 
 // hasAnswer reports whether a request is answered.

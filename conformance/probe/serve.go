@@ -122,15 +122,21 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
 	out.itself, out.ran, out.traits, out.granted = p.itself, p.ran, p.traits, p.granted
 	out.findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
+	out.fail()
+	if len(out.findings) > 0 {
+		out.Transcript, out.Stderr = log, p.stderr
+	}
+}
+
+// fail lists the requirements of the findings.
+func (out *Outcome) fail() {
+	out.Failed = nil
 	for _, f := range out.findings {
 		if !slices.Contains(out.Failed, f.Rule) {
 			out.Failed = append(out.Failed, f.Rule)
 		}
 	}
 	slices.Sort(out.Failed)
-	if len(out.findings) > 0 {
-		out.Transcript, out.Stderr = log, p.stderr
-	}
 }
 
 // savedOutcome is an outcome in a file.
@@ -144,13 +150,14 @@ type savedOutcome struct {
 type savedFinding struct {
 	Finding conformance.Finding
 	Excerpt string
+	Doubt   bool `json:",omitempty"`
 }
 
 // WriteOutcome writes an outcome, for [ReadOutcomes], as a line.
 func WriteOutcome(w io.Writer, out *Outcome) error {
 	saved := savedOutcome{Outcome: out, Ran: out.ran, Traits: out.traits, Granted: out.granted, Itself: out.itself}
 	for _, f := range out.findings {
-		saved.Findings = append(saved.Findings, savedFinding{f.Finding, f.excerpt})
+		saved.Findings = append(saved.Findings, savedFinding{f.Finding, f.excerpt, f.doubt})
 	}
 	line, err := json.Marshal(saved)
 	if err != nil {
@@ -179,7 +186,7 @@ func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
 		out.ran, out.traits, out.granted, out.itself = saved.Ran, saved.Traits, saved.Granted, saved.Itself
 		out.Time = time.Duration(out.Seconds * float64(time.Second))
 		for _, f := range saved.Findings {
-			out.findings = append(out.findings, finding{f.Finding, f.Excerpt})
+			out.findings = append(out.findings, finding{Finding: f.Finding, excerpt: f.Excerpt, doubt: f.Doubt})
 		}
 		i := slices.IndexFunc(all, func(other *Outcome) bool { return other.Name == out.Name })
 		switch {

@@ -33,7 +33,8 @@ type Target struct {
 	person bool // does what the user does, and needs time for it
 }
 
-// Launch starts the program under test, in a directory of the scenario's own. The context bounds the start alone.
+// Launch starts the program under test, in a directory of the scenario's own and with the home that [Home] says, as far as
+// it is a program that keeps something there. The context bounds the start alone.
 type Launch func(ctx context.Context, dir string) (*Target, error)
 
 // InMemory returns a Launch for a program that runs in this process: connect returns the transport to a new instance.

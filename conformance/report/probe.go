@@ -48,7 +48,8 @@ func probePages(r *probe.Report) (names []string, rows map[string][]*probe.Row) 
 
 // verdictColors are the colours of verdicts.
 var verdictColors = map[probe.Verdict]string{
-	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.NotExercised: cyan, probe.NotApplicable: dim,
+	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.Doubtful: yellow, probe.TooSlow: yellow,
+	probe.NotExercised: cyan, probe.DidNotRun: cyan, probe.NotApplicable: dim,
 }
 
 // verdictOf is the verdict of a row, as people read it.
@@ -137,7 +138,11 @@ const maxTranscript = 25
 
 // failures shows how a requirement was broken. The transcript of a scenario is shown once.
 func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]bool) {
-	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], strings.ToUpper(verdictOf(row))), p.paint(bold, row.ID), row.Class, row.Page)
+	heading := strings.ToUpper(verdictOf(row))
+	if row.Verdict == probe.Pass {
+		heading = "NOTE" // on what changes no verdict
+	}
+	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), row.Class, row.Page)
 	for _, line := range wrap(row.Text, textWidth-2) {
 		fmt.Fprintf(p, "  %s\n", line)
 	}
@@ -236,6 +241,9 @@ func (p *painter) probeSummary(r *probe.Report) {
 	list(red, "what is advertised and broken", ran(s.Broken))
 	list(red, "MUSTs that never ran", s.NeverRan)
 	list(yellow, "recommendations that are not followed", s.Should)
+	list(yellow, "what seems to be broken, and cannot be known", s.Doubtful)
+	list(yellow, "too slow, also alone", s.TooSlow)
+	list(cyan, "what did not run, for want of time", s.DidNotRun)
 	list(red, "differ between runs", s.Unstable)
 	list(dim, "known from the baseline", s.Known)
 	list(yellow, "in the baseline, and no longer found", s.Stale)
@@ -270,7 +278,7 @@ func probedVersion(r *probe.Report) string {
 }
 
 // probeVerdicts are all verdicts.
-var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.NotExercised, probe.NotApplicable}
+var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.Doubtful, probe.TooSlow, probe.NotExercised, probe.DidNotRun, probe.NotApplicable}
 
 func probeMarkdown(w io.Writer, r *probe.Report) error {
 	b := bufio.NewWriter(w)
@@ -321,7 +329,8 @@ func probeJUnit(w io.Writer, r *probe.Report) error {
 			switch {
 			case row.Known != "":
 				c.Skipped = message("skipped", "known: "+plain.Line(row.Known), "", "")
-			case row.Verdict == probe.Fail || row.Verdict == probe.Flaky || row.Verdict == probe.Warn && len(row.Failures) > 0:
+			case row.Verdict == probe.Fail, row.Verdict == probe.Flaky,
+				slices.Contains([]probe.Verdict{probe.Warn, probe.Doubtful, probe.TooSlow}, row.Verdict) && len(row.Failures) > 0:
 				var b strings.Builder
 				p := newPainter(&b, nil)
 				p.failures(r, row, map[string]bool{})
@@ -330,12 +339,15 @@ func probeJUnit(w io.Writer, r *probe.Report) error {
 				if len(row.Failures) > 0 {
 					about = describeFailure(&row.Failures[0])
 				}
-				if row.Verdict == probe.Warn {
+				switch row.Verdict {
+				case probe.Warn:
 					c.Skipped = message("skipped", "SHOULD: "+plain.Line(about), "", b.String())
-				} else {
+				case probe.Doubtful, probe.TooSlow:
+					c.Skipped = message("skipped", string(row.Verdict)+": "+plain.Line(about), "", b.String())
+				default:
 					c.Failure = message("failure", plain.Line(about), row.Level, "\n"+b.String())
 				}
-			case row.Verdict == probe.NotApplicable, row.Verdict == probe.NotExercised:
+			case row.Verdict == probe.NotApplicable, row.Verdict == probe.NotExercised, row.Verdict == probe.DidNotRun:
 				c.Skipped = message("skipped", string(row.Verdict)+": "+plain.Line(row.Reason), "", "")
 			}
 			s.add(c)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -18,8 +19,10 @@ import (
 // Command is a program to start.
 type Command struct {
 	Args []string
-	// Env are variables beside those of this process, "NAME=VALUE".
+	// Env are variables beside those of this process, "NAME=VALUE". {home} is the home of the scenario.
 	Env []string
+	// Home is the home of all scenarios; "" gives each one of its own, into which Template is copied, if that is a folder.
+	Home, Template string
 	// Dir is where it starts; "" is where this process is.
 	Dir string
 	// Rung is how long it may take to end after it was asked to, before it is killed.
@@ -52,12 +55,48 @@ func (c *Command) Resolve() error {
 	return err
 }
 
+// home is the home for the scenario that works in a folder.
+func (c *Command) home(dir string) (string, error) {
+	if c.Home != "" {
+		return filepath.Abs(c.Home)
+	}
+	home := probe.Home(dir)
+	left, err := os.ReadDir(home)
+	if err == nil && len(left) == 0 && c.Template != "" {
+		err = os.CopyFS(home, os.DirFS(c.Template))
+	}
+	return home, err
+}
+
+// homeEnv are the variables by which programs find a home. What they have fetched is shared: the caches stay where they are.
+func homeEnv(home string) []string {
+	env := []string{
+		"HOME=" + home, "USERPROFILE=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
+		"XDG_DATA_HOME=" + filepath.Join(home, ".local", "share"), "XDG_STATE_HOME=" + filepath.Join(home, ".local", "state"),
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		env = append(env, "XDG_CACHE_HOME="+cache)
+	}
+	if own, err := os.UserHomeDir(); err == nil && os.Getenv("npm_config_cache") == "" {
+		env = append(env, "npm_config_cache="+filepath.Join(own, ".npm"))
+	}
+	return env
+}
+
 // Launch starts it.
-func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
+func (c *Command) Launch(ctx context.Context, dir string) (*probe.Target, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	id := mark + "=" + rand.Text()
-	cmd.Env = slices.Concat(os.Environ(), c.Env, []string{id})
+	home, err := c.home(dir)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(os.Environ(), homeEnv(home)...)
+	for _, variable := range c.Env {
+		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, "{home}", home))
+	}
+	cmd.Env = append(cmd.Env, id)
 	transport := rpc.Command(cmd)
 	// The end of the input comes from the probe, which waits for what follows.
 	transport.StopTime, transport.KillTime, transport.MaxMessage = time.Nanosecond, c.Rung, c.MaxMessage

@@ -1,0 +1,56 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// TestHome: each scenario has a home of its own, which begins as a copy of the template and which the scenario's launches
+// share; with Home all have that one. Variables of the user's can name it, and win.
+func TestHome(t *testing.T) {
+	template, shared := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(template, "settings"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	scratch := t.TempDir()
+	says := func(c Command, dir string) string {
+		t.Helper()
+		dir = filepath.Join(scratch, probe.Work, dir)
+		if err := os.MkdirAll(probe.Home(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.Args = []string{"sh", "-c", `echo "$HOME $XDG_STATE_HOME $MINE" $(ls "$HOME"); touch "$HOME/left"`}
+		target, err := c.Launch(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Stream.Close()
+		line, err := target.Stream.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := target.Stream.Read(); err == nil {
+			t.Fatal("it goes on")
+		}
+		return strings.ReplaceAll(string(line), probe.Home(dir), "~")
+	}
+	own := Command{Template: template, Env: []string{"MINE={home}/x"}}
+	for i, c := range []struct {
+		command   Command
+		dir, want string
+	}{
+		{own, "a", "~ ~/.local/state ~/x settings"},
+		{own, "a", "~ ~/.local/state ~/x left settings"},
+		{own, "b", "~ ~/.local/state ~/x settings"},
+		{Command{Home: shared}, "c", shared + " " + shared + "/.local/state "},
+		{Command{Home: shared, Env: []string{"HOME=" + template}}, "d", template + " " + shared + "/.local/state  settings"},
+	} {
+		if got := strings.TrimSpace(says(c.command, c.dir)); got != strings.TrimSpace(c.want) {
+			t.Errorf("%d: %q, want %q", i, got, c.want)
+		}
+	}
+}
