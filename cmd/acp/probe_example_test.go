@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,6 +23,54 @@ func TestProbeAgent(t *testing.T) {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
 	}
 	expectOpen(t, r, "CAN-2 EXT-1 EXT-6")
+}
+
+// TestProbeREADME probes the programs on the front page: nothing fails.
+func TestProbeREADME(t *testing.T) {
+	tier.Need(t, tier.Full)
+	t.Parallel() // most of it is waiting
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(page, -1)
+	if len(shown) != 2 {
+		t.Fatalf("%d programs in the README", len(shown))
+	}
+	dir := t.TempDir()
+	for i, c := range []struct {
+		args  []string
+		known string // what it does not do, or cannot be known to do
+	}{
+		// It has no tools, and so no use for MCP servers; it takes every session for one of its own.
+		{[]string{"probe"}, "doubtful SES-25, warn ERR-5"},
+		// It asks its user nothing.
+		{[]string{"probe-client"}, "warn ERR-4"},
+	} {
+		source, program := filepath.Join(dir, c.args[0]+".go"), filepath.Join(dir, c.args[0])
+		if err := os.WriteFile(source, shown[i][1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", program, source)
+		build.Dir = "../.."
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		args := append(c.args, "--format", "json", "--timeout", "1m", "--quiet", "500ms", "--jobs", "4", "--", program)
+		if i == 1 {
+			args = append(args, "{agent}")
+		}
+		r, status := runJSON(t, args...)
+		var found []string
+		for _, row := range r.Rows {
+			if row.Verdict == probe.Fail || row.Verdict == probe.Warn || row.Verdict == probe.Doubtful {
+				found = append(found, string(row.Verdict)+" "+row.ID)
+			}
+		}
+		if got := strings.Join(found, ", "); status != 0 || got != c.known {
+			t.Errorf("%s ended with status %d and found %s, want %s", c.args[0], status, got, c.known)
+		}
+	}
 }
 
 // expectOpen expects that nothing of a report fails, and that of what a machine can judge this alone was not exercised.
