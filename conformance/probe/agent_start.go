@@ -42,6 +42,8 @@ var startScenarios = []Scenario{
 			p.exercised("INI-15", "CON-1")
 			p.prompt(session, "text")
 			p.settle()
+			// Prompts of the other scenarios wait for commands if there are any.
+			p.wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(session, "") })
 			target := p.conn.target
 			p.end()
 			if target.Stderr == nil {
