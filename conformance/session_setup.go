@@ -168,13 +168,14 @@ var sessionSetupRules = []Rule{
 	{
 		ID:       "SES-19",
 		Versions: both,
-		Breaks:   "additionalDirectories to an agent that does not state sessionCapabilities.additionalDirectories (version 2: session.additionalDirectories).",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","additionalDirectories":["/lib"],"mcpServers":[]}}`,
-		on:       requests(setupMethods...),
+		Breaks: "additionalDirectories, also an empty list, to an agent that does not state sessionCapabilities.additionalDirectories " +
+			"(version 2: session.additionalDirectories).",
+		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","additionalDirectories":[],"mcpServers":[]}}`,
+		on:    requests(setupMethods...),
 		check: func(e *event) {
 			capability := e.named("sessionCapabilities.additionalDirectories", "session.additionalDirectories")
-			if length(e.content, "additionalDirectories") > 0 && !e.agent.can(capability) {
+			if e.given("additionalDirectories") && !e.agent.can(capability) {
 				e.broken("/additionalDirectories", "the agent does not state %s", capability).because(e.agent.at, "its capabilities")
 			}
 		},
