@@ -125,7 +125,7 @@ var conversations = []conversation{
 	{name: "another request may change it meanwhile", lines: join(options(model), set(10, "b"), set(11, "a"), wasSet(10, model), wasSet(11, model))},
 	{name: "and may be answered first", lines: join(options(model), set(10, "b"), set(11, "a"), wasSet(11, model), wasSet(10, model))},
 	{name: "the agent changes it meanwhile", lines: join(options(model), set(10, "b"), options(model), wasSet(10, model))},
-	{name: "an option alone of three", lines: join(options(model, brief, style), set(10, "b"), wasSet(10, modelB)), want: "CFG-17 advice"},
+	{name: "an option alone of three", lines: join(options(model, brief, style), set(10, "b"), wasSet(10, modelB)), want: "CFG-17"},
 	{name: "options that depend on others go", lines: join(options(model, brief), set(10, "b"), wasSet(10, modelB))},
 	{name: "a single option after two", lines: join(options(model, brief), options(model))},
 	{name: "no options any more", lines: join(options(model, brief, style), options())},

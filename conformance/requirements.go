@@ -38,6 +38,8 @@ var levels = map[string]Level{
 	"should":     Advice,
 	"implied":    Should,
 	"MAY-only":   Advice,
+	// The pages say it without a keyword, and the official compatibility kit counts it as a failure.
+	"kit": Must,
 }
 
 // level is how grave it is to break the requirement. What the schema or JSON-RPC refuses is no message of the agreed
@@ -130,7 +132,7 @@ var pages = []page{
 		{"INI-16", "MUST", Agent, byRule, "", "session/new, session/prompt, session/cancel are implemented and session/update is used."},
 		{"INI-17", "implied", 0, byRule, "ELI-5", "`elicitation: {}` (and {form:null,url:null}) advertises no mode, unlike MCP."},
 		{"INI-18", "implied", Agent, byRule, "CFG-3", "Boolean config options need clientCapabilities.session.configOptions.boolean non-null."},
-		{"INI-19", "implied", Agent, byRule, "", "A terminal auth method is offered only if clientCapabilities.auth.terminal is true."},
+		{"INI-19", "MUST", Agent, byRule, "", "A terminal auth method is offered only if clientCapabilities.auth.terminal is true."},
 	}},
 	{"authentication", []requirement{
 		{"AUT-1", "MUST NOT", Client, byRule, "", "logout is not called unless agentCapabilities.auth.logout is present and non-null."},
@@ -141,7 +143,7 @@ var pages = []page{
 		{"AUT-6", "implied", Client, byScenario, "", "Terminal login success is exit status 0 only; then the client reconnects and re-initializes."},
 		{"AUT-7", "SHOULD", Agent, byPeople, "", "A terminal method's args enter a login-only flow that ends."},
 		{"AUT-8", "implied", Agent, bySchema, "INI-6", "authenticate and logout answer an empty object."},
-		{"AUT-9", "implied", Agent, byRule, "", "After a successful authenticate, session/new no longer answers auth_required."},
+		{"AUT-9", "kit", Agent, byRule, "", "After a successful authenticate, session/new no longer answers auth_required."},
 		{"AUT-10", "implied", Agent, byRule, "", "After logout, a new session needs authentication again."},
 		{"AUT-11", "SHOULD", Client, byScenario, "", "The client copes with auth errors on running sessions after logout and asks to authenticate again."},
 	}},
@@ -204,7 +206,7 @@ var pages = []page{
 	}},
 	{"session-modes", []requirement{
 		{"MOD-1", "must", Client, byRule, "", "modeId is one of availableModes."},
-		{"MOD-2", "implied", Agent, byRule, "", "currentModeId is one of availableModes."},
+		{"MOD-2", "kit", Agent, byRule, "", "currentModeId is one of availableModes."},
 		{"MOD-3", "implied", Agent, byScenario, "", "A mode changed by the agent is reported with current_mode_update (field currentModeId; the page's example says modeId and is wrong)."},
 	}},
 	{"session-config-options", []requirement{

@@ -10,6 +10,10 @@ import (
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
+// regraded are the requirements for which the list has a milder word: the schema says MUST of INI-19, and the official kit
+// counts the others as failures.
+var regraded = map[string]string{"INI-19": "MUST", "AUT-9": "kit", "MOD-2": "kit"}
+
 // TestAllRequirements compares the table of requirements with the list that it was made from: none is missing, and each
 // has the word and the side of the list.
 func TestAllRequirements(t *testing.T) {
@@ -26,6 +30,7 @@ func TestAllRequirements(t *testing.T) {
 		switch r, _ := requirementOf(id); {
 		case r == nil:
 			t.Errorf("%s is missing", id)
+		case regraded[id] == r.word && word == "implied":
 		case r.word != word || r.side != sides[side]:
 			t.Errorf("%s: got %s of side %v, want %s of side %s", id, r.word, r.side, word, side)
 		}

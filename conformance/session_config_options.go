@@ -98,7 +98,7 @@ var configOptionRules = []Rule{
 		ID:       "CFG-17",
 		Versions: both,
 		Breaks: "An answer to session/set_config_option without the option that was set, or with another value of it while nothing else goes on in the session; " +
-			"and, as advice, one with that option alone where there were three or more.",
+			"and (less than a MUST: the others may have gone) one with that option alone where there were three or more.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}
@@ -123,7 +123,7 @@ var configOptionRules = []Rule{
 				if kind := text(option, "type"); (kind == "select" || kind == "boolean") && !same && !e.busy(s) {
 					e.broken(at("/configOptions", i)+"/currentValue", "not the value that was set").because(e.request.at, "the request")
 				}
-				e.onlyOne()
+				e.onlyOne(Should)
 				return
 			}
 			e.broken("/configOptions", "lacks the option %q that was set", clip(id)).because(e.request.at, "the request")
@@ -138,7 +138,7 @@ var configOptionRules = []Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]},{"id":"mode","name":"Mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]},{"id":"style","name":"Style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		on:    updates("config_option_update"),
-		check: func(e *event) { e.onlyOne() },
+		check: func(e *event) { e.onlyOne(Advice) },
 	},
 	{
 		ID:     "CFG-19",
@@ -221,11 +221,11 @@ func (e *event) modeOption() (last, count int) {
 }
 
 // onlyOne reports a single option in a session that had more, which looks like a change and not like the whole.
-func (e *event) onlyOne() {
+func (e *event) onlyOne(level Level) {
 	const many = 3
 	if s := e.session; s != nil && s.options != nil && length(e.configOptions()) == 1 && len(s.options.items) >= many && e.sound(e.optionsPointer()) {
 		e.broken(e.optionsPointer(), "has one option, where there were %d", len(s.options.items)).
-			because(s.options.at, "the options before").mildly(Advice)
+			because(s.options.at, "the options before").mildly(level)
 	}
 }
 
