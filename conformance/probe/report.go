@@ -258,10 +258,10 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 		row.Verdict = Pass
 	case r.OnlyVersion2:
 		row.Verdict, row.Reason = NotApplicable, noVersion1
-	case cut:
-		row.Verdict, row.Reason = DidNotRun, about.whyNot(req.ID, x.need, outcomes)
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
+	case cut:
+		row.Verdict, row.Reason = DidNotRun, about.whyNot(req.ID, x.need, outcomes)
 	case req.Level <= conformance.MustNot && !r.partial:
 		row.Verdict, row.Reason = Fail, neverRan+about.whyNot(req.ID, x.need, outcomes)
 	default:
