@@ -74,6 +74,9 @@ func (c *Client) place(o *SessionOptions) (cwd string, dirs []string, servers []
 	if o.MCPServers != nil {
 		servers = o.MCPServers
 	}
+	if len(dirs) == 0 {
+		dirs = nil // even an empty list is sent, and needs a capability
+	}
 	return cwd, dirs, servers, own, nil
 }
 
