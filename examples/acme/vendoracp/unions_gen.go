@@ -33,7 +33,7 @@ type IndexEventLimit struct{}
 type IndexEventUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written as it is.
+	// Raw is the whole object as it came, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
