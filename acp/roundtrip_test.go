@@ -95,6 +95,8 @@ func TestEncodeIsStrict(t *testing.T) {
 		{"bad meta", &ToolCall{Meta: Meta{"a/b": json.RawMessage("nope")}}, "/_meta/a~1b"},
 		{"unknown variant without a body", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x"}}, ""},
 		{"unknown variant that is no object", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage("1")}}, ""},
+		{"unknown variant without its tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"a":1}`)}}, ""},
+		{"unknown variant with another tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"type":"y"}`)}}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
