@@ -448,14 +448,15 @@ func (r *Report) badge() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("ACP probe: %d of %d MUSTs", must, exercised)
+	var text strings.Builder
+	fmt.Fprintf(&text, "ACP probe: %d of %d MUSTs", must, exercised)
 	if n := r.Summary.Verdicts[Warn]; n > 0 {
-		text += fmt.Sprintf(", %d SHOULD not followed", n)
+		fmt.Fprintf(&text, ", %d SHOULD not followed", n)
 	}
 	for _, verdict := range []Verdict{Doubtful, TooSlow, NotExercised, DidNotRun} {
 		if n := r.Summary.Verdicts[verdict]; n > 0 {
-			text += fmt.Sprintf(", %d %s", n, verdict)
+			fmt.Fprintf(&text, ", %d %s", n, verdict)
 		}
 	}
-	return text
+	return text.String()
 }
