@@ -192,7 +192,8 @@ var initializationRules = []Rule{
 		on: results(methodInitialize),
 		check: func(e *event) {
 			for i, method := range items(e.content, "authMethods") {
-				if text(method, "type") == "terminal" && !e.client.can("auth.terminal") {
+				// An extension in _meta may ask for them, as older clients do.
+				if text(method, "type") == "terminal" && !e.client.can("auth.terminal") && !e.client.meta {
 					e.broken(at("/authMethods", i), "a terminal method for a client without auth.terminal").
 						because(e.client.at, "the client's capabilities")
 				}
