@@ -457,6 +457,7 @@ func TestLoopsMakeRoomForOneThatCallsElsewhere(t *testing.T) {
 		for range n {
 			p.send(updateOf(1))
 		}
+		synctest.Wait() // or the other loop takes its share first, and this one is ended instead
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)

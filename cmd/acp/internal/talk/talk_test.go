@@ -801,7 +801,7 @@ func (a adding) Connect(ctx context.Context) (rpc.Stream, error) {
 func TestElicitation(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	completed := make(chan acp.ElicitationID, 1)
-	answers := make(chan string, 2)
+	ended := make(chan error, 1)
 	c := open(t, &Options{Agent: example(t),
 		Form: func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error) {
 			if e.Form == nil || len(e.Form.Properties) == 0 || e.Session == "" || e.Message == "" {
@@ -809,7 +809,7 @@ func TestElicitation(t *testing.T) {
 			}
 			asked <- struct{}{}
 			<-ctx.Done()
-			answers <- fmt.Sprint(context.Cause(ctx))
+			ended <- context.Cause(ctx)
 			return nil, context.Cause(ctx)
 		},
 		URL: func(_ context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error) {
@@ -834,8 +834,9 @@ func TestElicitation(t *testing.T) {
 	if err != nil || res.StopReason != acp.StopReasonCancelled {
 		t.Fatalf("%v, %v", res, err)
 	}
-	if got := <-answers; got != ErrCancelled.Error() {
-		t.Errorf("the form ended with %s", got)
+	// The agent may cancel its request before the session ends the form.
+	if got := <-ended; !errors.Is(got, ErrCancelled) && !errors.Is(got, rpc.ErrRequestCancelled) {
+		t.Errorf("the form ended with %v", got)
 	}
 	if res, err = s.Prompt(t.Context(), acp.TextBlock("link")); err != nil || res.StopReason != acp.StopReasonEndTurn {
 		t.Fatalf("%v, %v", res, err)
