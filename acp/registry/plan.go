@@ -68,7 +68,11 @@ func (p *Plan) String() string {
 		say("license: %s", short(p.Entry.License))
 	}
 	if p.Kind == Binary {
-		say("fetches: %s", p.URL)
+		address, _, notes := plain.Address(p.URL)
+		say("fetches: %s", address)
+		for _, note := range notes {
+			say("         %s", note)
+		}
 		if p.SHA256 == "" {
 			say("         the registry gives no sum: what comes cannot be verified")
 		} else {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
-	"github.com/acpgo/sdk/internal/plain"
 )
 
 // allow is the answer of --allow: what a rule would have the user asked about, or may refuse, is rejected.
@@ -35,8 +35,14 @@ type terminal struct {
 	file *os.File
 
 	mu    sync.Mutex
-	lines chan string // what is typed; closed at the end
+	lines chan typed // what is typed; closed at the end
 	once  sync.Once
+}
+
+// typed is a line, and when it was typed.
+type typed struct {
+	text string
+	at   time.Time
 }
 
 // askable opens the terminal if somebody sees it; nil if nobody is to be asked.
@@ -48,7 +54,7 @@ func (x *execution) askable() *terminal {
 	if err != nil {
 		return nil // there is none
 	}
-	return &terminal{file: file, lines: make(chan string)}
+	return &terminal{file: file, lines: make(chan typed, 100)}
 }
 
 // close closes the terminal. The goroutine that reads it ends with the program, if nothing is typed before.
@@ -64,7 +70,7 @@ func (t *terminal) read() {
 				if err != nil {
 					return
 				}
-				t.lines <- line
+				t.lines <- typed{line, time.Now()}
 			}
 		}()
 	})
@@ -85,24 +91,32 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 	if columns, _, err := term.GetSize(int(t.file.Fd())); err == nil && columns > 0 {
 		width = columns
 	}
-	theme := draw.NoColor()
-	about := draw.Permission{Call: q.Call, Agent: q.Agent, Reason: q.Decision.Why}
+	about := q.Permission()
+	drawn := about.Draw(draw.NoColor(), draw.DiffAuto, nil, width)
 	var b strings.Builder
-	for _, line := range about.Content(theme, draw.DiffAuto, nil, width) {
+	for _, line := range drawn.Lines() {
 		b.WriteString(line + "\n")
 	}
 	for i, option := range q.Options {
-		fmt.Fprintf(&b, "%d: %s\n", i+1, plain.Line(option.Name))
+		text, _ := draw.OptionText(option)
+		fmt.Fprintf(&b, "%d: %s\n", i+1, text)
 	}
 	s.endLine()
-	for text := b.String() + "Which? "; ; text = fmt.Sprintf("1 to %d? ", len(q.Options)) {
+	discardInput(t.file)
+	asked := time.Now()
+	for text := b.String() + "Which? "; ; {
 		s.x.out.write(true, []byte(text))
 		select {
 		case line, ok := <-t.lines:
 			if !ok {
 				return "", errNoAnswer
 			}
-			if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && n >= 1 && n <= len(q.Options) {
+			if line.at.Before(asked) { // it is no answer to what was not there
+				text = ""
+				continue
+			}
+			text = fmt.Sprintf("1 to %d? ", len(q.Options))
+			if n, err := strconv.Atoi(strings.TrimSpace(line.text)); err == nil && n >= 1 && n <= len(q.Options) {
 				return q.Options[n-1].OptionID, nil
 			}
 		case <-ctx.Done():

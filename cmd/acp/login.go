@@ -3,6 +3,7 @@ package main
 // This file owns acp agents login and logout.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -77,8 +78,13 @@ func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
 		Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: ".",
 		NoFiles: true, NoTerminals: true, NoReconnect: true, TerminalLogin: agent.Command != nil,
 		URL: func(_ context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+			address, host, notes := plain.Address(e.URL)
+			a.say("open %s", address)
+			a.say("it leads to %s", cmp.Or(host, "nowhere"))
+			for _, note := range notes {
+				a.say("%s", note)
+			}
 			a.say("%s: %s", agent.Name, e.Message)
-			a.say("open %s", e.URL)
 			res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
 			return &res, nil
 		},
@@ -146,7 +152,7 @@ func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *
 			return a.environmentLogin(agent, &m)
 		}
 		if m.ID == id {
-			a.say("%s", m.Name)
+			a.say("%s", m.String())
 			if err := client.Login(ctx, id, launch.Terminal{Stdin: a.p.stdin, Stdout: a.p.stdout, Stderr: a.p.stderr}); err != nil {
 				return err
 			}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
@@ -173,9 +172,7 @@ func (f *runFlags) settings(o *tui.Options) error {
 		}
 	}
 	o.Talk.NoMask = f.noMask
-	if f.remember != "" {
-		o.Talk.Memory = policy.NewFile(f.remember)
-	}
+	o.Talk.MemoryFile = f.remember
 	return nil
 }
 

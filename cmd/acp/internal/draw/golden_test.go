@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,8 +122,12 @@ func TestGoldens(t *testing.T) {
 		RawInput:  []byte(`{"command":["sh","-c","make clean && make"],"cwd":"/w","timeout":120}`),
 		Locations: []acp.ToolCallLocation{{Path: "/w/Makefile", Line: acp.Some(uint32(7))}, {Path: "/w/out"}},
 		Content:   []acp.ToolCallContent{acp.ToolText("This *removes* the directory `out`."), acp.ToolEdit("/w/Makefile", "all:\n\tgo build\n", "all:\n\tgo build ./...\n")}}
-	permission := Permission{Call: call, Agent: "claude", Session: "Mend the build", Reason: "no rule allows it"}
-	golden(t, "permission.txt", permission.Content(Dark(), DiffAuto, storyTerminal, 60))
+	permission := Permission{
+		Call: call, About: []string{`path "/w/Makefile"`, `line "[\"sh\",\"-c\",\"make clean && make\"]"`}, Agent: "claude", Session: "Mend the build", Reason: "no rule allows it",
+		Always: []Always{{acp.PermissionOptionKindAllowAlways, `for this session: {"effect":"allow","line":["make"]}`}}, Warnings: []string{"command \"**\" allows all"},
+	}
+	drawn := permission.Draw(Dark(), DiffAuto, storyTerminal, 60)
+	golden(t, "permission.txt", slices.Concat(drawn.Head, []string{fmt.Sprintf("--- facts: %d", drawn.Facts)}, drawn.Body))
 	golden(t, "plan.txt", Plan(Dark(), s, 40, 10))
 	golden(t, "usage.txt", []string{Usage(Dark(), s.Usage.Value()), Usage(Plain(), s.Usage.Value())})
 	var b strings.Builder

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,11 +140,15 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 				tr.Scroll(40)
 			}
 		}
-		p := Permission{Agent: text, Session: text, Reason: text}
+		p := Permission{
+			Agent: text, Session: text, Reason: text, About: []string{fmt.Sprintf("path %q", text), "path " + text}, Warnings: []string{text},
+			Always: []Always{{acp.PermissionOptionKind(text), text}},
+		}
 		for item := range snapshot.Items() {
 			if c, ok := item.Variant.(*view.ToolCall); ok {
 				p.Call = c.Call
-				use("Permission", p.Content(theme, layout, terminal, width))
+				drawn := p.Draw(theme, layout, terminal, width)
+				use("Permission", slices.Concat(drawn.Head, drawn.Body))
 				use("ToolCall", ToolCall(theme, c, true, terminal, width))
 			}
 		}
@@ -157,7 +162,8 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 	use("Markdown", Markdown(theme, text, width))
 	use("Error", Error(theme, errors.New(text), width))
 	use("Terminal", Terminal(theme, Output{Text: text, Status: text}, width))
-	use("PermissionOptions", PermissionOptions(theme, []acp.PermissionOption{{Name: text, Kind: acp.PermissionOptionKind(text)}}, width))
+	option, _ := OptionText(acp.PermissionOption{Name: text, Kind: acp.PermissionOptionKind(text)})
+	use("OptionText", []string{clipFor(option, width)})
 	if u, ok := snapshot.Usage.Get(); ok {
 		use("Usage", []string{clipFor(Usage(theme, u), width)})
 	}

@@ -3,9 +3,12 @@ package draw
 // This file owns what a user sees before permitting something.
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -15,101 +18,254 @@ import (
 type Permission struct {
 	// Call is everything that is known of the tool call, not only what the request has: see view.Asking.
 	Call acp.ToolCall
+	// About is what the rules have read in the tool call: see policy.Decision.
+	About []string
 	// Agent is who asks, and Session in which session, if there are several.
 	Agent, Session string
 	// Reason says why the user is asked: what the agent or a rule says.
 	Reason string
+	// Always says what is remembered by options for always, and where.
+	Always []Always
+	// Warnings say what the user's own rules allow that the user may not think of.
+	Warnings []string
 }
 
-// Content returns the lines that show everything: title, kind, command, diff, locations, content, input, reason, agent.
-// They may be many: see [Pager].
-func (r *Permission) Content(t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool), width int) []string {
+// Always is what is remembered by an option of a kind.
+type Always struct {
+	Kind acp.PermissionOptionKind
+	Text string
+}
+
+// PermissionText is a request for permission in lines.
+type PermissionText struct {
+	// Head are the facts, each with its name in front: first the kind, the command and the paths, in that order. None of the
+	// agent's own words begins a line there.
+	Head []string
+	// Facts is how many of the lines of the head have the kind, the command and the paths.
+	Facts int
+	// Body is what the agent says about it, behind a bar: the content, the input, and what is cut off in the head.
+	Body []string
+}
+
+// Lines are all of it for a terminal that is written line by line, with the facts in sight of what follows.
+func (t *PermissionText) Lines() []string {
+	if len(t.Body) == 0 {
+		return t.Head
+	}
+	lines := slices.Concat(t.Head, []string{""}, t.Body, []string{""})
+	if len(t.Body) > 10 {
+		lines = append(lines, t.Head[:t.Facts]...)
+	}
+	return lines
+}
+
+// Draw draws everything that is known. The lines may be many: see [Pager].
+func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool), width int) PermissionText {
 	p := newPainter(t)
 	p.diffs = layout
 	if terminal != nil {
 		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }
 	}
-	var out []line
-	hang := line{{"  ", style{}}}
-	fact := func(name, value string) {
-		if value != "" {
-			out = append(out, line{{name + " ", p.dim}, {value, p.text}}.wrap(width, hang)...)
+	var head, body []line
+	said := func(name string, lines []line) {
+		if len(body) > 0 {
+			body = append(body, nil)
+		}
+		if name != "" {
+			body = append(body, line{{name, p.dim}})
+		}
+		bar := line{{p.marks.vertical + " ", p.dim}}
+		for _, l := range lines {
+			body = append(body, beside(bar, bar, l, width)...)
 		}
 	}
-	c := &r.Call
-	title := paragraph(c.Title, p.title)
-	if len(title) == 0 {
-		title = []line{{{toolTitle(c), p.title}}}
+	var cut []func() // draw in the body what is cut off in the head
+	// What an agent calls something is one line, however long it is.
+	called := func(name, value string) {
+		if strings.TrimSpace(value) == "" {
+			return
+		}
+		l := line{{name + " ", p.dim}, {label(value), p.text}}
+		head = append(head, l.clip(width, p.marks.ellipsis))
+		if l.width() > width || len(value) > maxLabel || strings.Contains(strings.TrimSpace(value), "\n") {
+			cut = append(cut, func() { said("The whole "+name, paragraph(value, p.text)) })
+		}
 	}
-	out = append(out, wrapAll(title, width, "")...)
-	kind := label(string(c.Kind))
+	fact := func(name, value string, s style) {
+		head = append(head, line{{name + " ", p.dim}, {value, s}}.wrap(width, line{{"  ", style{}}})...)
+	}
+
+	c := &r.Call
+	kind := string(c.Kind)
 	if kind == "" {
 		kind = string(acp.ToolKindOther)
 	}
 	if name := c.Name.Value(); name != "" {
-		kind += ", tool " + label(name)
+		kind += ", tool " + name
 	}
-	fact("kind", kind)
-	who := label(r.Agent)
-	if r.Session != "" {
-		who += ", in " + label(r.Session)
-	}
-	fact("agent", who)
-	if r.Reason != "" {
-		for i, l := range paragraph(r.Reason, p.text) {
-			name := "reason"
-			if i > 0 {
-				name = "      "
-			}
-			out = append(out, append(line{{name + " ", p.dim}}, l...).wrap(width, hang)...)
-		}
-	}
+	called("kind", kind)
+	shown := map[string]bool{}
 	if cmd := command(c.RawInput); cmd != "" {
+		shown[cmd] = true
 		for i, l := range linesOf(clean(cmd)) {
 			prompt := line{{"$ ", p.warn}}
 			if i > 0 {
 				prompt = line{{"  ", p.warn}}
 			}
-			out = append(out, beside(prompt, line{{"  ", p.warn}}, line{{l, p.strong}}, width)...)
+			head = append(head, beside(prompt, line{{"  ", p.warn}}, line{{l, p.strong}}, width)...)
+		}
+	}
+	path := func(path, at string) {
+		if !shown[at] {
+			shown[path], shown[at] = true, true
+			fact("at", visibly(at), p.text)
 		}
 	}
 	for _, at := range c.Locations {
-		fact("at", label(location(at)))
+		path(at.Path, location(at))
 	}
 	for _, content := range c.Content {
-		out = append(out, nil)
-		out = append(out, p.toolContent(content, maxDiffAll, width)...)
+		if diff, ok := content.Variant.(*acp.ToolCallContentDiff); ok && !shown[diff.Path] {
+			path(diff.Path, diff.Path)
+		}
+	}
+	for _, about := range r.About {
+		name, rest, _ := strings.Cut(about, " ")
+		prefix, err := strconv.QuotedPrefix(rest)
+		text, _ := strconv.Unquote(prefix) // "" with an error
+		var words []string
+		if name == "line" && json.Unmarshal([]byte(text), &words) == nil { // the rules have a command in words as JSON
+			text = quoted(words)
+		}
+		if err == nil && (name == "path" || name == "line") && !shown[text] {
+			fact("names", visibly(about), p.text)
+		}
+	}
+	facts := len(p.strings(head, width))
+
+	who := r.Agent
+	if r.Session != "" {
+		who += ", in " + r.Session
+	}
+	called("agent", who)
+	called("title", c.Title)
+	for i, l := range paragraph(r.Reason, p.text) {
+		name := "reason"
+		if i > 0 {
+			name = "      "
+		}
+		fact(name, l.text(), p.text)
+	}
+	for _, warning := range r.Warnings {
+		fact("warning", label(warning), p.warn)
+	}
+	for _, always := range r.Always {
+		fact(kindWords(always.Kind), visibly(always.Text), p.text)
+	}
+
+	for _, content := range c.Content {
+		said("", p.toolContent(content, maxDiffAll, max(width-2, 1)))
 	}
 	if len(c.RawInput) > 0 {
-		out = append(out, nil)
-		out = append(out, p.json("Input", c.RawInput, width)...)
+		if len(body) > 0 {
+			body = append(body, nil)
+		}
+		body = append(body, p.json("Input", c.RawInput, width)...)
 	}
-	return p.strings(out, width)
+	for _, draw := range cut {
+		draw()
+	}
+	return PermissionText{p.strings(head, width), facts, p.strings(body, width)}
 }
 
-// PermissionOptions are the options as one line each: what is chosen by it in a word, and its name.
-func PermissionOptions(t *Theme, options []acp.PermissionOption, width int) []string {
-	p := newPainter(t)
-	var out []string
-	for _, o := range options {
-		var s style
-		words := ""
-		switch o.Kind {
-		case acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways:
-			s = p.good
-		case acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways:
-			s = p.bad
-		default:
-			s, words = p.warn, "  ("+label(string(o.Kind))+")"
-		}
-		name := label(o.Name)
-		if strings.TrimSpace(name) == "" {
-			name = label(string(o.OptionID))
-		}
-		l := line{{name, s}, {words, p.dim}}.clip(width, p.marks.ellipsis)
-		out = append(out, p.strings([]line{l}, width)[0])
+// visibly makes a text one line without a change of its meaning: ends of lines can be seen.
+func visibly(text string) string { return strings.ReplaceAll(clean(text), "\n", `\n`) }
+
+// kindWords is the kind of an option in words.
+func kindWords(kind acp.PermissionOptionKind) string {
+	words := label(string(kind))
+	if !kind.Known() {
+		return fmt.Sprintf("kind %q", words)
 	}
-	return out
+	return strings.ReplaceAll(words, "_", " ")
+}
+
+// maxOptionName is how wide the name of an option is at most.
+const maxOptionName = 100
+
+// OptionText is an option in a line: first what is done by it, which its kind says, then its name. Contradicts reports that
+// the name says something else than the kind, which the text says too.
+func OptionText(o acp.PermissionOption) (text string, contradicts bool) {
+	name := label(o.Name)
+	if strings.TrimSpace(name) == "" {
+		name = label(string(o.OptionID))
+	}
+	text = line{{kindWords(o.Kind), style{}}}.clip(maxOptionName, "…").text()
+	if contradicts = contradiction(o); contradicts {
+		text += " (its name says otherwise)"
+	}
+	return text + ": " + line{{name, style{}}}.clip(maxOptionName, "…").text(), contradicts
+}
+
+// What the names of options are understood by.
+var (
+	allowWords  = []string{"yes", "allow", "accept", "approve", "approved", "permit", "grant", "ok", "okay", "proceed", "continue", "run", "confirm", "trust"}
+	rejectWords = []string{"no", "not", "never", "don't", "deny", "reject", "refuse", "decline", "disallow", "forbid", "block", "cancel", "abort", "stop", "skip"}
+	alwaysWords = []string{"always", "never", "forever", "session", "permanently"}
+	onceWords   = []string{"once"}
+	// Ways to say always that have a word of those that reject.
+	noQuestions = strings.NewReplacer("don't ask", "always", "do not ask", "always", "never ask", "always", "stop asking", "always", "this time", "once")
+)
+
+// contradiction reports whether the name of an option says something else than its kind.
+func contradiction(o acp.PermissionOption) bool {
+	name := noQuestions.Replace(strings.ToLower(strings.ReplaceAll(o.Name, "’", "'")))
+	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' })
+	has := func(some []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
+	}
+	allows, rejects := has(allowWords), has(rejectWords)
+	if allows && rejects { // such as "Yes, and skip the tests": the first word decides, and of "Always reject" the other
+		allows = slices.Contains(allowWords, words[0])
+		rejects = !allows
+	}
+	always, once := has(alwaysWords), has(onceWords)
+	switch o.Kind {
+	case acp.PermissionOptionKindAllowOnce:
+		return rejects || always && !once
+	case acp.PermissionOptionKindAllowAlways:
+		return rejects || once && !always
+	case acp.PermissionOptionKindRejectOnce:
+		return allows || always && !once
+	case acp.PermissionOptionKindRejectAlways:
+		return allows || once && !always
+	}
+	return false
+}
+
+// Subject says in a line what a tool call does, by what cannot be mistaken for something else: its kind, and the command or
+// the paths. The title comes last, and alone if there is nothing else.
+func Subject(c *acp.ToolCall) string {
+	words := []string{string(c.Kind)}
+	if c.Kind == "" {
+		words[0] = string(acp.ToolKindOther)
+	}
+	cmd := command(c.RawInput)
+	if cmd != "" {
+		words = append(words, "$ "+cmd)
+	}
+	for _, at := range c.Locations {
+		words = append(words, location(at))
+	}
+	for _, content := range c.Content {
+		if diff, ok := content.Variant.(*acp.ToolCallContentDiff); ok && len(c.Locations) == 0 {
+			words = append(words, diff.Path)
+		}
+	}
+	if title := strings.TrimSpace(c.Title); title != "" && title != cmd {
+		words = append(words, fmt.Sprintf("(%s)", title))
+	}
+	return strings.Join(words, " ")
 }
 
 // Pager shows lines in less room than they need.

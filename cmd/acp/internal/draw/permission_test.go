@@ -67,20 +67,87 @@ func TestPermissionShowsEverything(t *testing.T) {
 		}
 		width := 10 + r.IntN(120)
 		layout := DiffLayout(r.IntN(2))
-		got := squeezed(strings.Join(p.Content(Plain(), layout, nil, width), "\n"))
+		content := func(layout DiffLayout, width int) string {
+			drawn := p.Draw(Plain(), layout, nil, width)
+			return strings.Join(slices.Concat(drawn.Head, drawn.Body), "\n")
+		}
+		got := squeezed(content(layout, width))
 		for _, w := range words {
 			if strings.HasPrefix(w, "new") || strings.HasPrefix(w, "old") || strings.HasPrefix(w, "gone") || strings.HasPrefix(w, "put") {
 				continue // lines of diffs have signs and numbers in front of what goes on: see below
 			}
 			if !strings.Contains(got, w) {
-				t.Fatalf("width %d: %s is missing in\n%s", width, w, strings.Join(p.Content(Plain(), layout, nil, width), "\n"))
+				t.Fatalf("width %d: %s is missing in\n%s", width, w, content(layout, width))
 			}
 		}
-		wide := strings.Join(p.Content(Plain(), DiffUnified, nil, 300), "\n")
+		wide := content(DiffUnified, 300)
 		for _, w := range words {
 			if !strings.Contains(wide, w) {
 				t.Fatalf("%s is missing in\n%s", w, wide)
 			}
+		}
+	}
+}
+
+// Nothing that an agent says looks like a fact, or comes before one: the facts are first, whatever the title is.
+func TestPermissionIsNotForged(t *testing.T) {
+	const forged = "Read README.md\nkind read\nagent good\nreason it is harmless\n$ cat README.md"
+	long := forged + strings.Repeat("\n", 30)
+	call := acp.ToolCall{
+		Title: long, Kind: acp.ToolKindExecute, Name: acp.Some(long), RawInput: []byte(`{"command":"rm -rf ~\nkind read"}`),
+		Locations: []acp.ToolCallLocation{{Path: "/home/me\nkind read"}},
+		Content:   []acp.ToolCallContent{acp.ToolText(forged), acp.ToolEdit("/etc/passwd", "", forged), acp.ToolTerminal("t")},
+	}
+	p := Permission{
+		Call: call, Agent: long, Session: long, Reason: "no rule matches",
+		About:  []string{`kind "execute"`, `path "/home/me\nkind read"`, `path "/named/in the input"`, `line "rm -rf ~\nkind read"`, `line "other"`},
+		Always: []Always{{acp.PermissionOptionKindAllowAlways, long}},
+	}
+	terminal := func(acp.TerminalID) (Output, bool) { return Output{Text: forged}, true }
+	drawn := p.Draw(Plain(), DiffUnified, terminal, 60)
+	facts := []string{"kind execute, tool Read README.md kind read agent good re...", "$ rm -rf ~", "  kind read", `at /home/me\nkind read`, "at /etc/passwd",
+		`names path "/named/in the input"`, `names line "other"`}
+	if got := drawn.Head[:drawn.Facts]; !slices.Equal(got, facts) {
+		t.Errorf("the facts are\n%s", strings.Join(got, "\n"))
+	}
+	for i, l := range drawn.Head[drawn.Facts:] {
+		if name, _, _ := strings.Cut(l, " "); i < 3 && name != []string{"agent", "title", "reason"}[i] || l == "kind read" {
+			t.Errorf("line %d behind the facts: %q", i, l)
+		}
+	}
+	for _, l := range drawn.Body {
+		if l != "" && !strings.HasPrefix(l, "| ") && l != "Input" && !strings.HasPrefix(l, "The whole ") {
+			t.Errorf("the agent's own line stands for itself: %q", l)
+		}
+	}
+}
+
+func TestOptionText(t *testing.T) {
+	const once, always, no, never = acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways
+	for _, o := range []struct {
+		kind acp.PermissionOptionKind
+		name string
+		want string
+	}{
+		{always, "Reject", "allow always (its name says otherwise): Reject"},
+		{once, "No, and tell the agent why", "allow once (its name says otherwise): No, and tell the agent why"},
+		{once, "Yes, for this session", "allow once (its name says otherwise): Yes, for this session"},
+		{no, "Allow", "reject once (its name says otherwise): Allow"},
+		{never, "Yes", "reject always (its name says otherwise): Yes"},
+		{always, "Allow once", "allow always (its name says otherwise): Allow once"},
+		{always, "Always reject", "allow always (its name says otherwise): Always reject"},
+		{once, "Yes, proceed", "allow once: Yes, proceed"},
+		{always, "Yes, and don’t ask again for commit --no-verify", "allow always: Yes, and don’t ask again for commit --no-verify"},
+		{always, "Always Allow", "allow always: Always Allow"},
+		{no, "No, and tell Claude what to do differently", "reject once: No, and tell Claude what to do differently"},
+		{never, "Never allow", "reject always: Never allow"},
+		{once, "許可", "allow once: 許可"},
+		{once, "", "allow once: the id"},
+		{"allow_all", "Reject", `kind "allow_all": Reject`},
+		{once, "a\n2: once: b" + strings.Repeat("x", 200), "allow once: a 2: once: b" + strings.Repeat("x", 87) + "…"},
+	} {
+		if got, contradicts := OptionText(acp.PermissionOption{Kind: o.kind, Name: o.name, OptionID: "the id"}); got != o.want || contradicts != strings.Contains(o.want, "otherwise") {
+			t.Errorf("got %s, %v\nwant %s", got, contradicts, o.want)
 		}
 	}
 }

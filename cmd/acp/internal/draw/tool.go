@@ -196,11 +196,14 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 			l.add(label(outcome.String()), p.warn)
 			break
 		}
-		name := string(id)
+		text, s := label(string(id)), p.text
 		if i := slices.IndexFunc(perm.Options, func(o acp.PermissionOption) bool { return o.OptionID == id }); i >= 0 {
-			name = perm.Options[i].Name
+			contradicts := false
+			if text, contradicts = OptionText(perm.Options[i]); contradicts {
+				s = p.warn
+			}
 		}
-		l.add(label(name), p.text)
+		l.add(text, s)
 	}
 	return l.wrap(width, line{{"  ", style{}}})
 }
@@ -248,13 +251,19 @@ func command(raw json.RawMessage) string {
 		}
 		var words []string
 		if json.Unmarshal(input[name], &words) == nil && len(words) > 0 {
-			for i, w := range words {
-				words[i] = quote(w)
-			}
-			return strings.Join(words, " ")
+			return quoted(words)
 		}
 	}
 	return ""
+}
+
+// quoted is a command in words as a line.
+func quoted(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, quote(w))
+	}
+	return strings.Join(all, " ")
 }
 
 // quote shows where a word of a command begins and ends.

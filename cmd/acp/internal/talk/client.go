@@ -51,10 +51,10 @@ type Options struct {
 	// NoFiles and NoTerminals do not offer the agent files and terminals of this machine.
 	NoFiles, NoTerminals bool
 
-	// Rules decide about permissions before Ask does, and Memory keeps what the user decided for always. Default: no rules,
-	// and a memory for each session.
-	Rules  *policy.Policy
-	Memory policy.Memory
+	// Rules decide about permissions before Ask does, and MemoryFile keeps what the user decided for always. Default: no
+	// rules, and a memory for each session.
+	Rules      *policy.Policy
+	MemoryFile string
 	// Ask answers a question for permission. It is called for several at once, each in a goroutine. ctx ends when the
 	// question is over: the turn was cancelled, or the connection lost. Its answer is the id of one of the options, or ""
 	// for none. Nil rejects what rules do not allow.
@@ -97,8 +97,9 @@ type Options struct {
 
 // Client is a client of one agent. Its methods are safe for concurrent use. Close must be called at the end.
 type Client struct {
-	opts  Options
-	rules *policy.Policy
+	opts   Options
+	rules  *policy.Policy
+	memory policy.Memory
 
 	states    view.Sessions
 	roots     *local.Roots
@@ -188,8 +189,9 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 			return nil, err
 		}
 	}
-	if o.Memory == nil {
-		o.Memory = &policy.SessionMemory{}
+	c.memory = &policy.SessionMemory{}
+	if o.MemoryFile != "" {
+		c.memory = policy.NewFile(o.MemoryFile)
 	}
 	if c.roots, err = local.OpenRoots(dirs...); err != nil {
 		return nil, err

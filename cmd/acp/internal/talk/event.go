@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
 // Kind says what an Event tells.
@@ -73,6 +74,16 @@ type Decision struct {
 	By policy.Decision
 	// Option is what was chosen, or nil if nothing was.
 	Option *acp.PermissionOption
+}
+
+// String says what was asked for, and what was chosen.
+func (d *Decision) String() string {
+	call, chosen := acp.ToolCall{}, "cancelled"
+	call.Apply(d.Request.ToolCall)
+	if d.Option != nil {
+		chosen, _ = draw.OptionText(*d.Option)
+	}
+	return draw.Subject(&call) + ": " + chosen
 }
 
 func (c *Client) event(e Event) {

@@ -3,14 +3,18 @@ package talk
 // This file owns logging in.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // LoginKind says how a login goes.
@@ -43,15 +47,28 @@ type LoginVariable struct {
 	Optional bool   `json:"optional"`
 }
 
-// String says in a line what to do.
+// maxName is how many characters of the name of a login are shown.
+const maxName = 80
+
+// String says in a line what to do: first how the login goes, then what the agent calls it. Where the user is sent is shown
+// as plain.Address has it.
 func (m *LoginMethod) String() string {
-	text := m.Name
-	if text == "" {
-		text = string(m.ID)
+	name := []rune(cmp.Or(m.Name, string(m.ID)))
+	if len(name) > maxName {
+		name = append(name[:maxName], '…')
 	}
+	var text string
 	switch m.Kind {
+	case AgentLogin:
+		text = "by the agent"
 	case TerminalLogin:
-		text += " (in the terminal)"
+		text = "in the terminal"
+		if len(m.terminal.Args) > 0 {
+			text += ", with the arguments " + strings.Join(m.terminal.Args, " ")
+		}
+		if len(m.terminal.Env) > 0 {
+			text += ", with the variables " + strings.Join(slices.Sorted(maps.Keys(m.terminal.Env)), ", ")
+		}
 	case EnvironmentLogin:
 		var names []string
 		for _, v := range m.Variables {
@@ -61,14 +78,15 @@ func (m *LoginMethod) String() string {
 			}
 			names = append(names, name)
 		}
-		text += ": set " + strings.Join(names, ", ") + " and start again"
+		text = "set " + strings.Join(names, ", ") + " and start again"
 		if m.Link != "" {
-			text += "; see " + m.Link
+			address, _, notes := plain.Address(m.Link)
+			text += "; see " + strings.Join(append([]string{address}, notes...), " ")
 		}
 	case UnknownLogin:
-		text += " (not known to this client)"
+		text = "not known to this client"
 	}
-	return text
+	return text + ": " + string(name)
 }
 
 // LoginError says that the user has to log in first.
@@ -84,9 +102,9 @@ type LoginError struct {
 // Error implements the error interface.
 func (e *LoginError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "agent %s needs a login: %v", e.Agent, e.Err)
+	b.WriteString(plain.Sprintf("agent %s needs a login: %v", e.Agent, e.Err))
 	for i := range e.Methods {
-		fmt.Fprintf(&b, "\n  %s: %s", e.Methods[i].ID, &e.Methods[i])
+		b.WriteString(plain.Sprintf("\n  %s: %s", string(e.Methods[i].ID), e.Methods[i].String()))
 	}
 	return b.String()
 }

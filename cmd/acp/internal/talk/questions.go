@@ -4,10 +4,13 @@ package talk
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
 // Question is a question for permission.
@@ -21,6 +24,45 @@ type Question struct {
 	Options []acp.PermissionOption
 	// Decision says why no rule has decided.
 	Decision policy.Decision
+	// Always says what options of the kinds allow_always and reject_always have remembered.
+	Always []Always
+}
+
+// Always is what an option of a kind has remembered.
+type Always struct {
+	Kind acp.PermissionOptionKind
+	// Rule is what is remembered if Err is nil, and File where; "" is for the session alone. Err says why nothing is.
+	Rule policy.Rule
+	File string
+	Err  error
+}
+
+// Permission is the question as it is shown.
+func (q *Question) Permission() draw.Permission {
+	p := draw.Permission{Call: q.Call, About: q.Decision.About, Agent: q.Agent, Reason: q.Decision.Why}
+	said := ""
+	for _, a := range q.Always {
+		effect := a.Rule.Effect
+		a.Rule.Effect, a.Rule.Reason = policy.Allow, "" // to compare, and which decides nothing
+		where, text := "for this session", a.Rule.String()
+		if a.File != "" {
+			where = "in " + a.File
+		}
+		switch {
+		case a.Err != nil:
+			text = fmt.Sprintf("remembers nothing: %v", a.Err)
+		case text == said:
+			text = fmt.Sprintf("remembers the same with the effect %s", effect)
+		default:
+			said, a.Rule.Effect = text, effect
+			text = fmt.Sprintf("remembers %s: %s", where, a.Rule)
+		}
+		p.Always = append(p.Always, draw.Always{Kind: a.Kind, Text: text})
+	}
+	for _, v := range q.Decision.Verdicts {
+		p.Warnings = append(p.Warnings, v.Rule.Warnings()...)
+	}
+	return p
 }
 
 // Option is the first option of one of some kinds, the first kind first; "" if there is none.
@@ -60,7 +102,7 @@ func (c *Client) permissions() asker {
 	}
 	return view.Asking(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions[*acp.ClientSession]{
 		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
-		Memory: c.opts.Memory,
+		Memory: c.memory,
 		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision, option *acp.PermissionOption) {
 			c.event(Event{Kind: Decided, Session: s.ID(), Decision: &Decision{Request: req, By: by, Option: option}})
 		},
@@ -74,10 +116,15 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	q.Call.ToolCallID = req.ToolCall.ToolCallID
 	q.Call.Apply(req.ToolCall)
 	// What cannot be read of the memory was told as a warning.
-	remembered, _ := c.opts.Memory.Rules(s.ID())
-	q.Decision, _ = c.rules.Explain(policy.Request{
-		Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call,
-	}, remembered...)
+	remembered, _ := c.memory.Rules(s.ID())
+	about := policy.Request{Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call}
+	q.Decision, _ = c.rules.Explain(about, remembered...)
+	for _, kind := range []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindRejectAlways} {
+		if slices.ContainsFunc(q.Options, func(o acp.PermissionOption) bool { return o.Kind == kind }) {
+			rule, err := c.rules.RuleFor(about, kind, c.memory)
+			q.Always = append(q.Always, Always{kind, rule, c.opts.MemoryFile, err})
+		}
+	}
 	ctx, stop := c.whileConnected(ctx)
 	defer stop()
 	chosen, err := c.opts.Ask(ctx, q)

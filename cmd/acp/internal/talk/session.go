@@ -418,7 +418,7 @@ func (s *Session) Close(ctx context.Context) error {
 	c.mu.Lock()
 	delete(c.sessions, s.ID())
 	c.mu.Unlock()
-	if memory, ok := c.opts.Memory.(*policy.SessionMemory); ok {
+	if memory, ok := c.memory.(*policy.SessionMemory); ok {
 		memory.Forget(s.ID())
 	}
 	current, err := s.conn.Current(ctx)

@@ -88,11 +88,7 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 	switch e.Kind {
 	case talk.Decided:
 		if d := e.Decision; d.By.Effect != policy.Ask {
-			chosen := "cancelled"
-			if d.Option != nil {
-				chosen = d.Option.Name
-			}
-			m.tell(e.Session, fmt.Sprintf("Decided by a rule: %s: %s (%s)", d.Request.ToolCall.Title.Value(), chosen, d.By.Why))
+			m.tell(e.Session, fmt.Sprintf("Decided by a rule: %s (%s)", d, d.By.Why))
 		}
 	case talk.Warning:
 		m.tell(e.Session, fmt.Sprintf("Warning: %v", e.Err))

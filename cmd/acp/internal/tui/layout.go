@@ -153,7 +153,7 @@ func (m *Model) draw() ([]string, *tea.Cursor) {
 		case m.takes(q): // the editor takes no keys then
 			room = height
 		}
-		panel = clip(m.questionView(q, m.width, max(3, room)), max(1, height))
+		panel = m.questionView(q, m.width, min(max(3, room), height))
 	}
 	rest := height - len(panel)
 

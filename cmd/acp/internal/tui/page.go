@@ -13,12 +13,14 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // pageDialog asks whether to open a page. It shows the whole address, and opens nothing by itself.
 type pageDialog struct {
 	page   *talk.Elicitation
 	answer func(*acp.CreateElicitationResponse)
+	facts  int // how many of the first lines of the body say where the page is
 }
 
 func (d *pageDialog) choices() []choice {
@@ -29,14 +31,25 @@ func (d *pageDialog) init(*Model) tea.Cmd { return nil }
 
 func (d *pageDialog) title(m *Model) string { return m.agentName() + " asks you to open a page" }
 
+// body has the address first, and then, behind a bar, what the agent says about it.
 func (d *pageDialog) body(m *Model, width int) []string {
-	lines := wrap(cleanText(d.page.Message), width)
-	lines = append(lines, "")
-	for l := range splitLines(ansi.Hardwrap(cleanText(d.page.URL), width, true)) {
+	text, host, notes := plain.Address(d.page.URL)
+	var lines []string
+	for l := range splitLines(ansi.Hardwrap(visibly(text), width, true)) {
 		lines = append(lines, m.style.key.Render(l))
 	}
-	if u, err := url.Parse(d.page.URL); err == nil && u.Host != "" {
-		lines = append(lines, wrap("It leads to: "+clean(u.Host), width)...)
+	if host != "" {
+		lines = append(lines, wrap("It leads to: "+visibly(host), width)...)
+	}
+	for _, note := range notes {
+		for _, l := range wrap(visibly(note), width) {
+			lines = append(lines, m.style.error.Render(l))
+		}
+	}
+	d.facts = len(lines)
+	lines = append(lines, "")
+	for _, l := range wrap(cleanText(d.page.Message), width-2) {
+		lines = append(lines, "│ "+l)
 	}
 	return lines
 }
@@ -48,9 +61,15 @@ func (d *pageDialog) foot(m *Model, width int) []string {
 
 func (d *pageDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	accepted := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
-	switch k.String() {
+	key := k.String()
+	if (key == "o" || key == "y") && q.seen < d.facts {
+		m.tellHere("First see the whole address: PgDn.")
+		return false, nil
+	}
+	switch key {
 	case "o":
-		if err := m.opts.openURL(d.page.URL); err != nil {
+		address, _, _ := plain.Address(d.page.URL) // what was shown
+		if err := m.opts.openURL(address); err != nil {
 			m.tellHere("Not opened: " + err.Error())
 			return false, nil
 		}

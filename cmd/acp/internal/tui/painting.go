@@ -40,6 +40,9 @@ func cleanText(text string) string {
 	return strings.ReplaceAll(plain.Screen(text), "\t", "    ")
 }
 
+// visibly makes a text of the agent one line without a change of its meaning: ends of lines can be seen.
+func visibly(text string) string { return strings.ReplaceAll(cleanText(text), "\n", `\n`) }
+
 // harmless reports whether a text can be put where it is typed: it has nothing but what can be seen.
 func harmless(text string) bool { return plain.Screen(text) == text }
 
@@ -134,16 +137,17 @@ type permissionLines struct {
 	width  int
 	theme  *draw.Theme
 	layout draw.DiffLayout
-	drawn  []string
+	drawn  *draw.PermissionText
 }
 
-func (p *permissionLines) lines(m *Model, asked *talk.Question, width int) []string {
+func (p *permissionLines) text(m *Model, asked *talk.Question, width int) *draw.PermissionText {
 	if p.drawn == nil || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
-		request := draw.Permission{Call: asked.Call, Agent: m.agentName(), Reason: asked.Decision.Why}
+		request := asked.Permission()
 		if c := m.chatOf(asked.Session); c != nil && len(m.chats) > 1 {
 			request.Session = c.name()
 		}
-		p.drawn = request.Content(m.drawn, m.diffs, m.terminalOutput, width)
+		drawn := request.Draw(m.drawn, m.diffs, m.terminalOutput, width)
+		p.drawn = &drawn
 		p.width, p.theme, p.layout = width, m.drawn, m.diffs
 	}
 	return p.drawn

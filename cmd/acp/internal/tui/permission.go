@@ -3,14 +3,14 @@ package tui
 // This file owns requests for permission.
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
@@ -51,7 +51,8 @@ func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *p
 func (d *permissionDialog) choices() []choice {
 	var choices []choice
 	for i, o := range d.asked.Options {
-		choices = append(choices, choice{strconv.Itoa(i + 1), clean(o.Name)})
+		text, _ := draw.OptionText(o)
+		choices = append(choices, choice{strconv.Itoa(i + 1), text})
 	}
 	return choices
 }
@@ -61,18 +62,36 @@ func (d *permissionDialog) init(*Model) tea.Cmd { return nil }
 func (d *permissionDialog) title(m *Model) string { return m.agentName() + " asks for permission" }
 
 func (d *permissionDialog) body(m *Model, width int) []string {
-	return d.drawn.lines(m, d.asked, width)
+	text := d.drawn.text(m, d.asked, width)
+	if m.plain {
+		return text.Lines()
+	}
+	return slices.Concat(text.Head, []string{""}, text.Body)
+}
+
+// unseen says what has to be seen before an option is chosen: the command and the paths, and what an option for always
+// has remembered. To reject once, nothing has to be.
+func (d *permissionDialog) unseen(q *question, o acp.PermissionOption) string {
+	text := d.drawn.drawn
+	switch {
+	case text == nil || o.Kind == acp.PermissionOptionKindRejectOnce:
+	case q.seen < text.Facts:
+		return "First see the whole command and all paths: PgDn."
+	case q.seen < len(text.Head) && o.Kind != acp.PermissionOptionKindAllowOnce:
+		return "First see what is remembered: PgDn."
+	}
+	return ""
 }
 
 // fit chooses the options that are shown in a dialog of a height: all, unless they would leave no room for what is asked
 // about, or not fit. Otherwise those around the mark.
 func (d *permissionDialog) fit(height int) {
 	n := len(d.asked.Options)
-	if n <= min(height, max(4, height/2)) {
+	if n <= min(height-2, max(4, height/2)) {
 		d.first, d.end = 0, n
 		return
 	}
-	room := max(1, height/2, min(height-1, 3))
+	room := max(1, min(height/2, height-3))
 	d.first = max(0, min(d.first, d.marked), d.marked-room+1)
 	d.end = min(n, d.first+room)
 }
@@ -96,9 +115,9 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		if width < 40 && d.keys[i] != "" {
 			key = d.keys[i]
 		}
-		text := optionName(o)
-		if !o.Kind.Known() {
-			text += " (" + clean(string(o.Kind)) + ")"
+		text, contradicts := draw.OptionText(o)
+		if contradicts {
+			text = m.style.error.Render(text)
 		}
 		mark := "  "
 		if i == d.marked {
@@ -151,12 +170,12 @@ func (d *permissionDialog) paste(*Model, string) (bool, tea.Cmd) { return false,
 // choose answers with an option.
 func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
 	o := d.asked.Options[i]
+	if missing := d.unseen(q, o); missing != "" {
+		m.tell(q.session, missing)
+		return false
+	}
 	d.answer(o.OptionID)
-	m.tell(q.session, "Answered: "+optionName(o))
+	text, _ := draw.OptionText(o)
+	m.tell(q.session, "Answered: "+text)
 	return true
-}
-
-// optionName is what an option is called: by its kind if it has no name.
-func optionName(o acp.PermissionOption) string {
-	return cmp.Or(clean(o.Name), strings.ReplaceAll(clean(string(o.Kind)), "_", " "))
 }

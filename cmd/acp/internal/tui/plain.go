@@ -321,6 +321,8 @@ func (p *plainProgram) typed(l typedLine) {
 			p.question = nil // show it again
 			return
 		}
+		p.print(fmt.Sprintf("Type a number from 1 to %d, nothing to see the question again, or :cancel.", len(choices)))
+		return
 	}
 	if strings.HasPrefix(text, "::") {
 		l.text = strings.TrimPrefix(text, ":") // a prompt that begins with a colon
@@ -432,7 +434,9 @@ func (p *plainProgram) show() {
 				p.print(strings.Split(cleanText(d.asked.Message), "\n")...)
 				p.form = &plainForm{dialog: d, q: q}
 			} else {
-				p.print(q.dialog.body(m, plainWidth)...)
+				body := q.dialog.body(m, plainWidth)
+				p.print(body...)
+				q.seen = len(body)
 			}
 			for i, c := range q.dialog.choices() {
 				p.print(fmt.Sprintf("  %d. %s", i+1, c.label))

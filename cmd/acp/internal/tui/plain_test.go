@@ -132,15 +132,18 @@ func TestPlain(t *testing.T) {
 	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
 	s.want("> ")
 	s.typ("go")
-	s.want("tester asks for permission", "Remove the build of s1", "rm -rf build", "1. Allow", "4. Never allow", "Number: ")
-	s.typ("what?", "7") // neither is an answer: prompts that wait
+	s.want("tester asks for permission", "kind execute\n$ rm -rf build\nagent tester\ntitle Remove the build of s1\n",
+		"allow always remembers for this session:", `"line":["rm -rf build"]}`,
+		"1. allow once: Allow", "2. allow always: Always allow", "4. reject always: Never allow", "Number: ")
+	for _, no := range []string{"y", "what?", "7"} { // neither is an answer, nor a prompt
+		s.typ(no)
+		s.want("Type a number from 1 to 4", "Number: ")
+	}
+	s.typ("")
+	s.want("asks for permission", "Number: ")
 	s.typ("3")
-	s.want("Answered: Reject", "Agent: Thank you.", "asks for permission", "Number: ")
-	s.typ("1")
-	s.want("Answered: Allow", "Agent: Thank you.", "asks for permission", "Number: ")
-	s.typ("1")
-	s.want("Answered: Allow", "Agent: Thank you.", "> ")
-	a.want(t, "no", "once", "once")
+	s.want("Answered: reject once: Reject", "Agent: Thank you.", "> ")
+	a.want(t, "no")
 	s.typ(":help")
 	s.want(":cancel", ":sessions", "> ")
 	s.typ(":nothing")
@@ -162,9 +165,9 @@ func TestPlainTypedAhead(t *testing.T) {
 	close(typed)
 	s.want("Number: ")
 	s.typ("3")
-	s.want("Answered: Reject", "Number: ") // of the turn of the prompt "1"
+	s.want("Answered: reject once", "Number: ") // of the turn of the prompt "1"
 	s.typ("3")
-	s.want("Answered: Reject")
+	s.want("Answered: reject once")
 }
 
 // TestPlainLogin: what was typed before a list that nobody has asked for does not choose from it.

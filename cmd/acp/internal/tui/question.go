@@ -19,6 +19,9 @@ type question struct {
 	drawn   time.Time // zero until it was
 	left    bool      // the user has gone back to the editor, and comes back with the key for it
 	scroll  int       // the first line of the body that is shown
+	seen    int       // how many lines of the body were shown, from the first one on
+	room    int       // how many are shown
+	width   int       // as which they were drawn
 }
 
 // dialog is what a question shows, and how it is answered.
@@ -145,10 +148,10 @@ func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 		m.focused, q.left = nil, true
 		return nil
 	case "pgup":
-		q.scroll = max(0, q.scroll-5)
+		q.scroll = max(0, q.scroll-max(1, q.room))
 		return nil
 	case "pgdown":
-		q.scroll += 5 // the view bounds it
+		q.scroll += max(1, q.room) // the view bounds it
 		return nil
 	}
 	if slices.Contains(passing, k.String()) {
@@ -174,7 +177,6 @@ func (m *Model) questionView(q *question, width, height int) []string {
 	if n := len(m.questions); n > 1 {
 		title += m.count(n)
 	}
-	lines := []string{m.rule(style, title, width)}
 	if d, ok := q.dialog.(*permissionDialog); ok {
 		d.fit(height)
 	}
@@ -182,27 +184,33 @@ func (m *Model) questionView(q *question, width, height int) []string {
 	if !takes {
 		foot = append([]string{m.style.dim.Render(fit("Ctrl-G: answer", width))}, foot...)
 	}
-	room := max(1, height-len(lines)-len(foot))
+	// In a very small terminal the keys come first, then what is asked about, then the title.
+	var lines []string
+	room := height - len(foot)
+	if room > 1 {
+		lines = append(lines, m.rule(style, title, width))
+		room--
+	}
 	if d, ok := q.dialog.(*formDialog); ok {
-		d.room = room
+		d.room = max(1, room)
 	}
-	body := q.dialog.body(m, width)
-	if hidden := len(body) - room; hidden > 0 {
-		room = max(1, room-1)
-		q.scroll = min(q.scroll, len(body)-room)
-		rest := len(body) - room - q.scroll
-		body = body[q.scroll : q.scroll+room]
-		lines = append(lines, body...)
-		lines = append(lines, m.style.dim.Render(fit(moreLines(q.scroll, rest), width)))
-	} else {
-		q.scroll = 0
-		lines = append(lines, body...)
+	body, more := q.dialog.body(m, width), false
+	if more = len(body) > room && room > 1; more {
+		room--
 	}
-	lines = append(lines, foot...)
-	if len(lines) > height { // a very small terminal: the keys are what counts
-		lines = lines[len(lines)-height:]
+	q.room = max(0, min(room, len(body)))
+	q.scroll = min(q.scroll, len(body)-q.room)
+	if q.width != width {
+		q.width, q.seen = width, 0
 	}
-	return lines
+	if q.scroll <= q.seen {
+		q.seen = max(q.seen, q.scroll+q.room)
+	}
+	lines = append(lines, body[q.scroll:q.scroll+q.room]...)
+	if more {
+		lines = append(lines, m.style.dim.Render(fit(moreLines(q.scroll, len(body)-q.room-q.scroll), width)))
+	}
+	return clip(append(lines, foot...), height)
 }
 
 // answering is a layer that shows a question over another screen, such as the overview.
