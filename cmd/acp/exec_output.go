@@ -177,6 +177,11 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		s.apart = true
 	case *acp.SessionUpdateToolCall:
 		s.between()
+		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it came with its end
+			s.mu.Unlock()
+			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
+			return
+		}
 	case *acp.SessionUpdateToolCallUpdate:
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
 			if s.x.format == formatText { // a call that ends does not end the message that is being said

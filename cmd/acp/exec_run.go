@@ -450,14 +450,14 @@ func (s *section) event(e talk.Event) {
 	case talk.Decided:
 		d := e.Decision
 		if d.Option == nil {
-			s.say("permission: %s: cancelled", d.Request.ToolCall.Title.Value())
+			s.say("permission: %s", d)
 			return
 		}
 		why := d.By.Why
 		if d.By.Effect == policy.Ask && s.x.f.cfg.Allow {
 			why = "--allow: " + why
 		}
-		s.say("permission: %s: %s (%s)", d.Request.ToolCall.Title.Value(), d.Option.Kind, why)
+		s.say("permission: %s (%s)", d, why)
 	case talk.Stderr:
 		if s.x.f.verbose {
 			s.warn("agent: %s", e.Text)

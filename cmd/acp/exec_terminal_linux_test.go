@@ -60,7 +60,7 @@ func (s *session) typeIn(t *testing.T, keys string) {
 func TestExecAsks(t *testing.T) {
 	s := inSession(t, "exec", "ask", "--", "oddagent")
 	s.until(t, "Which? ")
-	for _, want := range []string{"Run rm -rf /", "1: Yes", "2: No", "no rule matches"} {
+	for _, want := range []string{"Run rm -rf /", "1: allow once: Yes", "2: reject once: No", "no rule matches"} {
 		if !strings.Contains(s.shown, want) {
 			t.Errorf("no %q in\n%s", want, s.shown)
 		}

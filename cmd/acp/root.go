@@ -45,7 +45,8 @@ func run(p *program, args []string) int {
 		if errors.Is(e.err, remote.ErrInsecure) {
 			text += "; --allow-insecure allows that, and allow-insecure in the table of an agent"
 		}
-		fmt.Fprintf(p.stderr, "acp: %s\n", plain.Text(text))
+		// What an agent says in an error does not begin a line.
+		fmt.Fprintf(p.stderr, "acp: %s\n", strings.ReplaceAll(plain.Text(text), "\n", "\n  "))
 		if e.status == statusUsage {
 			fmt.Fprintf(p.stderr, "Run %q.\n", cmd.CommandPath()+" --help")
 		}

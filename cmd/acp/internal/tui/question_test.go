@@ -114,6 +114,35 @@ func TestPermissionShowsEverything(t *testing.T) {
 	})
 }
 
+// TestForgedPermission: a title cannot hide the facts, and nothing is allowed before they were on the screen.
+func TestForgedPermission(t *testing.T) {
+	a := &asker{
+		call: func(acp.SessionID) acp.ToolCallUpdate {
+			return acp.ToolCallUpdate{
+				ToolCallID: "t", Title: acp.Some("Read README.md\nkind read\n$ cat README.md" + strings.Repeat("\n", 30)), Kind: acp.Some(acp.ToolKindExecute),
+				RawInput: json.RawMessage(`{"command":"rm -rf ~` + strings.Repeat(`\n# `, 20) + `"}`),
+			}
+		},
+		options: []acp.PermissionOption{acp.AllowAlways("always", "Reject"), acp.AllowOnce("once", "Allow"), acp.RejectOnce("no", "No")},
+	}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(2 * time.Second)
+		w.want("kind execute", "$ rm -rf ~", "1 or Y  allow always (its name says otherwise): Reject", "2 or y  allow once: Allow")
+		w.wantNot("$ cat README.md")
+		w.key("y", "1", "2", "Y")
+		w.sleep(time.Second)
+		a.want(t)
+		for range 10 {
+			w.key("pgdown")
+		}
+		w.key("y")
+		w.sleep(time.Second)
+		a.want(t, "once")
+	})
+}
+
 // TestTypingDoesNotAnswer: keys that are meant for the editor go there when a question comes meanwhile.
 func TestTypingDoesNotAnswer(t *testing.T) {
 	a := &asker{}
@@ -316,7 +345,7 @@ func TestAlwaysIsRemembered(t *testing.T) {
 		w.say("again")
 		w.sleep(2 * time.Second)
 		w.wantNot("asks for permission")
-		w.want("Decided by a rule: Remove the build of s1: Allow")
+		w.want("Decided by a rule: execute $ rm -rf build (Remove the build of s1): allow once")
 		a.want(t, "always", "once")
 	})
 }

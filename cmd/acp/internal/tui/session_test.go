@@ -351,7 +351,7 @@ func TestNarrow(t *testing.T) {
 		}
 		w.say("a prompt that is longer than the screen is wide")
 		w.sleep(2 * time.Second)
-		w.want("y  allow once", "N  Never allow", "asks")
+		w.want("y  allow once", "N  reject alwa", "asks")
 		w.key("y")
 		w.sleep(time.Second)
 		w.want("Thank you.")
