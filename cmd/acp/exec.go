@@ -53,7 +53,7 @@ also read if there is no other prompt and it is no terminal.
 --format says what goes to standard output. text: the agent's messages as they come, without control characters;
 what it does meanwhile is said on standard error. quiet: its last message, at the end. json: one object a line,
 the parameters of each session/update as the agent wrote them, behind a first line {"session":{...}} and before a
-last one {"result":{...}}.
+last one {"result":{...}}; each request for permission is a line {"permission":{...}} when it is answered.
 
 What the agent asks permission for is decided by the rules of --policy; --allow allows what no rule speaks about,
 --deny rejects it. With neither, the user is asked on the terminal, and without a terminal it is rejected.
@@ -69,6 +69,7 @@ Exit status:
     4  the agent refused, or came to its limit of tokens or requests; standard error says which
     5  the agent needs a login
     6  the agent died, or the connection was lost
+    7  done, but permission was rejected because there was nobody to ask
   124  --timeout has passed
   130  interrupted; 129 and 143 by the signals SIGHUP and SIGTERM, 141 if standard output was closed
 With several agents it is the greatest of theirs.`,

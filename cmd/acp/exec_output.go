@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
@@ -54,6 +55,7 @@ type section struct {
 	message  acp.MessageID // of the last piece, or ""
 	apart    bool          // a thought or the like came since the last piece
 	told     map[acp.ToolCallID]acp.ToolCallStatus
+	unasked  int             // requests for permission that were rejected because there was nobody to ask
 	prompt   json.RawMessage // the id of the request session/prompt
 	response json.RawMessage // its answer, as it came
 }
@@ -359,6 +361,34 @@ func (s *section) printJSON(member string, value any) {
 		return // what is printed can be encoded
 	}
 	s.x.out.write(false, s.labelled(bytes.TrimSpace(object.Bytes())))
+}
+
+// permission counts the requests that nobody was asked about, and prints each for formatJSON.
+func (s *section) permission(d *talk.Decision, nobody bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if nobody {
+		s.unasked++
+	}
+	if s.x.format != formatJSON {
+		return
+	}
+	event := struct {
+		SessionID acp.SessionID         `json:"sessionId"`
+		ToolCall  acp.ToolCallUpdate    `json:"toolCall"`
+		Chosen    *acp.PermissionOption `json:"chosen"` // null if none was
+		Effect    policy.Effect         `json:"rules"`
+		Why       string                `json:"why"`
+		Nobody    bool                  `json:"nobodyToAsk"`
+	}{d.Request.SessionID, d.Request.ToolCall, d.Option, d.By.Effect, d.By.Why, nobody}
+	s.printJSON("permission", event)
+}
+
+// unaskedCount is how many requests for permission were rejected because there was nobody to ask.
+func (s *section) unaskedCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unasked
 }
 
 // close prints the end.

@@ -29,6 +29,7 @@ const (
 	statusRefused  = 4
 	statusLogin    = 5
 	statusDied     = 6
+	statusUnasked  = 7
 	statusTimeout  = 124
 	statusBySignal = 128 // and the number of the signal
 	statusPipe     = statusBySignal + 13
@@ -383,6 +384,11 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 		o.status, o.err = why.status, why
 	case res.StopReason != acp.StopReasonEndTurn:
 		o.status, o.err = statusRefused, fmt.Errorf("the agent stopped: %s", res.StopReason)
+	default:
+		if n := s.unaskedCount(); n > 0 {
+			o.status = statusUnasked
+			o.err = fmt.Errorf("%d of its requests for permission were rejected because there was nobody to ask: see --policy, --allow and --deny", n)
+		}
 	}
 	return nil
 }
@@ -449,6 +455,8 @@ func (s *section) event(e talk.Event) {
 	switch e.Kind {
 	case talk.Decided:
 		d := e.Decision
+		nobody := d.By.Effect == policy.Ask && s.x.tty == nil && !s.x.f.cfg.Allow && !s.x.f.cfg.Deny
+		s.permission(d, nobody)
 		if d.Option == nil {
 			s.say("permission: %s", d)
 			return

@@ -130,7 +130,7 @@ func TestForgedPermission(t *testing.T) {
 		w.say("go")
 		w.sleep(2 * time.Second)
 		w.want("kind execute", "$ rm -rf ~", "1 or Y  allow always (its name says otherwise): Reject", "2 or y  allow once: Allow")
-		w.wantNot("$ cat README.md")
+		w.wantNot("\n$ cat README.md", "\nkind read")
 		w.key("y", "1", "2", "Y")
 		w.sleep(time.Second)
 		a.want(t)
