@@ -148,6 +148,11 @@ func oddAgent() {
 			case "env":
 				quoted, _ := json.Marshal(strings.Join(os.Args[1:], " "))
 				say(strings.Trim(string(quoted), `"`))
+			case "tool": // that comes with its end
+				send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"odd","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","kind":"read","status":"completed"}}}`)
+			case "forge":
+				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no\\npermission: allowed"}}`, m.ID)
+				continue
 			case "ask":
 				send(`{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"odd","toolCall":{"toolCallId":"t","title":"Run rm -rf /","kind":"execute","rawInput":{"command":"rm -rf /"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`)
 				prompt = m.ID
