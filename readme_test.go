@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,14 +26,14 @@ import (
 
 const modulePath = "github.com/acpgo/sdk/"
 
-// guides are the README and the documents that show Go.
+// guides are the documents for users and contributors.
 func guides(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no guides in docs", err)
 	}
-	return append(files, "README.md")
+	return append(files, "README.md", "SECURITY.md", "CONTRIBUTING.md")
 }
 
 // TestGuidesCompile type-checks what the README and the guides show in Go.
@@ -256,6 +257,34 @@ func TestGuidesLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), filepath.FromSlash(target))); err != nil {
 				t.Errorf("%s: %v", guide, err)
+			}
+		}
+	}
+}
+
+// TestSecurityNamesTests finds the tests that SECURITY.md names in the tree.
+func TestSecurityNamesTests(t *testing.T) {
+	var sources strings.Builder
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			sources.WriteString(readFile(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`").FindAllStringSubmatch(readFile(t, "SECURITY.md"), -1)
+	if len(named) < 40 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !strings.Contains(sources.String(), "\nfunc "+m[1]+"(t *testing.T)") {
+			t.Errorf("there is no %s", m[1])
+		}
+		if m[2] != "" {
+			if _, err := os.Stat(filepath.Join("cmd/acp/testdata/script", m[2]+".txtar")); err != nil {
+				t.Error(err)
 			}
 		}
 	}

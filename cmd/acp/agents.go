@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
@@ -102,11 +103,12 @@ func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
 type listed struct {
 	Name   string `json:"name"`
 	Source string `json:"source"` // configuration or registry
-	// How it is started, of an agent of the configuration: its program, its URL without what may be secret, or its id in the
-	// registry.
-	Program  string `json:"program,omitempty"`
-	URL      string `json:"url,omitempty"`
-	Registry string `json:"registry,omitempty"`
+	// How an agent of the configuration is started: its program with arguments, its URL without what may be secret, or its id
+	// in the registry.
+	Program  string   `json:"program,omitempty"`
+	Args     []string `json:"args,omitempty"`
+	URL      string   `json:"url,omitempty"`
+	Registry string   `json:"registry,omitempty"`
 
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -133,7 +135,7 @@ func asInstalled(i *registry.Installed) *installedJSON {
 func ofConfig(own *config.Agent) listed {
 	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL)}
 	if own.Command != nil {
-		l.Program = own.Command.Program
+		l.Program, l.Args = own.Command.Program, own.Command.Args
 	}
 	return l
 }
@@ -253,7 +255,7 @@ func (a *agentsCommand) table(rows []listed) error {
 				note = "not for this system"
 			}
 		case l.Program != "":
-			kind, note = "command", l.Program
+			kind, note = "command", launch.New(l.Program, l.Args...).String()
 		case l.URL != "":
 			kind, note = "url", l.URL
 		default:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -44,7 +46,31 @@ func (p *program) asker() func(context.Context, string) (bool, error) {
 
 // ask asks on standard error. Only a clear yes counts as one.
 func (p *program) ask(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(p.stderr, "%s [y/N] ", plain.Text(question))
+	answer, err := p.answer(ctx, question+" [y/N] ")
+	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes"), err
+}
+
+// askName asks on standard error for one of some names, by its number or by itself.
+func (p *program) askName(ctx context.Context, names []string, question string) (string, error) {
+	for i, name := range names {
+		fmt.Fprintf(p.stderr, "%3d  %s\n", i+1, plain.Line(name))
+	}
+	answer, err := p.answer(ctx, question)
+	if err != nil {
+		return "", err
+	}
+	if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(names) {
+		return names[n-1], nil
+	}
+	if slices.Contains(names, answer) {
+		return answer, nil
+	}
+	return "", usagef("want a number from 1 to %d", len(names))
+}
+
+// answer prints a question on standard error and reads a line. At the end of the input it is "".
+func (p *program) answer(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(p.stderr, plain.Text(question))
 	type line struct {
 		text string
 		err  error
@@ -55,23 +81,17 @@ func (p *program) ask(ctx context.Context, question string) (bool, error) {
 		text, err := readLine(p.stdin)
 		read <- line{text, err}
 	}()
-	var answer string
-	var err error
 	select {
 	case got := <-read:
-		answer, err = got.text, got.err
+		if errors.Is(got.err, io.EOF) {
+			fmt.Fprintln(p.stderr) // the end of the input leaves the cursor behind the question
+			got.err = nil
+		}
+		return strings.TrimSpace(got.text), got.err
 	case <-ctx.Done():
 		fmt.Fprintln(p.stderr)
-		return false, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	if err != nil {
-		fmt.Fprintln(p.stderr) // the end of the input leaves the cursor behind the question
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", nil
 }
 
 // maxAnswer bounds an answer, in bytes.

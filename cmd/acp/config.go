@@ -157,10 +157,12 @@ func configSet(p *program, cfg *config.Config) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set KEY VALUE...",
 		Short: "Set a key of the file: a setting, or agents.NAME.KEY",
-		Long: `Set a key of the file: a setting, or agents.NAME.KEY, where KEY is command, dir, url, token-file, token-env,
-header-file, header-env, allow-insecure, registry, mode, model or option. Lists take several values.`,
+		Long: `Set a key of the file: a setting, or agents.NAME.KEY, where KEY is command, dir, env, url, token-file, token-env,
+header-file, header-env, allow-insecure, registry, mode, model or option. Lists take several values, and env
+takes NAME=VALUE.`,
 		Example: `  acp config set registry.max-age 12h
   acp config set agents.mine.command my-agent --acp
+  acp config set agents.mine.env LANG=C TERM=dumb
   acp config set agents.far.url wss://agent.example/acp`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeKeys(cfg),

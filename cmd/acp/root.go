@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -72,7 +75,7 @@ in any language. To judge them, what passes between an editor and an agent is en
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(p.stdin)
@@ -191,4 +194,30 @@ func flagUsages(flags *pflag.FlagSet) string {
 		}
 	})
 	return own.FlagUsagesWrapped(helpWidth)
+}
+
+// noSuchCommand refuses arguments of a command that has only other commands, with those that may have been meant.
+func noSuchCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	paths := map[string]string{} // of all commands, by name
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+			if sub.IsAvailableCommand() {
+				paths[sub.Name()] = sub.CommandPath()
+			}
+		}
+	}
+	walk(root)
+	err := fmt.Errorf("unknown command %q for %q", args[0], root.CommandPath())
+	if path, ok := paths[args[0]]; ok {
+		return fmt.Errorf("%w; did you mean %s?", err, path)
+	}
+	if near := config.Nearest(args[0], slices.Sorted(maps.Keys(paths))); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s?", err, paths[near[0]])
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package main
 // This file owns acp run: its flags, and which of the two programs for people is run.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
@@ -117,6 +119,19 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return err
 	}
 	o.Talk.Agent = talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}
+	o.Resume = func(id acp.SessionID) string {
+		words := []string{"run", "--load", string(id)}
+		if f.cwd != "." {
+			words = append(words, "--cwd", f.cwd)
+		}
+		switch {
+		case dash == 0:
+			words = append(append(words, "--"), args...)
+		default:
+			words = append(words, cmp.Or(agent.URL, agent.Name))
+		}
+		return launch.New("acp", words...).String()
+	}
 	o.Setup = func(ctx context.Context, s *talk.Session) error { return choose(ctx, s, &agent.Settings) }
 	if f.check {
 		o.Talk.Findings = func(conformance.Finding) { findings.Add(1) }
@@ -192,5 +207,16 @@ func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.
 	case len(cfg.Agents) > 0:
 		return p.resolver(cfg).Resolve(context.Background(), cfg.Agents[0])
 	}
-	return nil, usagef("want an AGENT, or -- and its command")
+	r := p.resolver(cfg)
+	names := r.Names()
+	if len(names) == 0 {
+		return nil, usagef("want an AGENT, or -- and its command; acp agents search finds agents to install")
+	}
+	ctx, stop := p.untilInterrupted()
+	defer stop()
+	name, err := p.askName(ctx, names, "Which agent? ")
+	if err != nil {
+		return nil, err
+	}
+	return r.Resolve(ctx, name)
 }

@@ -49,8 +49,8 @@ func usagef(format string, args ...any) error {
 func isUsage(err error) bool {
 	_, wrong := errors.AsType[*config.Error](err)
 	_, ambiguous := errors.AsType[*agents.AmbiguousError](err)
-	unknown, isUnknown := errors.AsType[*agents.UnknownError](err)
-	return wrong || ambiguous || isUnknown && unknown.List == nil // otherwise the registry may have it
+	_, unknown := errors.AsType[*agents.UnknownError](err)
+	return wrong || ambiguous || unknown
 }
 
 // failed gives an error of a command the status for what could not be read or run, unless it has another.

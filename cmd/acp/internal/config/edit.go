@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -73,7 +74,7 @@ func partsOfAgent(key string) []string {
 	}
 	name, last := strings.Join(parts[1:len(parts)-1], "."), parts[len(parts)-1]
 	for _, k := range agentKeys {
-		if k.key == last && last != "env" && namePattern.MatchString(name) {
+		if k.key == last && namePattern.MatchString(name) {
 			return []string{name, last}
 		}
 	}
@@ -124,6 +125,16 @@ func valueOf(key string, values []string) (any, error) {
 	switch parts[1] {
 	case "command", "header-env":
 		return array(values), nil
+	case "env":
+		variables := map[string]any{}
+		for _, text := range values {
+			name, value, ok := strings.Cut(text, "=")
+			if !ok || name == "" {
+				return nil, fmt.Errorf("%s: want NAME=VALUE, not %q", key, text)
+			}
+			variables[name] = value
+		}
+		return variables, nil
 	case "allow-insecure":
 		text, err := one()
 		if err != nil {
@@ -168,6 +179,16 @@ func tomlOf(v any) (string, error) {
 			words = append(words, word)
 		}
 		return "[" + strings.Join(words, ", ") + "]", nil
+	case map[string]any:
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			word, err := tomlOf(v[name])
+			if err != nil {
+				return "", err
+			}
+			pairs = append(pairs, quoted(name)+" = "+word)
+		}
+		return "{" + strings.Join(pairs, ", ") + "}", nil
 	}
 	return "", fmt.Errorf("a value of the type %T", v)
 }

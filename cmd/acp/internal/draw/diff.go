@@ -215,7 +215,12 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 	if p.styles == stylesNone && p.diffs == DiffAuto {
 		two = false // who listens to a screen hears one line after another
 	}
+	// Agents send parts of files too, which seldom end with a newline: only a change of the end is shown.
+	sameEnd := exists && strings.HasSuffix(old, "\n") == strings.HasSuffix(d.NewText, "\n")
 	for i, hunk := range lines {
+		for j := range hunk {
+			hunk[j].noEnd = hunk[j].noEnd && !sameEnd
+		}
 		if i > 0 || len(hunk) > 0 && hunk[0].old > 1 {
 			at := hunk[0]
 			out = append(out, line{{fmt.Sprintf("@@ line %d @@", max(at.new, 1)), p.hunk}}.wrap(width, nil)...)

@@ -120,6 +120,7 @@ func TestDiffKinds(t *testing.T) {
 		"crlf":      {acp.Diff{Path: "/a", OldText: acp.Some("x\r\ny\r\n"), NewText: "x\r\nz\r\n"}, "/a  +1 -1, CRLF\n1   x\n2 - y\n2 + z"},
 		"to crlf":   {acp.Diff{Path: "/a", OldText: acp.Some("x\n"), NewText: "x\r\n"}, "/a  +1 -1\n1 - x\n1 + x\\r"},
 		"end":       {acp.Diff{Path: "/a", OldText: acp.Some("x"), NewText: "x\n"}, "/a  +1 -1\n1 - x\n\\ no newline at the end\n1 + x"},
+		"part":      {acp.Diff{Path: "/a", OldText: acp.Some("x\ny"), NewText: "x\nz"}, "/a  +1 -1\n1   x\n2 - y\n2 + z"},
 		"tabs":      {acp.Diff{Path: "/a", OldText: acp.Some("\tx\n"), NewText: "a\tx\n"}, "/a  +1 -1\n1 -     x\n1 + a   x"},
 		"controls":  {acp.Diff{Path: "/\x1b[31m", OldText: acp.Some("\x1b[2J\n"), NewText: "\u202e\n"}, "/\\x1b[31m  +1 -1\n1 - \\x1b[2J\n1 + \\u202e"},
 	} {

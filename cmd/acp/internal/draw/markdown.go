@@ -85,6 +85,19 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	return md
 }
 
+// LastCode returns the last block of code in a text of Markdown, and false if it has none.
+func LastCode(text string) (code string, ok bool) {
+	source := []byte(text)
+	// The walker returns no error, so Walk does not.
+	_ = ast.Walk(goldmark.DefaultParser().Parse(textpkg.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if kind := n.Kind(); entering && (kind == ast.KindFencedCodeBlock || kind == ast.KindCodeBlock) {
+			code, ok = string(n.Lines().Value(source)), true
+		}
+		return ast.WalkContinue, nil
+	})
+	return code, ok
+}
+
 // apart makes a paragraph in an item of a list that follows something begin below the first one: glamour draws what is in
 // an item one behind the other. It also removes the names of languages that take long to be looked up.
 type apart struct{}

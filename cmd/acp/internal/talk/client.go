@@ -251,6 +251,12 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 			Hooks: acp.Hooks{Invalid: func(_ []byte, reason error) { c.event(Event{Kind: Warning, Err: reason}) }},
 		},
 	}
+	if !c.opts.NoTerminals {
+		o.Initialize = func(req *acp.InitializeRequest) {
+			// A bool is always encoded.
+			_ = req.ClientCapabilities.Meta.Set(agentTerminals, true)
+		}
+	}
 	o.Session.Notices = acp.Some(acp.NoticeCapabilities{})
 	o.Session.Compaction = acp.Some(acp.CompactionCapabilities{})
 	if c.opts.Form != nil {
@@ -288,6 +294,12 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 
 // update takes an update into the conversation of its session.
 func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
+	switch v := n.Update.Variant.(type) {
+	case *acp.SessionUpdateToolCall:
+		c.showAgentTerminal(n.SessionID, v.Meta)
+	case *acp.SessionUpdateToolCallUpdate:
+		c.showAgentTerminal(n.SessionID, v.Meta)
+	}
 	if unknown, ok := n.Update.Variant.(*acp.SessionUpdateUnknown); ok {
 		var draft unstable.SessionUpdate
 		if draft.UnmarshalJSON(unknown.Raw) == nil {

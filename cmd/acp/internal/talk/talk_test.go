@@ -3,6 +3,7 @@ package talk
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -938,5 +939,62 @@ func TestOwnFolders(t *testing.T) {
 		if _, err := s.Prompt(t.Context(), acp.TextBlock(filepath.Join(dir, "file"))); err != nil || (read == nil) != want {
 			t.Errorf("%s: %v, %v", dir, read, err)
 		}
+	}
+}
+
+// Adapters tell the output of their own terminals in the _meta of tool calls, to clients that say that they show it.
+func TestAgentTerminals(t *testing.T) {
+	meta := func(text string) (m acp.Meta) {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	var taken acp.TerminalID
+	var advertised bool
+	agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
+		var err error
+		if advertised, err = s.Conn().Initialized().ClientCapabilities.Meta.Get("terminal_output", new(bool)); err != nil {
+			return err
+		}
+		created, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "echo", Args: []string{"real"}})
+		if err != nil {
+			return err
+		}
+		taken = created.ID()
+		if _, err := created.Wait(ctx); err != nil {
+			return err
+		}
+		if err := created.Close(ctx); err != nil {
+			return err
+		}
+		for _, update := range []acp.SessionUpdate{
+			acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "t", Title: "Run", Meta: meta(`{"terminal_info":{"terminal_id":"own","cwd":"/w"}}`)}),
+			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":{"terminal_id":"own","data":"one\n"}}`)}),
+			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":{"terminal_id":"` + string(taken) + `","data":"forged\n"}}`)}),
+			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":["own"],"terminal_exit":7}`)}),
+			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Status: acp.Some(acp.ToolCallStatusCompleted),
+				Meta: meta(`{"terminal_output":{"terminal_id":"own","data":"two\n"},"terminal_exit":{"terminal_id":"own","exit_code":3,"signal":null}}`)}),
+		} {
+			if err := s.Update(ctx, update); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), nil)
+	c := open(t, &Options{Agent: agent})
+	s := newSession(t, c)
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	if !advertised {
+		t.Error("the agent was not told that its terminals are shown")
+	}
+	own, ok := c.Terminal("own")
+	if !ok || string(own.Output) != "one\ntwo\n" || !own.Ended || own.Exit.ExitCode.Value() != 3 || own.Cwd != "/w" {
+		t.Errorf("the agent's own terminal: %+v, %v", own, ok)
+	}
+	if real, _ := c.Terminal(taken); string(real.Output) != "real\n" {
+		t.Errorf("the client's terminal has %q", real.Output)
 	}
 }

@@ -27,6 +27,8 @@ type Terminal struct {
 	Released bool
 	// Version grows with every change.
 	Version uint64
+
+	agents bool // it is the agent's own
 }
 
 // How much is kept of terminals: of the output of one, of that of all, and how many.
@@ -73,13 +75,65 @@ func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func
 	}
 }
 
+// agentTerminals is the capability of clients that show the terminals of an agent's own. The agent tells their output in the
+// _meta of tool calls: that is a convention of the adapters of Codex and Claude Code, and no part of the protocol.
+const agentTerminals = "terminal_output"
+
+// showAgentTerminal takes what the _meta of a tool call says of a terminal of the agent's own. Other values of these members
+// say nothing.
+func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
+	var info struct {
+		ID  acp.TerminalID `json:"terminal_id"`
+		Cwd string         `json:"cwd"`
+	}
+	var output struct {
+		ID   acp.TerminalID `json:"terminal_id"`
+		Data string         `json:"data"`
+	}
+	var exit struct {
+		ID     acp.TerminalID `json:"terminal_id"`
+		Code   *int           `json:"exit_code"`
+		Signal *string        `json:"signal"`
+	}
+	if ok, err := meta.Get("terminal_info", &info); ok && err == nil {
+		c.shown.changeAgents(session, info.ID, func(t *Terminal) { t.Cwd = info.Cwd })
+	}
+	if ok, err := meta.Get(agentTerminals, &output); ok && err == nil {
+		c.shown.changeAgents(session, output.ID, func(t *Terminal) { t.Output = append(t.Output, output.Data...) })
+	}
+	if ok, err := meta.Get("terminal_exit", &exit); ok && err == nil {
+		c.shown.changeAgents(session, exit.ID, func(t *Terminal) {
+			t.Ended, t.Released = true, true
+			if exit.Code != nil && *exit.Code >= 0 {
+				t.Exit.ExitCode = acp.Some(uint32(*exit.Code))
+			}
+			if exit.Signal != nil {
+				t.Exit.Signal = acp.Some(*exit.Signal)
+			}
+		})
+	}
+}
+
+// changeAgents changes a terminal of an agent's own: none of this client's, and of no other session.
+func (t *terminals) changeAgents(session acp.SessionID, id acp.TerminalID, change func(*Terminal)) {
+	t.mu.Lock()
+	known := t.byID[id]
+	t.mu.Unlock()
+	if id != "" && (known == nil || known.agents && known.Session == session) {
+		t.change(session, id, func(t *Terminal) {
+			t.agents = true
+			change(t)
+		})
+	}
+}
+
 // forget drops terminals that have ended, the oldest first, while there are too many; mu is held.
 func (t *terminals) forget() {
 	if t.bytes <= maxAllOutput && len(t.order) <= maxTerminals {
 		return
 	}
 	t.order = slices.DeleteFunc(t.order, func(term *Terminal) bool {
-		if !term.Released || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
+		if !term.Released && !term.agents || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
 			return false
 		}
 		t.bytes -= len(term.Output)
@@ -165,7 +219,12 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 		return nil, err
 	}
 	id := res.TerminalID
-	c.shown.change(session.ID(), id, func(t *Terminal) { t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value() })
+	c.shown.change(session.ID(), id, func(t *Terminal) {
+		if t.agents { // the agent has claimed the id before
+			*t = Terminal{ID: id, Session: session.ID(), Version: t.Version}
+		}
+		t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value()
+	})
 	c.running.Go(func() {
 		exit, err := c.terminals.WaitForTerminalExit(c.life, session, &acp.WaitForTerminalExitRequest{SessionID: session.ID(), TerminalID: id})
 		c.shown.change(session.ID(), id, func(t *Terminal) {

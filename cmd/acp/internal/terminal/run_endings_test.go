@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -214,4 +215,26 @@ func TestRunClosedPipe(t *testing.T) {
 		t.Errorf("it ended with %v", end.State)
 	}
 	p.Clean(end)
+}
+
+// Without an agent, the user chooses one of the configuration. At the end the terminal says how to go on.
+func TestRunChoosesAndResumes(t *testing.T) {
+	config := "[agents.first]\ncommand = [\"no-such-program\"]\n[agents.second]\ncommand = [\"stage\"]\n"
+	p := begin(t, staging{named: true, prepare: func(p *play, cmd *exec.Cmd) {
+		file := filepath.Join(p.home, "config.toml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, "ACP_CONFIG="+file)
+	}})
+	p.Wait("  1  first", "  2  second", "Which agent?")
+	p.Type("2\n")
+	p.Wait(" ready ")
+	p.say("Hello")
+	p.answered("Hello")
+	p.Press("ctrl+d")
+	end := p.Leave(0)
+	if got := end.Frame.Dump(); !strings.Contains(got, "Resume this session: acp run --load ") {
+		t.Errorf("after the end:\n%s", got)
+	}
 }

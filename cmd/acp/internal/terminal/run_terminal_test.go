@@ -31,6 +31,7 @@ type play struct {
 type staging struct {
 	command    []string // of acp, and its flags; none is run
 	agent      []string // flags of the agent
+	named      bool     // the command names the agent, or leaves it to the configuration
 	env        []string
 	cols, rows int
 	prepare    func(p *play, cmd *exec.Cmd) // before the program starts
@@ -72,7 +73,9 @@ func begin(t *testing.T, s staging) *play {
 	if len(args) == 0 {
 		args = []string{"run"}
 	}
-	args = append(append(args, "--", "stage"), s.agent...)
+	if !s.named {
+		args = append(append(args, "--", "stage"), s.agent...)
+	}
 	cmd := exec.Command(acpPath(t), args...)
 	cmd.Dir = p.dir
 	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + gate}, s.env...)...)

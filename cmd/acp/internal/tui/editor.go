@@ -3,6 +3,7 @@ package tui
 // This file owns the editor: where the user types prompts.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
@@ -258,6 +260,10 @@ func (m *Model) submit() tea.Cmd {
 		}
 		return nil
 	}
+	if run := m.slashAction(e.area.Value()); run != nil {
+		e.take()
+		return run(m)
+	}
 	p := e.take()
 	keep := m.keep(p)
 	m.resize()
@@ -267,6 +273,24 @@ func (m *Model) submit() tea.Cmd {
 	}
 	m.note = ""
 	return tea.Batch(keep, m.say(m.chat, p))
+}
+
+// slashNames are what other programs call actions.
+var slashNames = map[string]string{"clear": "new", "exit": "quit", "resume": "stored"}
+
+// slashAction returns the action that a prompt such as /quit names, or nil. A command of the agent comes first.
+func (m *Model) slashAction(text string) func(*Model) tea.Cmd {
+	name, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
+	taken := func(c acp.AvailableCommand) bool { return c.Name == name }
+	if !ok || m.chat != nil && slices.ContainsFunc(m.chat.snapshot.Commands, taken) {
+		return nil
+	}
+	name = cmp.Or(slashNames[name], name)
+	all := actions()
+	if i := slices.IndexFunc(all, func(a binding) bool { return a.name != "" && a.name == name }); i >= 0 {
+		return all[i].run
+	}
+	return nil
 }
 
 // newline begins a new line.
@@ -354,6 +378,11 @@ func (e *editor) complete(m *Model) {
 				continue
 			}
 			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
+		}
+		for _, a := range actions() { // last, so that the agent's own come first
+			if a.name != "" && m.slashAction("/"+a.name) != nil {
+				items = append(items, item{label: "/" + a.name, about: "acp: " + a.about, value: "/" + a.name})
+			}
 		}
 	case strings.HasPrefix(word, "@") && m.chat != nil:
 		items = m.filesOf(m.chat.session.Cwd())

@@ -320,12 +320,12 @@ func plural(n int, what string) string {
 // stateWord says what is going on.
 func (m *Model) stateWord() string {
 	switch {
-	case m.client == nil:
-		return "starting"
-	case m.connection == lost:
-		return "reconnecting"
 	case m.connection == dead:
 		return "agent ended"
+	case m.connection == lost:
+		return "reconnecting"
+	case m.client == nil || m.connection == connecting:
+		return "starting"
 	case m.chat == nil:
 		return "no session"
 	case m.questionOf(m.chat) != nil:

@@ -108,10 +108,22 @@ func (m *Model) Init() tea.Cmd {
 			m.mail.deliver(m.tasks.ctx, m.send)
 		}()
 	}
+	m.tell("", m.starting())
 	return tea.Batch(tea.RequestBackgroundColor, m.earlier(), m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		client, err := m.connect(ctx)
 		return startedMsg{client, err}
 	}))
+}
+
+// starting says what is started, and where.
+func (m *Model) starting() string {
+	agent := &m.opts.Talk.Agent
+	if agent.Command == nil {
+		return fmt.Sprintf("Connecting to %s, for %s…", agent.Name, m.opts.Talk.Cwd)
+	}
+	command := *agent.Command
+	command.Env = nil // it may have secrets
+	return fmt.Sprintf("Starting %s (%s) in %s…", agent.Name, command.String(), m.opts.Talk.Cwd)
 }
 
 // connect starts the agent.
@@ -195,6 +207,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case withdrawnMsg:
 		m.withdraw(msg.question)
 	case armedMsg: // draws
+	case briefMsg:
+		m.tellNoMore(msg)
 	case tickMsg:
 		m.ticking = false
 		if m.chat != nil {
@@ -264,6 +278,9 @@ func (m *Model) started(msg startedMsg) tea.Cmd {
 		return m.leave(msg.err) // there is nothing to talk to
 	}
 	m.client = msg.client
+	if m.connection == dead { // it has ended meanwhile, and the user was asked what to do
+		return nil
+	}
 	m.connection = connected
 	return m.begin()
 }
@@ -371,11 +388,39 @@ func (m *Model) tell(session acp.SessionID, text string) {
 }
 
 // tellHere shows a line in the chat that is shown.
-func (m *Model) tellHere(text string) {
-	if m.chat != nil {
-		m.tell(m.chat.id, text)
-	} else {
-		m.tell("", text)
+func (m *Model) tellHere(text string) { m.tell(m.here(), text) }
+
+// here is the session that is shown, or "".
+func (m *Model) here() acp.SessionID {
+	if m.chat == nil {
+		return ""
+	}
+	return m.chat.id
+}
+
+// briefMsg is the end of the time for which a line is shown.
+type briefMsg struct {
+	session acp.SessionID
+	text    string
+}
+
+// tellBriefly shows a line for a time.
+func (m *Model) tellBriefly(session acp.SessionID, text string, d time.Duration) {
+	m.tell(session, text)
+	if !m.plain {
+		m.pending = append(m.pending, tea.Tick(d, func(time.Time) tea.Msg { return briefMsg{session, clean(text)} }))
+	}
+}
+
+// tellNoMore removes a line that was shown briefly, unless another has taken its place.
+func (m *Model) tellNoMore(msg briefMsg) {
+	note := &m.note
+	if c := m.chatOf(msg.session); c != nil {
+		note = &c.note
+	}
+	if *note == msg.text {
+		*note = ""
+		m.resize()
 	}
 }
 
@@ -427,7 +472,7 @@ func (m *Model) interruptChat(c *chat) tea.Cmd {
 		return m.leave(nil)
 	}
 	if !m.cancelTurn(c) {
-		m.tellHere("Press Ctrl-C again to leave.")
+		m.tellBriefly(m.here(), "Press Ctrl-C again to leave.", twice)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -167,6 +168,9 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 
 func (d *permissionDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
 
+// answerShown is how long an answer is shown.
+const answerShown = 5 * time.Second
+
 // choose answers with an option.
 func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
 	o := d.asked.Options[i]
@@ -176,6 +180,6 @@ func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
 	}
 	d.answer(o.OptionID)
 	text, _ := draw.OptionText(o)
-	m.tell(q.session, "Answered: "+text)
+	m.tellBriefly(q.session, "Answered: "+text, answerShown)
 	return true
 }

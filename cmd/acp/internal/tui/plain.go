@@ -112,6 +112,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	p.typing.stop()
 	err := p.m.end()
 	p.running.Wait()
+	p.m.sayResume()
 	return errors.Join(err, p.m.result(nil))
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	Prompts *history.File
 	// Long is from when on it is shown how long a tool call or a turn takes; 0 means 2 s.
 	Long time.Duration
+	// Resume returns the command line that opens a stored session; nil names none.
+	Resume func(acp.SessionID) string
 	// In and Out are the terminal.
 	In, Out *os.File
 	// OpenURL opens a page in the user's browser. Default: as the system does it.
@@ -122,7 +124,19 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	if before != nil {
 		_ = term.Restore(int(opts.In.Fd()), before)
 	}
-	return errors.Join(model.end(), model.result(err))
+	err = errors.Join(model.end(), model.result(err))
+	model.sayResume()
+	return err
+}
+
+// sayResume prints the command that opens the session again that was shown last, if something was said in it and the agent
+// can.
+func (m *Model) sayResume() {
+	if m.opts.Resume != nil && m.chat != nil && m.chat.firstSaid() != "" &&
+		(m.client.Can(acp.MethodLoadSession) || m.client.Can(acp.MethodResumeSession)) {
+		// An error says that the terminal is gone.
+		_, _ = fmt.Fprintf(m.opts.Out, "Resume this session: %s\n", clean(m.opts.Resume(m.chat.id)))
+	}
 }
 
 // result is why the program has ended; nil if the user left.

@@ -413,3 +413,110 @@ func TestCommandsComeLate(t *testing.T) {
 		w.want("/review", "Read it")
 	})
 }
+
+// Prompts such as /quit name actions, unless the agent has a command of that name.
+func TestSlashActions(t *testing.T) {
+	g := &gated{}
+	handlers := g.handlers()
+	handlers.NewSession = nil // the one that gives each session an id of its own
+	inWorld(t, handlers, nil, func(w *world) {
+		g.next = make(chan struct{}, 10)
+		w.settle()
+		w.say("/help")
+		w.want("─ Keys ─")
+		w.key("esc")
+		w.say("/clear")
+		if n := len(w.m.chats); n != 2 {
+			t.Errorf("%d sessions are open", n)
+		}
+		w.say("/helpful")
+		g.next <- struct{}{}
+		w.settle()
+		g.want(t, "/helpful")
+		w.m.chat.snapshot.Commands = []acp.AvailableCommand{{Name: "quit"}}
+		w.say("/quit")
+		g.want(t, "/helpful", "/quit")
+		if w.quit {
+			t.Error("the agent's own command has ended the program")
+		}
+		w.say("/exit")
+		if !w.quit {
+			t.Error("the program goes on")
+		}
+	})
+}
+
+// What is of interest for a moment is not shown for longer.
+func TestTellBriefly(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.key("ctrl+c")
+		w.want("Press Ctrl-C again")
+		w.sleep(twice)
+		w.wantNot("Press Ctrl-C again")
+		w.key("alt+r")
+		w.m.tellHere("Something else.")
+		w.sleep(answerShown)
+		w.want("Something else.")
+	})
+}
+
+// Text is copied by the terminal, and the mouse is left to it.
+func TestCopy(t *testing.T) {
+	handlers := acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return done, s.Update(ctx, acp.AgentMessageText("Do this:\n\n```sh\nfirst\n```\n\n- or\n\n  ```\n  second\n  third\n  ```\n\nDone.\n"))
+	}}
+	inWorld(t, handlers, nil, func(w *world) {
+		w.settle()
+		copied := func(f func(*Model) tea.Cmd) string {
+			if cmd := f(w.m); cmd != nil {
+				return fmt.Sprint(cmd())
+			}
+			return ""
+		}
+		if got := copied((*Model).copyCode); got != "" {
+			t.Errorf("copied %q", got)
+		}
+		w.want("no block of code")
+		w.say("How?")
+		if got := copied((*Model).copyCode); got != "second\nthird\n" {
+			t.Errorf("copied %q", got)
+		}
+		if got := copied((*Model).copyMessage); !strings.HasPrefix(got, "Do this:\n") || !strings.HasSuffix(got, "\nDone.\n") {
+			t.Errorf("copied %q", got)
+		}
+		w.key("alt+up", "alt+up")
+		if got := copied((*Model).copyMessage); got != "How?" {
+			t.Errorf("copied %q", got)
+		}
+		before := w.m.View().MouseMode
+		w.key("alt+r")
+		if mode := w.m.View().MouseMode; mode != tea.MouseModeNone {
+			t.Errorf("the mouse is taken: %v", mode)
+		}
+		w.key("alt+r")
+		if mode := w.m.View().MouseMode; mode != before {
+			t.Errorf("the mouse is left to the terminal: %v", mode)
+		}
+	})
+}
+
+// An agent that ends while it starts, and one that starts again, are not mixed up.
+func TestStateOfTheAgent(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.want("Connecting to tester, for " + w.m.opts.Talk.Cwd)
+		if got := w.m.stateWord(); got != "starting" {
+			t.Errorf("before the agent is there: %q", got)
+		}
+		w.settle()
+		w.m.connection = connecting
+		if got := w.m.stateWord(); got != "starting" {
+			t.Errorf("when it starts again: %q", got)
+		}
+		w.m.connection = dead
+		w.m.started(startedMsg{client: w.m.client})
+		if got := w.m.stateWord(); got != "agent ended" {
+			t.Errorf("after its end: %q", got)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package tui
+
+import (
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// message returns the text of the marked message, or of the agent's last one; "" if there is none.
+func (c *chat) message() string {
+	if c == nil {
+		return ""
+	}
+	if marked := c.draw.Marked(); marked != nil {
+		if message, ok := marked.Variant.(*view.Message); ok {
+			return message.Text()
+		}
+		return ""
+	}
+	for i := c.snapshot.End() - 1; i >= c.snapshot.First(); i-- {
+		if item := c.snapshot.Item(i); item != nil {
+			if message, ok := item.Variant.(*view.Message); ok && message.Role == view.Agent {
+				return message.Text()
+			}
+		}
+	}
+	return ""
+}
+
+// copyMessage copies a message to the clipboard of the terminal, by OSC 52.
+func (m *Model) copyMessage() tea.Cmd { return m.copyText("message", m.chat.message()) }
+
+// copyCode copies a block of code.
+func (m *Model) copyCode() tea.Cmd {
+	code, _ := draw.LastCode(m.chat.message())
+	return m.copyText("block of code", code)
+}
+
+func (m *Model) copyText(what, text string) tea.Cmd {
+	switch {
+	case m.plain:
+		m.tellHere("There is no screen: select the text.")
+		return nil
+	case text == "":
+		m.tellHere("There is no " + what + " to copy.")
+		return nil
+	}
+	m.tellBriefly(m.here(), "Copied the "+what+", if the terminal allows it.", answerShown)
+	return tea.SetClipboard(text)
+}
+
+// toggleMouse leaves the mouse to the terminal, or takes it back.
+func (m *Model) toggleMouse() tea.Cmd {
+	m.opts.NoMouse = !m.opts.NoMouse
+	text := "The mouse scrolls again."
+	if m.opts.NoMouse {
+		text = "The mouse selects text; Alt-R takes it back."
+	}
+	m.tellBriefly(m.here(), text, answerShown)
+	return nil
+}
