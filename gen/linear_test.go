@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/cputime"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -72,14 +73,15 @@ func TestTimeIsLinear(t *testing.T) {
 	}
 }
 
-// requireLinear requires that f takes about four times as long for four times as much: what is quadratic takes sixteen
-// times as long. Other programs disturb, so the fastest of several tries counts; how fast the machine is does not matter.
+// requireLinear requires that f takes about four times as much processor time for four times as much: what is quadratic
+// takes sixteen times as much. Tests that run at the same time count too, so the least of several tries is compared, and
+// the test is not parallel.
 func requireLinear(t *testing.T, name string, f func(n int)) {
 	t.Helper()
 	took := func(n int) time.Duration {
-		start := time.Now()
+		start := cputime.Used()
 		f(n)
-		return time.Since(start)
+		return cputime.Used() - start
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for range 5 {

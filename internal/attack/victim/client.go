@@ -113,7 +113,7 @@ func (c config) connect(m machine) (*link, error) {
 	}
 	m.files.Register(&handlers)
 	m.terminals.Register(&handlers)
-	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patienceAgain) // the attacks begin with the turn
 	defer cancel()
 	cmd := exec.Command(c.agent[0], c.agent[1:]...)
 	if c.stderr {
