@@ -18,7 +18,7 @@ func newShowCommand(p *program) *cobra.Command {
 	format := oneOf{value: "text", values: []string{"text", "json"}}
 	from := newSideFlag()
 	var filter show.Filter
-	var stats, full bool
+	var stats, full, turns bool
 	c := &cobra.Command{
 		Use:   "show [FLAGS] [FILE]",
 		Short: "Show a recording, one line a message",
@@ -27,6 +27,7 @@ seconds, who wrote it (-> the client, <- the agent), the method, the id, of an a
 beginning of the session's id, and the payload without what is long. Without a file, or with -, it
 shows standard input as it comes.`,
 		Example: `  acp show run.jsonl
+  acp show --turns run.jsonl            the conversation
   acp show --method 'session/*' --from client run.jsonl
   acp show --finding any run.jsonl      what is wrong, with the messages
   acp show --stats run.jsonl            counts, delays, tokens`,
@@ -34,6 +35,9 @@ shows standard input as it comes.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := path.Match(filter.Method, ""); err != nil {
 				return usagef("--method %s: %w", filter.Method, err)
+			}
+			if turns && (full || stats || format.value == "json") {
+				return usagef("--turns is text, and neither --full nor --stats")
 			}
 			filter.Sender = from.side
 			name, open := "stdin", p.recordingInput
@@ -46,8 +50,11 @@ shows standard input as it comes.`,
 			}
 			defer in.Close()
 			var printer show.Printer = show.NewText(p.stdout, p.colors, full)
-			if format.value == "json" {
+			switch {
+			case format.value == "json":
 				printer = show.NewJSON(p.stdout)
+			case turns:
+				printer = show.NewTurns(p.stdout, p.colors)
 			}
 			return showRecording(p, in, &filter, printer, stats, format.value == "json")
 		},
@@ -59,6 +66,7 @@ shows standard input as it comes.`,
 	flags.Var(&from, "from", "only what this `SIDE` wrote: client or agent")
 	flags.StringVar(&filter.Findings, "finding", "", "only what breaks this requirement, an `ID` such as SES-7, or any")
 	flags.BoolVar(&full, "full", false, "the whole payloads")
+	flags.BoolVar(&turns, "turns", false, "turns as text: messages joined from their chunks, tool calls when their state changes, plans, permissions")
 	flags.BoolVar(&stats, "stats", false, "counts and bytes by method, delays of answers, tokens and cost of sessions as far as reported")
 	complete(c, "format", format.values...)
 	complete(c, "from", from.values...)

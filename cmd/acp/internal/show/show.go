@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,12 +37,22 @@ type Message struct {
 	// Delay is the time from the request to this answer, and Delayed whether it is known.
 	Delay   time.Duration
 	Delayed bool
+	// Option is what an answer to session/request_permission has chosen from the options of the request; nil if that is not
+	// known.
+	Option  *Option
 	Text    []byte          // the line, valid until the next Message
 	Content json.RawMessage // the params, result or error; a part of Text
 	// Findings are what a judge says of the message.
 	Findings []conformance.Finding
 
 	decoded content
+}
+
+// Option is an option of a request for permission.
+type Option struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // Options configure Read.
@@ -113,10 +124,15 @@ type key struct {
 type request struct {
 	method, session string
 	at              time.Time
+	options         []Option
 }
 
-// maxOpen bounds the requests that are remembered. Later ones are not joined with their answers.
-const maxOpen = 1 << 16
+// maxOpen bounds the requests that are remembered, and maxOptions the options of one. Later requests are not joined with
+// their answers.
+const (
+	maxOpen    = 1 << 16
+	maxOptions = 20
+)
 
 func (s *state) problem(err error, usable bool) error {
 	line, text := 0, err.Error()
@@ -172,7 +188,11 @@ type content struct {
 			Currency string  `json:"currency"`
 		} `json:"cost"`
 	} `json:"update"`
-	Usage map[string]json.RawMessage `json:"usage"`
+	Usage   map[string]json.RawMessage `json:"usage"`
+	Options []Option                   `json:"options"`
+	Outcome struct {
+		OptionID string `json:"optionId"`
+	} `json:"outcome"`
 }
 
 func (s *state) message(e *recording.Entry) error {
@@ -225,13 +245,20 @@ func (s *state) read(m *Message, at time.Time) {
 	switch m.Kind {
 	case conformance.Request:
 		if len(s.open) < maxOpen {
-			s.open[key{m.Direction, m.ID}] = request{strings.Clone(m.Method), strings.Clone(m.Session), at}
+			r := request{method: strings.Clone(m.Method), session: strings.Clone(m.Session), at: at}
+			if m.Method == "session/request_permission" && len(m.decoded.Options) <= maxOptions {
+				r.options = m.decoded.Options
+			}
+			s.open[key{m.Direction, m.ID}] = r
 		}
 	case conformance.Response, conformance.ErrorReply:
 		asked := key{conformance.ToAgent + conformance.ToClient - m.Direction, m.ID}
 		if r, ok := s.open[asked]; ok {
 			delete(s.open, asked)
 			m.Method, m.Session = r.method, cmp.Or(r.session, m.Session)
+			if i := slices.IndexFunc(r.options, func(o Option) bool { return o.ID == m.decoded.Outcome.OptionID }); i >= 0 {
+				m.Option = &r.options[i]
+			}
 			if m.Delayed = !at.IsZero() && !r.at.IsZero(); m.Delayed {
 				m.Delay = max(0, at.Sub(r.at))
 			}

@@ -30,6 +30,7 @@ type Text struct {
 	w     *bufio.Writer
 	paint func(color, text string) string
 	full  bool
+	last  time.Duration // of the last message that was printed
 }
 
 // The escape sequences for colours.
@@ -54,20 +55,12 @@ func NewText(w io.Writer, colors, full bool) *Text {
 // maxLine is how many characters of a payload a line shows.
 const maxLine = 160
 
+// gap is the time without a message that is marked.
+const gap = 2 * time.Second
+
 // Message prints a message, and what is wrong with it below.
 func (t *Text) Message(m *Message, findings []conformance.Finding) error {
-	since := "-"
-	if m.Timed {
-		since = seconds(m.Since)
-	}
-	arrow, color := "->", blue
-	if m.Direction == conformance.ToClient {
-		arrow, color = "<-", green
-	}
-	fmt.Fprintf(t.w, "%5d %9s  %s %s", m.Line, since, t.paint(color, arrow), t.paint(bold, plain.Line(m.title())))
-	if m.Delayed {
-		fmt.Fprintf(t.w, " %s", t.paint(dim, "after "+delay(m.Delay)))
-	}
+	t.head(m, m.title())
 	if payload := m.payload(t.full); payload != "" {
 		fmt.Fprintf(t.w, "  %s", plain.Line(payload))
 	}
@@ -76,6 +69,27 @@ func (t *Text) Message(m *Message, findings []conformance.Finding) error {
 		t.finding(f)
 	}
 	return t.w.Flush()
+}
+
+// head prints what a line begins with: where and when the message is, who wrote it, what it is, and how long it took. Above
+// it the time is marked in which nothing was said.
+func (t *Text) head(m *Message, title string) {
+	since := "-"
+	if m.Timed {
+		since = seconds(m.Since)
+		if pause := m.Since - t.last; pause >= gap {
+			fmt.Fprintf(t.w, "%16s %s\n", "", t.paint(dim, "… "+delay(pause)+" later"))
+		}
+		t.last = m.Since
+	}
+	arrow, color := "->", blue
+	if m.Direction == conformance.ToClient {
+		arrow, color = "<-", green
+	}
+	fmt.Fprintf(t.w, "%5d %9s  %s %s", m.Line, since, t.paint(color, arrow), t.paint(bold, plain.Line(title)))
+	if m.Delayed {
+		fmt.Fprintf(t.w, " %s", t.paint(dim, "after "+delay(m.Delay)))
+	}
 }
 
 // Finding prints a finding with the line that it is about.
@@ -119,7 +133,15 @@ func (m *Message) title() string {
 	if m.Session != "" {
 		parts = append(parts, "["+clip(m.Session, 12)+"]")
 	}
+	if m.Option != nil {
+		parts = append(parts, m.Option.text())
+	}
 	return strings.Join(parts, " ")
+}
+
+// text is the option in words: what it does, and its name.
+func (o *Option) text() string {
+	return clip(strings.ReplaceAll(o.Kind, "_", " "), maxString) + ": " + clip(o.Name, maxString)
 }
 
 // payload is the content on one line.
