@@ -9,16 +9,18 @@ ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
 
-# RACED are the packages with goroutines: in tier full all of them, else those that run connections and sessions. The others
-# judge one value after the other: the race detector would find nothing in them, and take ten times as long.
+# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them, and
+# every night all. The others judge one value after the other: the race detector would find nothing in them, and take ten
+# times as long.
 RACED       := acp acp/agentkit acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore acp/v2draft \
 	acp/v2draft/agentkit internal/engine internal/later internal/opensessions internal/openturn internal/wire
 ifneq ($(ACP_TEST),)
-RACED       += acp/launch acp/policy acp/registry acp/view \
-	conformance/recording conformance/recording/relay conformance/transcript \
-	examples/agent examples/client examples/dual examples/dual/agent examples/dual/client examples/kit-agent \
-	examples/kit-client examples/proxy \
-	internal/faultpipe internal/faultproxy internal/filelock internal/ledger internal/proc internal/stress
+RACED       += acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \
+	examples/proxy internal/faultpipe internal/faultproxy internal/filelock internal/proc internal/stress
+endif
+ifeq ($(ACP_TEST),nightly)
+RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
+	examples/kit-agent examples/kit-client internal/ledger
 endif
 # What these packages test besides, only without the race detector: values, and bounds of memory.
 UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/stress
@@ -52,7 +54,6 @@ lint: ## what make check does but for the tests
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	cd cmd/acp && $(GO) vet ./...
-	GOOS=windows $(GO) vet -gcflags='all=-N -l' ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	$(GO) run $(STATICCHECK) ./...
 	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
@@ -86,10 +87,11 @@ else
 	cd cmd/acp && $(TEST) $(RACE) $(RACED_ACP:%=./%)
 	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
 endif
-	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(RACE),-short) ./...); done
+	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(if $(filter nightly,$(ACP_TEST)),$(RACE)),-short) ./...); done
 	cd bench && $(TEST) $(if $(ACP_TEST),,-short) ./...
 
 nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
+	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	ACP_TEST=nightly $(MAKE) test
 	$(MAKE) ways load soak attack agents fuzz
 

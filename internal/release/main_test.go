@@ -247,6 +247,7 @@ func TestPublished(t *testing.T) {
 		required(t, dir, "github.com/acpgo/sdk")
 	})
 	t.Run("telemetry", func(t *testing.T) {
+		tier.Need(t, tier.Nightly) // it compiles OpenTelemetry, and the next one SQLite
 		program := block(t, telemetry, "go\n(package main.*?)")
 		published := t.TempDir()
 		write(t, published, "main.go", program)
@@ -259,6 +260,7 @@ func TestPublished(t *testing.T) {
 		shell(t, cloned, "go mod init example.com/hello\n"+strings.ReplaceAll(recipe, "/path/to/clone", repo)+"go build -o agent .\n")
 	})
 	t.Run("sqlitestore", func(t *testing.T) {
+		tier.Need(t, tier.Nightly)
 		dir := t.TempDir()
 		write(t, dir, "main_test.go", read(t, filepath.Join(repo, "contrib", "sqlitestore", "example_test.go")))
 		shell(t, dir, "go mod init example.com/hello\ngo get github.com/acpgo/sdk/contrib/sqlitestore@latest\ngo mod tidy\ngo test -vet=off .\n")

@@ -58,12 +58,12 @@ func (c *cast) frame(after float64) {
 
 var (
 	demoWorking = regexp.MustCompile(`working (\d+)s([^\x1b]*)`)
-	demoPath    = regexp.MustCompile(`acp-play-[0-9a-f]{8}`)
+	demoPath    = regexp.MustCompile(`ap-[0-9a-f]{4}`)
 )
 
 // demoMask leaves out what differs between two recordings, and keeps the widths.
 func demoMask(text string) string {
-	text = demoPath.ReplaceAllString(text, "acp-play-00000000")
+	text = demoPath.ReplaceAllString(text, "ap-0000")
 	return demoWorking.ReplaceAllStringFunc(text, func(found string) string {
 		parts := demoWorking.FindStringSubmatch(found)
 		return "working 0s" + parts[2] + strings.Repeat(" ", len(parts[1])-1)
@@ -89,9 +89,12 @@ func TestRunDemo(t *testing.T) {
 	p.Wait("Mend the mistake", "the number behind it", "working")
 	c.frame(1)
 	p.open()
-	p.Wait("asks for permission", "new line", "No, never")
+	p.Wait("asks for permission", "No, never")
 	p.Gone("Ctrl-G: answer")
 	c.frame(3)
+	p.Press("pgdown")
+	p.Wait("new line")
+	c.frame(2)
 	p.Press("d")
 	c.frame(2)
 	p.Press("d", "y")

@@ -213,7 +213,7 @@ func TestRunBareAgent(t *testing.T) {
 func TestRunNarrow(t *testing.T) {
 	p := ready(t, staging{cols: 20, rows: 10})
 	p.say("bare-permission")
-	p.Wait("Run rm")
+	p.Wait("$ rm -rf build")
 	p.Gone("Ctrl-G: answer")
 	p.shows("narrow-permission")
 	p.Press("y")

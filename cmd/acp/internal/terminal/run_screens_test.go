@@ -101,7 +101,7 @@ func TestRunPermission(t *testing.T) {
 	p := ready(t, staging{cols: 100, rows: 50})
 	for i, answer := range []struct{ key, option string }{{"y", "yes"}, {"n", "no"}, {"Y", "always"}} {
 		p.say("permission")
-		p.Wait("Stage asks for permission", "Edit main.go", "apply-patch main.go", "The comma is missing", "main.go:6", "I must mend the comma.",
+		p.Wait("Stage asks for permission", "Edit main.go", "apply-patch main.go", "main.go:6", "I must mend the comma.",
 			"new line", "Yes, once", "No, never")
 		p.Gone("Ctrl-G: answer")
 		if i == 0 {
@@ -136,8 +136,10 @@ func TestRunPermissionWithIDOnly(t *testing.T) {
 	p.Gone("Ctrl-G: answer")
 	p.shows("permission-bare")
 	p.Resize(60, 20)
-	p.Wait("Run rm -rf build", "Yes, once", "No, never")
+	p.Wait("$ rm -rf build", "Yes, once", "No, never")
 	p.Press("2")
+	p.Wait("First see what is remembered: PgDn.")
+	p.Press("pgdown", "pgdown", "2")
 	p.answered("Your answer: selected always")
 	p.quit()
 }
@@ -523,7 +525,7 @@ func TestRunPlain(t *testing.T) {
 			p.say("think")
 			p.Wait("The answer is 42.")
 			p.say("permission")
-			p.Wait("Edit main.go", "apply-patch main.go", "Yes, once", "No, never")
+			p.Wait("kind edit", "apply-patch main.go", "allow once: Yes, once", "reject always: No, never")
 			p.Type("1\r")
 			p.Wait("Your answer: selected yes")
 			p.say("outputs")

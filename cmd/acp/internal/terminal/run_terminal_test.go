@@ -5,7 +5,9 @@ package terminal
 // This file owns what the tests of acp run have in common: the program in a terminal, with the agent of stage_test.go.
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -40,8 +42,16 @@ type staging struct {
 // begin starts the program.
 func begin(t *testing.T, s staging) *play {
 	t.Helper()
-	// Paths are on the screen, and all of them are equally long.
-	base := fmt.Sprintf("/tmp/acp-play-%08x", rand.Uint32())
+	// Paths are on the screen: all of them are equally long, and short enough to stand on one line.
+	base := ""
+	for base == "" {
+		path := fmt.Sprintf("/tmp/ap-%04x", rand.Uint32N(1<<16))
+		if err := os.Mkdir(path, 0o700); err == nil {
+			base = path
+		} else if !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+	}
 	p := &play{t: t, dir: base + "/work", home: base + "/home"}
 	for _, dir := range []string{p.dir, p.home, p.dir + "/docs"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -122,7 +132,7 @@ func (p *play) open() {
 
 // masks are what differs between two runs.
 var masks = []screen.Mask{
-	{Pattern: regexp.MustCompile(`/tmp/acp-play-[0-9a-f]{8}`), With: "/tmp/acp-play-########"},
+	{Pattern: regexp.MustCompile(`/tmp/ap-[0-9a-f]{4}`), With: "/tmp/ap-####"},
 	{Pattern: regexp.MustCompile(`working [0-9.]+m?s`), With: "working 0s"},
 }
 

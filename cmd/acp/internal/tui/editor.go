@@ -379,8 +379,8 @@ func (e *editor) complete(m *Model) {
 			}
 			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
 		}
-		for _, a := range actions() { // last, so that the agent's own come first
-			if a.name != "" && m.slashAction("/"+a.name) != nil {
+		for _, a := range actions() { // last, so that the agent's own come first, and not before a letter is typed
+			if a.name != "" && len(word) > 1 && m.slashAction("/"+a.name) != nil {
 				items = append(items, item{label: "/" + a.name, about: "acp: " + a.about, value: "/" + a.name})
 			}
 		}
