@@ -110,7 +110,7 @@ func TestEditErrors(t *testing.T) {
 		want            string
 	}{
 		{"no such key", "", "agnt", []string{"a"}, `there is no key "agnt"; did you mean agent?`},
-		{"a key of an agent that is none", "", "agents.a.env", []string{"a"}, `there is no key "agents.a.env"`},
+		{"a key of an agent that is none", "", "agents.a.nothing", []string{"a"}, `there is no key "agents.a.nothing"`},
 		{"a name that is none", "", "agents.a b.url", []string{"a"}, `there is no key "agents.a b.url"`},
 		{"remove no such key", "", "agents", nil, `there is no key "agents"`},
 		{"a wrong value", "", "registry.max-age", []string{"soon"}, "registry.max-age: want a time"},

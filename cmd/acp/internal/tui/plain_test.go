@@ -196,7 +196,7 @@ func TestPlainLogin(t *testing.T) {
 	s.typ("hello", "1")
 	s.want("It waits: 1")
 	close(begun)
-	s.want("1. In the browser", "Number: ")
+	s.want("1. by the agent: In the browser", "Number: ")
 	mu.Lock()
 	if loggedIn {
 		t.Error("logged in by what was typed before")
