@@ -27,6 +27,41 @@ func (b *builder) point() {
 		}
 		b.problem(cycle[0].Base().Pointer, "the value contains itself by way of %s", strings.Join(path, ", "))
 	}
+	if len(b.problems) == 0 {
+		b.checkSizes()
+	}
+}
+
+// maxSize is how many members a value may have together with the values that are part of its memory: a type that doubles
+// with each definition would never be compiled.
+const maxSize = 10_000
+
+// checkSizes refuses the definitions whose values are too large, but not those that have them as members in turn. There
+// are no cycles.
+func (b *builder) checkSizes() {
+	sizes := map[model.Decl]int{}
+	var size func(model.Decl) int
+	size = func(d model.Decl) int {
+		if n, ok := sizes[d]; ok {
+			return n
+		}
+		n, reported := 0, false
+		for _, f := range model.Fields(d) {
+			n++
+			if inner := contained(f); inner != nil {
+				n += size(inner)
+				reported = reported || sizes[inner] > maxSize
+			}
+		}
+		if n > maxSize && !reported {
+			b.problem(d.Base().Pointer, "the value has more than %d members, those of its parts included", maxSize)
+		}
+		sizes[d] = min(n, maxSize+1)
+		return sizes[d]
+	}
+	for _, d := range b.pkg.Decls {
+		size(d)
+	}
 }
 
 // within returns the members by which the declarations of a cycle contain each other.

@@ -745,14 +745,14 @@ func (b *builder) byValue(u *model.Union, known []*memberNames, rest []int) int 
 		}
 		for name, value := range known[i].values {
 			constant[name]++
-			count[name+"="+value]++
+			count[name+"="+schema.ValueKey(value)]++
 		}
 	}
 	for j, i := range rest {
 		for _, name := range known[i].required {
 			value, ok := known[i].values[name]
-			if ok && constant[name] == count[name] && count[name+"="+value] == 1 {
-				u.Variants[i].Key, u.Variants[i].KeyValue = name, json.RawMessage(value)
+			if ok && constant[name] == count[name] && count[name+"="+schema.ValueKey(value)] == 1 {
+				u.Variants[i].Key, u.Variants[i].KeyValue = name, value
 				return j
 			}
 		}
@@ -799,9 +799,9 @@ func (b *builder) ownMember(choices []*branch, i int) string {
 type memberNames struct {
 	required []string
 	all      map[string]bool
-	values   map[string]string // of required members with one value
-	open     bool              // others are kept
-	strict   bool              // others are none, or must be of a schema
+	values   map[string]json.RawMessage // of required members with one value
+	open     bool                       // others are kept
+	strict   bool                       // others are none, or must be of a schema
 }
 
 // memberNames returns the members of a branch, or of its items.
@@ -824,7 +824,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 	if known, ok := b.known[form]; ok {
 		return known
 	}
-	out := &memberNames{all: map[string]bool{}, values: map[string]string{}, required: slices.Clone(form.Required)}
+	out := &memberNames{all: map[string]bool{}, values: map[string]json.RawMessage{}, required: slices.Clone(form.Required)}
 	b.known[form] = out // what a choice that has itself as a branch knows so far
 	for _, p := range b.shapes.Members(form) {
 		member := b.shapes.Full(p.Node)
@@ -837,7 +837,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 		}
 		out.all[p.Name] = true
 		if value, ok := constant(member); ok && form.Requires(p.Name) {
-			out.values[p.Name] = string(value)
+			out.values[p.Name] = value
 		}
 	}
 	out.open = len(form.Branches()) == 0 && others(form) != nil

@@ -495,7 +495,7 @@ func (c *Canonical) add(out, p *Node, keyword string) {
 			nots = []*Node{p.Not}
 		}
 		out.nots = together(out.nots, nots, itself)
-		out.except = together(out.except, p.except, valueKey)
+		out.except = together(out.except, p.except, ValueKey)
 	case "format":
 		if had && out.Format != p.Format {
 			c.clash(out, p, keyword)
@@ -645,7 +645,7 @@ func (c *Canonical) addValues(out, p *Node, keyword string) {
 		return
 	}
 	common := valueKeys(values)
-	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[valueKey(v)] }), p.At(keyword))
+	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[ValueKey(v)] }), p.At(keyword))
 }
 
 // values returns what const or enum lists.
@@ -690,17 +690,17 @@ func together[T any, K comparable](a, b []T, key func(T) K) []T {
 
 func itself(n *Node) *Node { return n }
 
-// valueKeys returns what tells the values from others, see valueKey.
+// valueKeys returns what tells the values from others, see ValueKey.
 func valueKeys(values []json.RawMessage) map[string]bool {
 	out := make(map[string]bool, len(values))
 	for _, v := range values {
-		out[valueKey(v)] = true
+		out[ValueKey(v)] = true
 	}
 	return out
 }
 
-// valueKey returns a text that is the same for the same value, however numbers and strings are written.
-func valueKey(raw json.RawMessage) string {
+// ValueKey returns a text that is the same for the same value, however numbers and strings are written.
+func ValueKey(raw json.RawMessage) string {
 	switch KindOfValue(raw) {
 	case "string":
 		var s string
@@ -760,8 +760,14 @@ func (c *Canonical) finish(w *Node) *Node {
 		out.forget("not")
 	}
 	for _, name := range out.Required {
-		if p := out.Property(name); p != nil && slices.Equal(out.types, []string{"object"}) && c.impossible(p) {
-			return c.never(out, p.Pointer)
+		p, at := out.Property(name), ""
+		if p != nil {
+			at = p.Pointer
+		} else if p = out.AdditionalProperties; p != nil {
+			at = out.At("required")
+		}
+		if p != nil && slices.Equal(out.types, []string{"object"}) && c.impossible(p) {
+			return c.never(out, at)
 		}
 	}
 	if len(out.Branches()) > 0 {
@@ -826,7 +832,7 @@ func (c *Canonical) negate(out, not *Node) {
 		excluded := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
 			return not.Has("type") && !hasKind(not.types, KindOfValue(v))
 		})
-		out.except = together(out.except, excluded, valueKey)
+		out.except = together(out.except, excluded, ValueKey)
 		return
 	case objects && only("type", "properties", "required") && len(not.Properties) <= 1 && len(not.Required) <= 1 &&
 		len(not.Properties)+len(not.Required) > 0:
@@ -886,7 +892,7 @@ func hasKind(types []string, kind string) bool {
 // settle makes type agree with the values that are listed, and with those that are excluded.
 func (c *Canonical) settle(out *Node) {
 	if out.Const != nil && out.Enum != nil {
-		one := valueKey(out.Const)
+		one := ValueKey(out.Const)
 		if !valueKeys(out.Enum)[one] {
 			*out = *c.never(out, out.At("enum"))
 			return
@@ -908,7 +914,7 @@ func (c *Canonical) settle(out *Node) {
 	}
 	except := valueKeys(out.except)
 	left := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
-		return typed && !hasKind(out.types, KindOfValue(v)) || except[valueKey(v)]
+		return typed && !hasKind(out.types, KindOfValue(v)) || except[ValueKey(v)]
 	})
 	if len(left) == 0 {
 		*out = *c.never(out, at)
@@ -1229,7 +1235,7 @@ func (c *Canonical) apart(form *Node) bool {
 				if w.Has("type") && !hasKind(w.types, kind) {
 					continue
 				}
-				key := valueKey(v)
+				key := ValueKey(v)
 				if values[key] {
 					return false
 				}
