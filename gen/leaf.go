@@ -124,6 +124,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	default:
 		d.Type = b.bounded(model.Basic{Kind: model.Float}, first)
 	}
+	listed := map[any]bool{}
 	for _, v := range shape.values {
 		value := &model.EnumValue{Common: model.Common{Pointer: v.at, Owner: d}}
 		if v.node != n && v.node.Const != nil {
@@ -140,9 +141,10 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 		if name := nameOf(value.Value); value.Part == "" || shape.kind == "string" {
 			value.Part = name
 		}
-		if d.Lists(value.Value) {
+		if listed[value.Value] {
 			b.problem(v.at, "the value %s is listed twice", v.raw)
 		}
+		listed[value.Value] = true
 		d.Values = append(d.Values, value)
 	}
 }

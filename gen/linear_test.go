@@ -40,7 +40,7 @@ func TestTimeIsLinear(t *testing.T) {
 		"one value each":   `"A<i>":{"const":"v<i>"}`,
 	}
 	for name, shape := range shapes {
-		requireLinear(t, name, func(n int) {
+		requireLinear(t, name, 250, func(n int) {
 			schema := strings.ReplaceAll(`{"$defs":{`+repeat(n, shape)+last+`}}`, "<n>", fmt.Sprint(n))
 			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
 			if err != nil {
@@ -53,6 +53,7 @@ func TestTimeIsLinear(t *testing.T) {
 		"branches with keys":      `{"$defs":{"T":{"oneOf":[<list>]}}}|{"type":"object","properties":{"k<i>":{},"m":{"type":"string"}},"required":["k<i>"]}`,
 		"branches of one kind":    `{"$defs":{"T":{"oneOf":[<list>]}}}|{"title":"V<i>","type":"object","properties":{"m":{"type":"string"}},"required":["m"]}`,
 		"branches beside members": `{"$defs":{"T":{"type":"object","properties":{"m":{"type":"string"}},"oneOf":[<list>]}}}|{"properties":{"k<i>":{},"m":{"minLength":1}},"required":["k<i>"]}`,
+		"many constants":          `{"$defs":{"T":{"anyOf":[<list>]}}}|{"const":<i>}`,
 		"values":                  `{"$defs":{"T":{"type":"string","allOf":[{"enum":[<list>]},{"enum":[<list>]}]}}}|"v<i>"`,
 		"values that not excludes": `{"$defs":{"T":{"anyOf":[{"type":"object","properties":{"t":{"const":"a"}},"required":["t"]},{"type":"object","properties":{"t":{"type":"string"}},"required":["t"],` +
 			`"not":{"anyOf":[<list>]}}]}}}|{"type":"object","properties":{"t":{"const":"v<i>"}},"required":["t"]}`,
@@ -63,7 +64,11 @@ func TestTimeIsLinear(t *testing.T) {
 	}
 	for name, shape := range wide {
 		document, item, _ := strings.Cut(shape, "|")
-		requireLinear(t, name, func(n int) {
+		few := 250
+		if strings.HasPrefix(name, "many ") {
+			few = 10_000
+		}
+		requireLinear(t, name, few, func(n int) {
 			schema := strings.ReplaceAll(document, "<list>", repeat(n, item))
 			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
 			if err != nil {
@@ -76,7 +81,7 @@ func TestTimeIsLinear(t *testing.T) {
 // requireLinear requires that f takes about four times as much processor time for four times as much: what is quadratic
 // takes sixteen times as much. Tests that run at the same time count too, so the least of several tries is compared, and
 // the test is not parallel.
-func requireLinear(t *testing.T, name string, f func(n int)) {
+func requireLinear(t *testing.T, name string, small int, f func(n int)) {
 	t.Helper()
 	took := func(n int) time.Duration {
 		start := cputime.Used()
@@ -85,10 +90,10 @@ func requireLinear(t *testing.T, name string, f func(n int)) {
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for range 5 {
-		if few, many = min(few, took(250)), min(many, took(1000)); many < 8*few+time.Second {
-			t.Logf("%s: 250 take %v, 1,000 take %v", name, few, many)
+		if few, many = min(few, took(small)), min(many, took(4*small)); many < 8*few+time.Second {
+			t.Logf("%s: %d take %v, %d take %v", name, small, few, 4*small, many)
 			return
 		}
 	}
-	t.Errorf("%s: 250 take %v, 1,000 take %v", name, few, many)
+	t.Errorf("%s: %d take %v, %d take %v", name, small, few, 4*small, many)
 }

@@ -15,7 +15,8 @@
 //   - variant: the union and the tag; without a tag, the union and the title; without that, the union
 //     and the definition, the member that tells the variant apart or the kind of value. Where that is the name of the payload's
 //     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition is the variant.
-//     The tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown).
+//     The tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown), and so is
+//     the tag of a variant with members beside those of a definition that has the name already (ShapeTypeCircle).
 //   - the tag that stands beside a variant without one: the tag's name (type → Type).
 //   - sealed interface: the union and Variant. Unknown variant: the union and Unknown.
 //   - constructor: New, the union and the tag or title, unless overrides.go names it.
@@ -105,6 +106,7 @@ type namer struct {
 	judgements *judgements
 	facade     bool
 	taken      map[string]string // identifier → what has it
+	nameless   int               // how many things have nothing to be named by
 	problems   []error
 }
 
@@ -126,29 +128,48 @@ func name(pkg *model.Package, j *judgements, facade bool) error {
 	return errors.Join(n.problems...)
 }
 
+// Wanted says that a schema needs an override, and suggests one. [Generate] returns one, within an [Error], for each name
+// that is taken or cannot be made.
+type Wanted struct {
+	Override
+	Because string
+}
+
+// Error implements the error interface.
+func (w *Wanted) Error() string {
+	return fmt.Sprintf("%s; an override {%v, %q} can name it", w.Because, w.Kind, w.Subject)
+}
+
 // named is something that gets a name, and how an override can give it one.
 type named struct {
 	kind    Kind
 	subject string // of the override
 	pointer string // which also is a subject
+	name    string // that it got
 }
 
 func (n *namer) problem(what named, format string, args ...any) {
 	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Msg: fmt.Sprintf(format, args...)})
 }
 
+// want reports that something needs an override, and suggests one that gives it the name.
+func (n *namer) want(what named, name, because, why string) {
+	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, because}})
+}
+
 // given returns the name that an override gives, or else the one by rule.
-func (n *namer) given(what named, byRule string) (name string, given bool) {
+func (n *namer) given(what *named, byRule string) (name string, given bool) {
 	name, ok := n.judgements.of(what.kind, what.subject, what.pointer)
 	switch {
 	case !ok:
-		name = byRule
-		if !text.IsExported(name) {
-			n.problem(what, "it has no letter or digit to name it by; an override {%v, %q} can name it", what.kind, what.subject)
+		if name = byRule; !text.IsExported(name) {
+			n.nameless++
+			n.want(*what, fmt.Sprintf("X%d", n.nameless), "it has no letter or digit to name it by", "it has no letter or digit")
 		}
 	case !text.IsExported(name):
-		n.problem(what, "the override {%v, %q} gives the name %q, which is no exported identifier of Go", what.kind, what.subject, name)
+		n.problem(*what, "the override {%v, %q} gives the name %q, which is no exported identifier of Go", what.kind, what.subject, name)
 	}
+	what.name = name
 	return name, ok
 }
 
@@ -158,7 +179,12 @@ func (n *namer) take(taken map[string]string, identifier string, what named) str
 		return identifier // which was said
 	}
 	if other, ok := taken[identifier]; ok {
-		n.problem(what, "the name %s is taken by %s; an override {%v, %q} can name it", identifier, other, what.kind, what.subject)
+		free := func(i int) string { return strings.Replace(identifier, what.name, fmt.Sprint(what.name, i), 1) }
+		i := 2
+		for ; taken[free(i)] != ""; i++ {
+		}
+		taken[free(i)] = what.pointer
+		n.want(what, fmt.Sprint(what.name, i), fmt.Sprintf("the name %s is taken by %s", identifier, other), fmt.Sprintf("%s has the name %s", other, identifier))
 		return identifier
 	}
 	taken[identifier] = what.pointer
@@ -180,30 +206,30 @@ func pathOf(d model.Decl) string {
 
 // part is something within a declaration.
 func part(kind Kind, d model.Decl, name, pointer string) named {
-	return named{kind, pathOf(d) + "/" + schema.Escape(name), pointer}
+	return named{kind: kind, subject: pathOf(d) + "/" + schema.Escape(name), pointer: pointer}
 }
 
 // decl names a declaration, and the constants of an enum. An owner precedes what it owns.
 func (n *namer) decl(d model.Decl) {
 	c := d.Base()
-	what := named{Name, pathOf(d), c.Pointer}
+	what := named{kind: Name, subject: pathOf(d), pointer: c.Pointer}
 	switch s, ok := d.(*model.Struct); {
 	case c.Schema != "":
-		c.Go, _ = n.given(what, leading(c.Schema))
+		c.Go, _ = n.given(&what, leading(c.Schema))
 	case ok && s.Variant != nil:
 		what = part(Variant, s.Variant.Union, s.Variant.Part, s.Variant.Pointer)
-		c.Go, _ = n.given(what, variantName(s.Variant))
+		c.Go, _ = n.given(&what, variantName(s.Variant))
 		s.Variant.Go = c.Go
 	case c.Owner != nil:
-		c.Go, _ = n.given(what, after(c.Owner.Base().Go, c.Part))
+		c.Go, _ = n.given(&what, after(c.Owner.Base().Go, c.Part))
 	default:
-		c.Go, _ = n.given(what, leading(c.Part))
+		c.Go, _ = n.given(&what, leading(c.Part))
 	}
 	n.take(n.taken, c.Go, what)
 	if enum, ok := d.(*model.Enum); ok {
 		for _, v := range enum.Values {
 			what := part(Value, enum, fmt.Sprint(v.Value), v.Pointer)
-			v.Go, _ = n.given(what, after(c.Go, v.Part))
+			v.Go, _ = n.given(&what, after(c.Go, v.Part))
 			n.take(n.taken, v.Go, what)
 		}
 	}
@@ -218,7 +244,7 @@ func after(owner, part string) string {
 }
 
 func (n *namer) union(u *model.Union) {
-	whole := named{Name, pathOf(u), u.Pointer}
+	whole := named{Name, pathOf(u), u.Pointer, u.Go}
 	u.VariantName = n.take(n.taken, u.Go+"Variant", whole)
 	if u.Unknown != nil {
 		u.Unknown.Go = n.take(n.taken, u.Go+"Unknown", whole)
@@ -244,7 +270,7 @@ func (n *namer) variant(v *model.Variant) {
 	if !v.Inline {
 		what := part(Variant, u, v.Part, v.Pointer)
 		var given bool
-		full, given = n.given(what, variantName(v))
+		full, given = n.given(&what, variantName(v))
 		if own := valueOf(v); own != nil {
 			c := own.Base()
 			v.Self = full == c.Go || !given && v.Payload != nil && v.Part == c.Schema
@@ -258,7 +284,7 @@ func (n *namer) variant(v *model.Variant) {
 		return // which was said
 	}
 	what := part(Constructor, u, v.Part, v.Pointer)
-	name, spread := n.given(what, "New"+full)
+	name, spread := n.given(&what, "New"+full)
 	v.Constructor = n.take(n.taken, name, what)
 	_, members := v.Payload.(*model.Struct)
 	v.Spread = v.Inline || spread && members
@@ -275,7 +301,8 @@ func valueOf(v *model.Variant) model.Decl {
 // variantName returns the name of a variant's own type by rule.
 func variantName(v *model.Variant) string {
 	part := exported(v.Part)
-	if part == "Unknown" || part == "Variant" {
+	named := func(definition string) bool { return leading(definition) == v.Union.Go+part }
+	if part == "Unknown" || part == "Variant" || slices.ContainsFunc(v.Refs, named) {
 		part = exported(v.Union.Tag) + part
 	}
 	if part == "" {
@@ -297,7 +324,7 @@ func (n *namer) fields(d model.Decl) {
 			name = f.Type.(model.Named).Decl.Base().Part
 		}
 		what := part(Member, d, name, f.Pointer)
-		f.Go, _ = n.given(what, leading(name))
+		f.Go, _ = n.given(&what, leading(name))
 		n.take(taken, f.Go, what)
 		if f.Default != nil {
 			f.Accessor = n.take(taken, f.Go+"OrDefault", what)
@@ -305,12 +332,12 @@ func (n *namer) fields(d model.Decl) {
 	}
 	if s, ok := d.(*model.Struct); ok && s.Extra != nil {
 		what := part(Member, d, "*", s.Extra.Pointer)
-		s.Extra.Go, _ = n.given(what, "Extra")
+		s.Extra.Go, _ = n.given(&what, "Extra")
 		n.take(taken, s.Extra.Go, what)
 	}
 	if u, ok := d.(*model.Union); ok && u.KeepsTag() {
 		what := part(Member, u, u.Tag, u.Pointer)
-		u.KeptTag, _ = n.given(what, leading(u.Tag))
+		u.KeptTag, _ = n.given(&what, leading(u.Tag))
 		n.take(taken, u.KeptTag, what)
 	}
 }
@@ -324,8 +351,8 @@ func (n *namer) methods(methods []*model.Method) {
 		}) {
 			base = definition
 		}
-		what := named{Handler, schema.Escape(definition), m.Pointer}
-		m.Go, _ = n.given(what, leading(base))
+		what := named{kind: Handler, subject: schema.Escape(definition), pointer: m.Pointer}
+		m.Go, _ = n.given(&what, leading(base))
 		if m.Go == "" {
 			continue // which was said
 		}

@@ -1,12 +1,11 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -109,11 +108,8 @@ func TestOverridesAsText(t *testing.T) {
 	}
 }
 
-// hint is how an error says which override resolves it.
-var hint = regexp.MustCompile(`an override \{(\w+), ("(?:[^"\\]|\\.)*")\} can name it$`)
-
-// Every clash of names can be resolved by the overrides that the errors tell, and by their pointers in the place of their
-// subjects.
+// Every clash of names can be resolved by the overrides that the errors suggest, as lines of a file, and by their pointers
+// in the place of their subjects.
 func TestClashesAreResolved(t *testing.T) {
 	paths, err := filepath.Glob("testdata/errors/name_*.txtar")
 	if err != nil || len(paths) < 10 {
@@ -130,17 +126,18 @@ func TestClashesAreResolved(t *testing.T) {
 			files, err := Generate(config)
 			for round := 0; err != nil && round < 5; round++ {
 				for _, problem := range Problems(err) {
-					m := hint.FindStringSubmatch(problem.Error())
-					if m == nil {
+					want, ok := errors.AsType[*Wanted](problem)
+					if !ok {
 						t.Fatalf("%s: %v", path, problem)
 					}
-					subject, err := strconv.Unquote(m[2])
-					if err != nil {
-						t.Fatal(err)
+					suggested, _, err := ParseOverrides(want.Override.String())
+					if err != nil || len(suggested) != 1 || suggested[0] != want.Override {
+						t.Fatalf("%s: %s: got %v, %v", path, want.Override, suggested, err)
 					}
-					o := Override{Kind(slices.Index(kindNames[:], m[1])), subject, fmt.Sprintf("Resolved%d", len(config.Overrides)), "a clash"}
+					o := suggested[0]
 					if byPointer {
 						o.Subject, _, _ = strings.Cut(problem.Error(), ": ")
+						o.Value = fmt.Sprintf("Resolved%d", len(config.Overrides))
 					}
 					if !slices.ContainsFunc(config.Overrides, o.same) {
 						config.Overrides = append(config.Overrides, o)

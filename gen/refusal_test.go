@@ -41,6 +41,8 @@ func TestRefusals(t *testing.T) {
 		{"invalid UTF-8", []byte("{\"$defs\":{\"\xff\":{}}}"), "/: not JSON: invalid UTF-8", nil},
 		{"100 MB", bytes.Repeat([]byte(" "), 100<<20), "/: not read: larger than 16 MiB", schema.ErrSize},
 		{"10,000 levels", nested(10_000), "", schema.ErrDepth},
+		{"a million branches", []byte(`{"$defs":{"A":{"anyOf":[` + strings.Repeat("{},", 1_000_000) + `{}]}}}`), "/: not read: more than 50,000 schemas and listed values", schema.ErrCount},
+		{"a million values", []byte(`{"$defs":{"A":{"enum":[` + strings.Repeat("1,", 1_000_000) + `1]}}}`), "/: not read: more than 50,000 schemas and listed values", schema.ErrCount},
 		{"10,000 levels of a value", []byte(`{"$defs":{"A":{"default":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}}`), "", nil},
 		{"not an ACP schema", []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`), "/: not an ACP schema: it has no $defs", nil},
 		{"an array", []byte(`[]`), "/: a schema must be an object or a boolean, not an array", nil},

@@ -514,7 +514,7 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		s := &model.Struct{Common: model.Common{Pointer: br.node.Pointer, Doc: v.Doc, Owner: u, Part: v.Part}, Variant: v}
 		b.pkg.Decls = append(b.pkg.Decls, s)
 		b.fillStruct(s, form, tag)
-		v.Payload, v.Inline = s, true
+		v.Payload, v.Inline, v.Refs = s, true, br.refs
 	default:
 		part := v.Part
 		if part == "" {

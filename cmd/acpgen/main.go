@@ -26,8 +26,8 @@
 // schema does not describe.
 //
 // A file of overrides decides what a schema does not say, one thing in a line: what is decided, about what, the
-// decision, and why. Errors say which override resolves a clash of names. Those that are not used are errors, all
-// of them at once.
+// decision, and why. When a schema needs overrides, acpgen prints them as lines of such a file after the errors. Those
+// that are not used are errors, all of them at once.
 //
 //	Member       Thing/a_b = AUnderB        # aB has the name by rule
 //	Value        Color/dark_red = DarkRed2  # dark-red has the name by rule
@@ -131,16 +131,39 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
-		said := map[string]bool{}
-		for _, problem := range gen.Problems(err) {
-			if line := text.Line(problem.Error()); !said[line] {
-				fmt.Fprintf(stderr, "acpgen: %s\n", line)
-				said[line] = true
-			}
-		}
+		report(stderr, gen.Problems(err))
 		return failed
 	}
 	return status
+}
+
+// maxReported is how many problems are printed.
+const maxReported = 1000
+
+// report prints problems, each once, and the overrides that would resolve them, as a file of overrides has them.
+func report(w io.Writer, problems []error) {
+	said := map[string]bool{}
+	var wanted []string
+	for i, problem := range problems {
+		if len(said) == maxReported {
+			fmt.Fprintf(w, "acpgen: %d problems more\n", len(problems)-i)
+			break
+		}
+		line := text.Brief(problem.Error())
+		if said[line] {
+			continue
+		}
+		fmt.Fprintf(w, "acpgen: %s\n", line)
+		said[line] = true
+		if want, ok := errors.AsType[*gen.Wanted](problem); ok {
+			if line := want.Override.String(); text.Brief(line) == line && !slices.Contains(wanted, line) {
+				wanted = append(wanted, line)
+			}
+		}
+	}
+	if len(wanted) > 0 {
+		fmt.Fprintf(w, "acpgen: these lines in a file for -overrides would do, with other names if you like:\n%s\n", strings.Join(wanted, "\n"))
+	}
 }
 
 // usage prints the package comment.
@@ -155,7 +178,7 @@ func usage(w io.Writer) {
 // ask prints questions about a schema.
 func (o *options) ask(file string, questions []gen.Question) {
 	for _, q := range questions {
-		fmt.Fprintf(o.stderr, "acpgen: %s: question: %s\n", text.Line(file), text.Line(q.String()))
+		fmt.Fprintf(o.stderr, "acpgen: %s: question: %s\n", text.Brief(file), text.Brief(q.String()))
 	}
 }
 
@@ -219,7 +242,7 @@ func (o *options) table(args []string, stdout io.Writer) error {
 	if len(args) != 1 || o.schema != "" || o.root != "" || o.check {
 		return errors.New("want -describe with one schema file, and neither -schema, -root nor -check; -help explains")
 	}
-	data, err := readSchema(args[0])
+	data, err := readFile(args[0])
 	if err != nil {
 		return err
 	}
@@ -270,7 +293,7 @@ func (p pair) report(imports types.Importer) (*api.Report, error) {
 	}
 	var configs [2]gen.Config
 	for i, file := range []string{p.old, p.new} {
-		data, err := readSchema(file)
+		data, err := readFile(file)
 		if err != nil {
 			return nil, err
 		}
@@ -322,7 +345,7 @@ func (o *options) generate(extra int) ([]change, error) {
 
 // single generates one package.
 func (o *options) single() ([]folder, error) {
-	data, err := readSchema(o.schema)
+	data, err := readFile(o.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +390,7 @@ func (o *options) config(data []byte) (gen.Config, decisions, error) {
 		c.Overrides = overrides
 	}
 	if o.overrides != "" {
-		table, err := os.ReadFile(o.overrides)
+		table, err := readFile(o.overrides)
 		if err != nil {
 			return c, d, err
 		}
@@ -415,7 +438,7 @@ func (o *options) repository() ([]folder, error) {
 		return nil, err
 	}
 	for _, v := range versions {
-		data, err := readSchema(filepath.Join(root, filepath.FromSlash(v.Path)))
+		data, err := readFile(filepath.Join(root, filepath.FromSlash(v.Path)))
 		if err != nil {
 			return nil, err
 		}
@@ -491,7 +514,7 @@ func together(root string, problems []error) error {
 func base(root string, t gen.Target) (*gen.Base, error) {
 	for _, b := range gen.Targets {
 		if t.Base != "" && b.Dir == t.Base {
-			data, err := readSchema(filepath.Join(root, filepath.FromSlash(b.Schema)))
+			data, err := readFile(filepath.Join(root, filepath.FromSlash(b.Schema)))
 			return &gen.Base{Path: module + "/" + b.Dir, Schema: data, Overrides: gen.Overrides[b.Protocol]}, err
 		}
 	}
@@ -586,7 +609,7 @@ func findRoot() (string, error) {
 }
 
 func readVersions(file string) ([]gen.Version, error) {
-	text, err := os.ReadFile(file)
+	text, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -597,12 +620,16 @@ func readVersions(file string) ([]gen.Version, error) {
 	return versions, nil
 }
 
-// readSchema reads a file, but no more of it than a schema may have.
-func readSchema(file string) ([]byte, error) {
+// readFile reads a file that is no larger than a schema may be.
+func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, schema.MaxSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, schema.MaxSize+1))
+	if err == nil && len(data) > schema.MaxSize {
+		err = fmt.Errorf("%s: not read: %w", file, schema.ErrSize)
+	}
+	return data, err
 }

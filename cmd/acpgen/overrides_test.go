@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestOverridesFile(t *testing.T) {
 		{"nothing decided", "", []string{
 			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken by /$defs/Thing/properties/level/enum/0; an override {Value, "Thing/level/x-y"} can name it`,
 			schema + `: /$defs/Thing/properties/aB: the name AB is taken by /$defs/Thing/properties/a_b; an override {Member, "Thing/aB"} can name it`,
+			"these lines in a file for -overrides would do, with other names if you like:",
 		}},
 		{"wrong lines", "Member Thing/aB\n\nMembr Thing/aB = B # b\n", []string{
 			table + `: line 1: {Member, "Thing/aB"} decides nothing: want = and a value after the subject`,
@@ -34,7 +36,9 @@ func TestOverridesFile(t *testing.T) {
 			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken`,
 			table + `: line 2: the override {Member, "Thing/c", "C"} is not used: the schema has no such thing`,
 			table + `: line 4: the override {Ungated, "m", ""} is not used: the schema has no such thing`,
+			"these lines in a file for -overrides would do, with other names if you like:",
 		}},
+		{"too large", strings.Repeat("\n", 17<<20), []string{table + ": not read: larger than 16 MiB"}},
 		{"no file", "-", []string{"open " + table}},
 	}
 	for _, test := range tests {
@@ -47,6 +51,10 @@ func TestOverridesFile(t *testing.T) {
 		}
 		status, text := acpgen(t, args...)
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		suggested := slices.IndexFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "acpgen: ") })
+		if suggested >= 0 {
+			lines = lines[:suggested]
+		}
 		if status != failed || len(lines) != len(test.want) {
 			t.Errorf("%s: got %d and\n%s", test.name, status, text)
 			continue
@@ -56,6 +64,15 @@ func TestOverridesFile(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", test.name, line, test.want[i])
 			}
 		}
+	}
+
+	// What is suggested is the file.
+	writeFile(t, table, "")
+	_, text := acpgen(t, args...)
+	_, suggested, _ := strings.Cut(text, "if you like:\n")
+	writeFile(t, table, suggested)
+	if status, text := acpgen(t, args...); status != ok || text != "" || strings.Count(suggested, "\n") != 2 {
+		t.Errorf("with\n%sgot %d and %s", suggested, status, text)
 	}
 	writeFile(t, table, "Member Thing/aB = CapitalB # a clash\nValue /$defs/Thing/properties/level/enum/1 = ThingLevelDash # a clash, by pointer\nName Thing/level = Level # short\n")
 	if status, text := acpgen(t, args...); status != ok || text != "" {

@@ -238,8 +238,9 @@ type Variant struct {
 	OwnTag bool
 	// Self says that the payload's own type is the variant.
 	Self bool
-	// Inline says that Payload is declared by this variant.
+	// Inline says that Payload is declared by this variant. Its schema may refer to the definitions Refs.
 	Inline bool
+	Refs   []string
 	// Type is the value of a variant that is no object, else nil.
 	Type Type
 	// Key is the required member that tells an object, or the first item of an array, from the other

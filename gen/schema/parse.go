@@ -22,6 +22,10 @@ import (
 // MaxSize is the largest document that Parse reads, in bytes: forty times the largest published one.
 const MaxSize = 16 << 20
 
+// maxCount bounds how many schemas a document holds, and values that they list: twenty times as many as the largest
+// published one.
+const maxCount = 50_000
+
 // maxDepth bounds the nesting of schemas. The published ones stay below twenty.
 const maxDepth = 100
 
@@ -30,6 +34,7 @@ const refPrefix = "#/$defs/"
 // The errors that Parse wraps for a document that is refused as a whole.
 var (
 	ErrSize    = errors.New("larger than 16 MiB")
+	ErrCount   = errors.New("more than 50,000 schemas and listed values")
 	ErrDepth   = errors.New("schemas nested deeper than 100 levels")
 	ErrKeyword = errors.New("unknown keyword")
 )
@@ -115,6 +120,7 @@ type walker struct {
 	data     []byte
 	dec      *json.Decoder
 	defs     []Property
+	count    int // of schemas and listed values
 	problems []error
 }
 
@@ -122,10 +128,21 @@ func (w *walker) problem(at, format string, args ...any) {
 	w.problems = append(w.problems, &Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
 }
 
+// counted notes that more schemas or listed values were read.
+func (w *walker) counted(more int) error {
+	if w.count += more; w.count > maxCount {
+		return &Error{Msg: "not read", Err: ErrCount}
+	}
+	return nil
+}
+
 // schema reads the schema that comes next. The error is for what cannot be read on from.
 func (w *walker) schema(at string, depth int) (*Node, error) {
 	if depth > maxDepth {
 		return nil, &Error{Pointer: at, Msg: "not read", Err: ErrDepth}
+	}
+	if err := w.counted(1); err != nil {
+		return nil, err
 	}
 	n := &Node{Pointer: at, plain: map[string]json.RawMessage{}}
 	token, err := w.dec.Token()
@@ -210,6 +227,7 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		if err = w.value(at, &n.Enum); err == nil && n.Enum != nil && len(n.Enum) == 0 {
 			w.problem(at, "must not be empty")
 		}
+		err = errors.Join(err, w.counted(len(n.Enum)))
 	case "deprecated":
 		err = w.value(at, &n.Deprecated)
 	case "x-method":

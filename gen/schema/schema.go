@@ -138,7 +138,7 @@ type Error struct {
 	Err error
 }
 
-// Error returns what is wrong in one line, whatever the schema says.
+// Error returns what is wrong in one line that is not long, whatever the schema says.
 func (e *Error) Error() string {
 	parts := []string{cmp.Or(e.Pointer, "/")}
 	if e.Msg != "" {
@@ -147,7 +147,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
-	return text.Line(strings.Join(parts, ": "))
+	return text.Brief(strings.Join(parts, ": "))
 }
 
 // Unwrap returns the cause.

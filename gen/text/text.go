@@ -40,6 +40,26 @@ func Line(s string) string {
 	return b.String()
 }
 
+// longest is the length in bytes from which on Brief cuts a text.
+const longest = 2000
+
+// Brief returns Line of s, of a long text its beginning and its end.
+func Brief(s string) string {
+	if len(s) <= longest {
+		return Line(s)
+	}
+	head, tail := longest/2, len(s)-longest/2
+	for range utf8.UTFMax - 1 {
+		if !utf8.RuneStart(s[head]) {
+			head--
+		}
+		if !utf8.RuneStart(s[tail]) {
+			tail++
+		}
+	}
+	return Line(s[:head]) + " … " + Line(s[tail:])
+}
+
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

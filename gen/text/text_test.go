@@ -28,6 +28,21 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestBrief(t *testing.T) {
+	for _, in := range []string{"", "a\nb", strings.Repeat("a", longest), "\x1b[m" + strings.Repeat("名", 1000)} {
+		got := Brief(in)
+		if len(in) <= longest && got != Line(in) || len(in) > longest && (len(got) > longest+10 || strings.Contains(got, `\xe5`)) {
+			t.Errorf("Brief(%.50q of %d bytes) = %q", in, len(in), got)
+		}
+	}
+	if got, want := Brief(strings.Repeat("\x80", 3*longest)), 1000; len(got) < want {
+		t.Errorf("got %q", got)
+	}
+	if got := Brief("begin" + strings.Repeat("é", longest) + "end"); !strings.HasPrefix(got, "beginé") || !strings.HasSuffix(got, "éend") || !strings.Contains(got, "é … é") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestComment(t *testing.T) {
 	for _, in := range []string{
 		"", " ", "plain", "a\n//go:build ignore", "*/ func init() {} /*", "go:build ignore", "+build ignore", "  +build ignore", "\n+build ignore", "line x.go:1",
