@@ -124,17 +124,17 @@ func generate(c Config) (out *output, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	// 1. Read the schema, every keyword of it.
-	doc, err := schema.Parse(c.Schema)
+	// 1. Read the schema, every keyword of it that no judgement leaves out.
+	judgements := newJudgements(c.Overrides)
+	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := judgements.of(Ignored, is...); return ok })
 	if err != nil {
-		return nil, err
+		return nil, suggestIgnored(err)
 	}
 	// 2. Decide what each definition is in Go.
 	if out.pkg, err = build(doc); err != nil {
 		return nil, err
 	}
 	// 3. Add what only people can know.
-	judgements := newJudgements(c.Overrides)
 	out.stale = judge(out.pkg, judgements)
 	out.questions = questions(out.pkg, judgements)
 	// 4. Name everything.

@@ -155,7 +155,7 @@ func TestJudgementsAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, err := schema.Parse(data)
+		doc, err := schema.Parse(data, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -234,7 +234,7 @@ func reference(name string) string {
 
 // escapes reports whether references are pointers of URIs.
 var escapes = sync.OnceValue(func() bool {
-	_, err := schema.Parse([]byte(`{"$defs":{"a/b":{"$ref":"#/$defs/c~1d%25"},"c/d%":{"type":"string"}}}`))
+	_, err := schema.Parse([]byte(`{"$defs":{"a/b":{"$ref":"#/$defs/c~1d%25"},"c/d%":{"type":"string"}}}`), nil)
 	return err == nil
 })
 

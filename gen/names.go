@@ -128,18 +128,6 @@ func name(pkg *model.Package, j *judgements, facade bool) error {
 	return errors.Join(n.problems...)
 }
 
-// Wanted says that a schema needs an override, and suggests one. [Generate] returns one, within an [Error], for each name
-// that is taken or cannot be made.
-type Wanted struct {
-	Override
-	Because string
-}
-
-// Error implements the error interface.
-func (w *Wanted) Error() string {
-	return fmt.Sprintf("%s; an override {%v, %q} can name it", w.Because, w.Kind, w.Subject)
-}
-
 // named is something that gets a name, and how an override can give it one.
 type named struct {
 	kind    Kind
@@ -154,7 +142,7 @@ func (n *namer) problem(what named, format string, args ...any) {
 
 // want reports that something needs an override, and suggests one that gives it the name.
 func (n *namer) want(what named, name, because, why string) {
-	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, because}})
+	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, errors.New(because)}})
 }
 
 // given returns the name that an override gives, or else the one by rule.

@@ -51,7 +51,7 @@ func (o Override) same(other Override) bool {
 }
 
 // statements are the kinds that need no more than the subject.
-var statements = []Kind{Derived, ConnByHand, UsesAnswer, SessionByHand, Always, Ungated}
+var statements = []Kind{Derived, ConnByHand, UsesAnswer, SessionByHand, Always, Ungated, Ignored}
 
 func parseOverride(line string) (o Override, err error) {
 	name, rest := line, ""

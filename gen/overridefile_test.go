@@ -1,8 +1,10 @@
 package gen
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/acpgo/sdk/gen/schema"
 	"github.com/acpgo/sdk/gen/text"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -153,6 +156,63 @@ func TestClashesAreResolved(t *testing.T) {
 				t.Errorf("%s: with %v it does not compile: %v", path, config.Overrides, err)
 			}
 		}
+	}
+}
+
+// What an override Ignored names is as if the schema did not have it. Errors about keywords that are not known suggest one.
+func TestIgnored(t *testing.T) {
+	const with = `{"$defs":{
+		"T":{"if":{"required":["a"]},"type":"object","required":["x/y","a","z"],"properties":{"a":{"type":"string","if":true},"x/y":{"$dynamicRef":"#m"},"z":{"type":"boolean"}}},
+		"M":{"type":"object","required":["x"],"properties":{"x":{"$anchor":"x"}}},
+		"P":{"type":"string","pattern":"(?!x)"}}}`
+	const without = `{"$defs":{
+		"T":{"type":"object","required":["a","z"],"properties":{"a":{"type":"string"},"z":{"type":"boolean"}}},
+		"M":{"type":"object","properties":{}},
+		"P":{"type":"string"}}}`
+	generated := func(schema string, overrides ...Override) (map[string][]byte, error) {
+		files, err := Generate(Config{Schema: []byte(schema), Source: "s", Package: "golden", Module: module, Overrides: overrides})
+		for name, file := range files {
+			_, files[name], _ = bytes.Cut(file, []byte("\n\n")) // the header, which has a digest
+		}
+		return files, err
+	}
+	ignored := func(subjects ...string) (out []Override) {
+		for _, subject := range subjects {
+			out = append(out, Override{Kind: Ignored, Subject: subject, Why: "for the test"})
+		}
+		return out
+	}
+	want, err := generated(without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, overrides := range [][]Override{
+		ignored("/$defs/T/if", "/$defs/T/properties/a/if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "/$defs/P/pattern"),
+		ignored("if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "pattern"),
+	} {
+		if got, err := generated(with, overrides...); err != nil || !maps.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%v: got %s, %v", overrides, got, err)
+		}
+	}
+	_, err = generated(with, ignored("/$defs/P/pattern")...)
+	var suggested []string
+	for _, problem := range Problems(err) {
+		want, ok := errors.AsType[*Wanted](problem)
+		if !ok || want.Kind != Ignored || !errors.Is(problem, schema.ErrKeyword) {
+			t.Fatalf("got %v", problem)
+		}
+		suggested = append(suggested, want.Subject)
+	}
+	if want := []string{"/$defs/T/if", "/$defs/T/properties/a/if", "/$defs/T/properties/x~1y/$dynamicRef", "/$defs/M/properties/x/$anchor"}; !slices.Equal(suggested, want) {
+		t.Errorf("got %q, want %q", suggested, want)
+	}
+	if _, err := generated(with, ignored(append(suggested, "/$defs/P/pattern")...)...); err != nil {
+		t.Error(err)
+	}
+	_, err = generated(without, ignored("/$defs/T/if", "a")...)
+	if err == nil || err.Error() != `/: the override {Ignored, "/$defs/T/if", ""} is not used: the schema has no such thing`+"\n"+
+		`/: the override {Ignored, "a", ""} is not used: the schema has no such thing` {
+		t.Errorf("got %v", err)
 	}
 }
 

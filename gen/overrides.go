@@ -62,13 +62,16 @@ const (
 	Always
 	// Ungated says that no capability gates a method, though it looks so. Subject: the method.
 	Ungated
+	// Ignored leaves out a keyword, or a member of objects, as if the schema did not have it. Subject: the JSON pointer, as
+	// errors give it, or the name of a keyword, wherever it stands.
+	Ignored
 
 	kinds = iota
 )
 
 var kindNames = [kinds]string{
 	"Name", "Member", "Value", "Variant", "Constructor", "Handler", "Capabilities", "Capability", "Needs", "Derived",
-	"CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always", "Ungated",
+	"CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always", "Ungated", "Ignored",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -476,6 +479,34 @@ type Stale struct {
 // Error implements the error interface.
 func (s *Stale) Error() string {
 	return fmt.Sprintf("the override {%v, %q, %q} is not used: %s", s.Kind, s.Subject, s.Value, s.Because)
+}
+
+// Wanted says that a schema needs an override, and suggests one. [Generate] returns one, within an [Error], for each name
+// that is taken or cannot be made, and for each keyword that is not known.
+type Wanted struct {
+	Override
+	Because error
+}
+
+// Error implements the error interface.
+func (w *Wanted) Error() string {
+	if w.Kind == Ignored {
+		return fmt.Sprintf("%v; an override {%v, %q} leaves it out", w.Because, w.Kind, w.Subject)
+	}
+	return fmt.Sprintf("%v; an override {%v, %q} can name it", w.Because, w.Kind, w.Subject)
+}
+
+// Unwrap returns what is wrong without the override.
+func (w *Wanted) Unwrap() error { return w.Because }
+
+// suggestIgnored suggests to leave out the keywords that are not known.
+func suggestIgnored(err error) error {
+	for _, problem := range Problems(err) {
+		if e, ok := problem.(*schema.Error); ok && e.Err == schema.ErrKeyword {
+			e.Err = &Wanted{Override{Kind: Ignored, Subject: e.Pointer, Why: "what it says of values is not checked"}, e.Err}
+		}
+	}
+	return err
 }
 
 // judge applies what is decided about members and methods.

@@ -29,7 +29,7 @@ func TestQuestions(t *testing.T) {
 	for _, target := range Targets {
 		config := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
 		open := func(overrides []Override) []Question {
-			doc, err := schema.Parse(config.Schema)
+			doc, err := schema.Parse(config.Schema, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

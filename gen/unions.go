@@ -67,7 +67,11 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 		}
 	}
 	u.Tag = b.tagOf(n, choices)
-	if beside == nil && b.shared(u, n, choices) {
+	discriminated := b.discriminated(u, n, choices)
+	if discriminated {
+		n = b.shapes.Require(n, u.Tag)
+	}
+	if beside == nil && (discriminated || b.shared(u, n, choices)) {
 		n = b.shapes.Distribute(n)
 		if at, ok := n.Impossible(); ok {
 			b.problem(at, "no value fits the schema")
@@ -96,6 +100,23 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	} else {
 		u.TagLenient = false
 	}
+}
+
+// discriminated reports whether n says that the tag is what tells its branches apart, of which some do not require it:
+// pydantic writes so what has a default, but reads nothing without it.
+func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branch) bool {
+	optional := false
+	for _, br := range choices {
+		tag := br.form.Property(u.Tag)
+		if tag == nil {
+			return false
+		}
+		if _, ok := b.tagValue(tag); !ok {
+			return false
+		}
+		optional = optional || !br.form.Requires(u.Tag)
+	}
+	return optional && u.Tag != "" && u.Tag == n.Discriminator
 }
 
 // shared reports whether what stands beside the choice is not only about members that no branch says anything of,

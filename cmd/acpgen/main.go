@@ -33,10 +33,12 @@
 //	Value        Color/dark_red = DarkRed2  # dark-red has the name by rule
 //	Constructor  Shape/circle = Circle      # the name by rule is long
 //	Name         Thing/part = Detail        # the name by rule is taken
+//	Ignored      /$defs/Thing/if            # what it forbids is harmless
 //
 // The kinds Name, Member, Value, Variant and Constructor name a type, a field, a constant, a variant's type and its
 // constructor; what they are about is a definition, or after slashes the part of one, or the JSON pointer that an
-// error gives. All kinds are documented at gen.Kind, the format at gen.ParseOverrides.
+// error gives. Ignored leaves out a keyword or a member, as if the schema did not have it. All kinds are documented at
+// gen.Kind, the format at gen.ParseOverrides.
 //
 // A method that looks as if a capability gated it, and has no gate, is a question: acpgen prints it and goes on. An
 // override answers it.

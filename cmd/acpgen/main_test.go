@@ -232,7 +232,7 @@ func TestRefusedSchemas(t *testing.T) {
 		t.Helper()
 		writeFile(t, schema, text)
 		status, got := acpgen(t, "-schema", schema, "-package", "pkg", "-out", out)
-		if status != failed || !strings.Contains(got, want) || len(got) > 200_000 {
+		if status != failed || !strings.Contains(got, want) || len(got) > 400_000 {
 			t.Errorf("got %d and %.1000q, want %d and %q", status, got, failed, want)
 		}
 		if _, err := os.Stat(out); err == nil {
@@ -267,7 +267,7 @@ func TestRefusedSchemas(t *testing.T) {
 		refused(t, `{"$defs":{"A":`+strings.Repeat(`{"items":`, 10_000)+`true`+strings.Repeat(`}`, 10_000)+`}}`, "/items/items: not read: schemas nested deeper than 100 levels")
 	})
 	t.Run("a long name", func(t *testing.T) {
-		refused(t, `{"$defs":{"A":{"properties":{"`+strings.Repeat("é", 1_000_000)+`":{"nosuch":1}}}}}`, "é … é")
+		refused(t, `{"$defs":{"A":{"properties":{"`+strings.Repeat("é", 1_000_000)+`":{"nosuch":1}}}}}`, "é … ")
 	})
 	t.Run("many problems", func(t *testing.T) {
 		refused(t, `{"$defs":{"A":{"anyOf":[`+strings.Repeat(`{"nosuch":1},`, 10_000)+`true]}}}`, "acpgen: 9000 problems more\n")

@@ -1156,6 +1156,14 @@ func (c *Canonical) Members(form *Node) []Property {
 	return out
 }
 
+// Require returns the form of objects that must have the member.
+func (c *Canonical) Require(form *Node, name string) *Node {
+	out := form.clone()
+	out.Required = append(slices.Clone(form.Required), name)
+	out.say("required", form.At("discriminator"))
+	return out
+}
+
 // WithoutMember returns the form of objects without what it says about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()
@@ -1176,7 +1184,7 @@ func (c *Canonical) flatten(form *Node) *Node {
 	for _, br := range form.Branches() {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
-			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 {
+			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 && !c.demands(w) {
 				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.apart(w) {
 					out = append(out, w.Branches()...)
 					continue
@@ -1209,6 +1217,14 @@ func (c *Canonical) flatten(form *Node) *Node {
 		form.AnyOf = out
 	}
 	return form
+}
+
+// demands reports whether a choice has a discriminator that its branches do not require: it says more than they do.
+func (c *Canonical) demands(form *Node) bool {
+	return form.Discriminator != "" && slices.ContainsFunc(form.Branches(), func(br *Node) bool {
+		w := c.wholeOrNil(br)
+		return w != nil && !w.Requires(form.Discriminator)
+	})
 }
 
 // apart reports whether no value can be one of two branches of a oneOf, as far as their types and the values that

@@ -31,6 +31,9 @@ const maxDepth = 100
 
 const refPrefix = "#/$defs/"
 
+// oldPrefix is that of references in drafts before 2019-09, which call $defs definitions.
+const oldPrefix = "#/definitions/"
+
 // The errors that Parse wraps for a document that is refused as a whole.
 var (
 	ErrSize    = errors.New("larger than 16 MiB")
@@ -51,7 +54,7 @@ const (
 // their metaschema used, and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf
 // knows it.
 var keywords = withBounds(map[string]role{
-	"$schema": annotates, "$comment": annotates, "$defs": annotates, "$id": annotates, "$vocabulary": annotates,
+	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates, "$vocabulary": annotates,
 	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
 	"propertyNames": annotates, // those that restrict names are refused
 	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
@@ -84,16 +87,20 @@ func withBounds(keywords map[string]role) map[string]role {
 	return keywords
 }
 
-// Parse reads a schema document. Every problem is an *Error; those that do not stop the walk are all
-// reported, joined.
-func Parse(data []byte) (*Document, error) {
+// Parse reads a schema document as if it did not have the keywords and members of objects for which ignore, unless it is nil,
+// returns true: of both it is given the JSON pointer, of a keyword also its name. Every problem is an *Error; those that do
+// not stop the walk are all reported, joined.
+func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
 	if len(data) > MaxSize {
 		return nil, &Error{Msg: "not read", Err: ErrSize}
 	}
 	if !utf8.Valid(data) {
 		return nil, &Error{Msg: "not JSON: invalid UTF-8"}
 	}
-	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+	if ignore == nil {
+		ignore = func(...string) bool { return false }
+	}
+	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), ignore: ignore}
 	root, err := w.schema("", 0)
 	if err != nil {
 		return nil, err
@@ -110,6 +117,9 @@ func Parse(data []byte) (*Document, error) {
 
 	doc := &Document{Root: root, Defs: w.defs, Digest: sha256.Sum256(data), byName: map[string]*Node{}}
 	for _, def := range doc.Defs {
+		if other := doc.byName[def.Name]; other != nil {
+			return nil, &Error{Pointer: def.Pointer, Msg: fmt.Sprintf("%s is a definition of the same name", other.Pointer)}
+		}
 		doc.byName[def.Name] = def.Node
 	}
 	return doc, doc.resolve()
@@ -119,6 +129,7 @@ func Parse(data []byte) (*Document, error) {
 type walker struct {
 	data     []byte
 	dec      *json.Decoder
+	ignore   func(is ...string) bool
 	defs     []Property
 	count    int // of schemas and listed values
 	problems []error
@@ -174,6 +185,14 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if n.Has("type") && len(n.types) == 0 {
 		w.problem(at+"/type", "must not be empty")
 	}
+	ignored := func(name string) bool { return w.ignore(at + "/properties/" + Escape(name)) }
+	if kept := slices.DeleteFunc(slices.Clone(n.Required), ignored); len(kept) < len(n.Required) {
+		if n.Required = kept; len(kept) == 0 {
+			n.forget("required")
+		} else if n.plain["required"], err = json.Marshal(kept); err != nil {
+			return nil, err
+		}
+	}
 	seen := map[string]bool{}
 	for i, name := range n.Required {
 		if seen[name] {
@@ -187,14 +206,17 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 // keyword reads the value of one keyword into n.
 func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	at := n.Pointer + "/" + Escape(name)
+	if w.ignore(at, name) {
+		return w.value(at, new(json.RawMessage))
+	}
 	n.keywords = append(n.keywords, name)
 	switch name {
-	case "$defs":
+	case "$defs", "definitions":
 		defs, err := w.properties(at, depth)
 		if n.Pointer != "" {
 			w.problem(at, "definitions are read at the root only")
 		}
-		w.defs = defs
+		w.defs = append(w.defs, defs...)
 		return err
 	case "properties":
 		n.Properties, err = w.properties(at, depth)
@@ -347,7 +369,11 @@ func (w *walker) properties(at string, depth int) ([]Property, error) {
 	}
 	var out []Property
 	err := w.members(at, func(name string) error {
-		n, err := w.schema(at+"/"+Escape(name), depth+1)
+		at := at + "/" + Escape(name)
+		if w.ignore(at) {
+			return w.value(at, new(json.RawMessage))
+		}
+		n, err := w.schema(at, depth+1)
 		out = append(out, Property{name, n})
 		return err
 	})
@@ -449,12 +475,12 @@ func (d *Document) resolve() error {
 		if n.ref == "" {
 			return
 		}
-		name, ok := DefinitionOf(n.ref)
+		name, pointer, ok := definitionOf(n.ref)
 		n.name = name
 		switch {
 		case !ok:
 			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference %q leaves $defs", n.ref)})
-		case d.Def(name) == nil:
+		case d.Def(name) == nil || d.Def(name).Pointer != pointer:
 			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", name)})
 		}
 	})
@@ -485,17 +511,26 @@ func (d *Document) resolve() error {
 
 // DefinitionOf returns the name of the definition that a reference names: a JSON pointer in a URI fragment.
 func DefinitionOf(ref string) (name string, ok bool) {
+	name, _, ok = definitionOf(ref)
+	return name, ok
+}
+
+// definitionOf is DefinitionOf, with the pointer.
+func definitionOf(ref string) (name, pointer string, ok bool) {
 	decoded, err := url.PathUnescape(ref)
 	token, found := strings.CutPrefix(decoded, refPrefix)
+	if !found {
+		token, found = strings.CutPrefix(decoded, oldPrefix)
+	}
 	if err != nil || !found || strings.Contains(token, "/") {
-		return "", false
+		return "", "", false
 	}
 	for _, escaped := range strings.Split(token, "~")[1:] {
 		if !strings.HasPrefix(escaped, "0") && !strings.HasPrefix(escaped, "1") {
-			return "", false
+			return "", "", false
 		}
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"), true
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"), decoded[1:], true
 }
 
 // detour returns the definition that n stands for when it is only a reference, or nil.

@@ -20,7 +20,8 @@ func TestDefinitionOf(t *testing.T) {
 		{"#/$defs/a~2", "", false},
 		{"#/$defs/a~", "", false},
 		{"#/$defs/a%zz", "", false},
-		{"#/definitions/A", "", false},
+		{"#/definitions/A", "A", true},
+		{"#/definitions/a/b", "", false},
 		{"other.json#/$defs/A", "", false},
 		{"A", "", false},
 	}
@@ -29,7 +30,7 @@ func TestDefinitionOf(t *testing.T) {
 			t.Errorf("DefinitionOf(%q) = %q, %t, want %q, %t", test.ref, name, ok, test.name, test.ok)
 		}
 	}
-	doc, err := Parse([]byte(`{"$defs":{"a/b%":{"type":"string"},"T":{"$ref":"#/$defs/a~1b%25"}}}`))
+	doc, err := Parse([]byte(`{"$defs":{"a/b%":{"type":"string"},"T":{"$ref":"#/$defs/a~1b%25"}}}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
