@@ -49,17 +49,38 @@ func (c counts) String() string {
 }
 
 // replay reads one trace.
-func replay(t *testing.T, s *sample.Schema, path string) counts {
-	f, err := os.Open(path)
+func replay(t *testing.T, s *sample.Schema, path string) (c counts) {
+	eachMessage(t, path, func(number int, definition string, data []byte) {
+		c.lines++
+		if definition == "" {
+			c.others++
+			return
+		}
+		repairs, err := generated().ComesOutTheSame(s, definition, data)
+		if err != nil {
+			t.Errorf("message %d: %s: %v", number, definition, err)
+		}
+		c.values++
+		if repairs > 0 {
+			c.repaired++
+		}
+	})
+	return c
+}
+
+// eachMessage calls f with the parameters or the result of each message of a recording, and the definition of that: "" if
+// it has none, or is null.
+func eachMessage(t *testing.T, path string, f func(number int, definition string, data []byte)) {
+	t.Helper()
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	all, err := recording.ReadAll(f)
+	defer file.Close()
+	all, err := recording.ReadAll(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c counts
 	var asked ledger.Ledger[string] // the definition of the result; the client's side
 	for number, recorded := range all.Messages() {
 		m, err := ledger.Read(recorded.Line)
@@ -67,7 +88,6 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 			t.Errorf("message %d: %v", number, err)
 			continue
 		}
-		c.lines++
 		byClient := recorded.Direction == conformance.ToAgent
 		definition, data := "", m.Params
 		switch {
@@ -81,20 +101,11 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 			data = m.Result
 			definition, _ = asked.Answer(byClient, string(m.ID))
 		}
-		if definition == "" || bytes.Equal(data, []byte("null")) {
-			c.others++
-			continue
+		if bytes.Equal(data, []byte("null")) {
+			definition = ""
 		}
-		repairs, err := generated().ComesOutTheSame(s, definition, data)
-		if err != nil {
-			t.Errorf("message %d: %s: %v", number, definition, err)
-		}
-		c.values++
-		if repairs > 0 {
-			c.repaired++
-		}
+		f(number, definition, data)
 	}
-	return c
 }
 
 // lookUp returns the definitions of a method's parameters and result.

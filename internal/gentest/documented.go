@@ -62,7 +62,21 @@ var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 // equal, and nothing may be repaired. It logs how many messages there were.
 func (p *Package) documented(t *testing.T) {
 	s := p.schema(t)
-	dir := Shared(t, "examples")
+	Examples(t, Shared(t, "examples"), p.Version, func(t *testing.T, definition string, data []byte) {
+		repairs, err := p.ComesOutTheSame(s, definition, data)
+		if err != nil {
+			t.Errorf("%s: %v", definition, err)
+		}
+		if repairs > 0 {
+			t.Errorf("%s: %d repairs in a valid message", definition, repairs)
+		}
+	})
+}
+
+// Examples calls f with the parameters or the result of each valid example message of a version, in a test of its own. It
+// logs how many messages there were.
+func Examples(t *testing.T, dir string, version int, f func(t *testing.T, definition string, data []byte)) {
+	t.Helper()
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +91,7 @@ func (p *Package) documented(t *testing.T) {
 		if e.Group == "v2" && !slices.Contains(Before, e.Name) {
 			of = 2
 		}
-		if of != p.Version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
+		if of != version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
 			continue
 		}
 		ran++
@@ -86,16 +100,10 @@ func (p *Package) documented(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			repairs, err := p.ComesOutTheSame(s, e.Definition, data)
-			if err != nil {
-				t.Errorf("%s: %v", e.Definition, err)
-			}
-			if repairs > 0 {
-				t.Errorf("%s: %d repairs in a valid message", e.Definition, repairs)
-			}
+			f(t, e.Definition, data)
 		})
 	}
-	t.Logf("ran %d messages of version %d, of %d in all", ran, p.Version, len(entries))
+	t.Logf("ran %d messages of version %d, of %d in all", ran, version, len(entries))
 	if ran == 0 {
 		t.Error("the folder holds no messages of this version")
 	}
