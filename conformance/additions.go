@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,14 +13,16 @@ var additionsRules = []Rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
-		Breaks:   "An update for a session that no answer has given to the client and that the client has never named, while no answer is awaited that may give it.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
-		on:       updates(),
+		Breaks: "An update or a request for a session that no answer has given to the client and that the client has never named, while no answer is awaited " +
+			"that may give it.",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		on: on(updates(), requests(methodPermission, methodElicit, methodReadFile, methodWriteFile,
+			methodTerminalCreate, methodTerminalOutput, methodTerminalWait, methodTerminalKill, methodTerminalRelease)),
 		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
 		check: func(e *event) {
 			s, id := e.session, e.text("sessionId")
-			if s != nil && (s.given != nil || s.asked) || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 || e.garbled[Client] {
+			if e.sender() != Agent || s != nil && (s.given != nil || s.asked) || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 || e.garbled[Client] {
 				return
 			}
 			if _, listed := e.listed.get(id); !listed && e.once(id) {
@@ -120,7 +123,46 @@ var additionsRules = []Rule{
 			}
 		},
 	},
+	{
+		ID: "ADD-13",
+		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or without a time. " +
+			"(Version 2: the format in its schema.)",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"2026-01-02T03:04:05Z"}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"yesterday"}}}`,
+		on:    on(results(methodList), updates("session_info_update")),
+		check: func(e *event) {
+			timestamp := func(where string, v value) {
+				if at := member(v, "updatedAt"); isText(at) && !iso8601.MatchString(text(at)) {
+					e.broken(where+"/updatedAt", "%q is not an ISO 8601 timestamp", clip(text(at)))
+				}
+			}
+			timestamp("/update", member(e.content, "update"))
+			for i, s := range items(e.content, "sessions") {
+				timestamp(at("/sessions", i), s)
+			}
+		},
+	},
+	{
+		ID:     "ADD-15",
+		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has released before, unless the release failed.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}`,
+		on: requests(methodTerminalOutput, methodTerminalWait, methodTerminalKill),
+		check: func(e *event) {
+			if t := e.terminal(e.text("terminalId")); t != nil && t.released != nil && !t.held {
+				e.broken("/terminalId", "the terminal is released").because(t.released, "its release")
+			}
+		},
+	},
 }
+
+// iso8601 is a date of the calendar, of the year or of a week, with or without a time.
+var iso8601 = regexp.MustCompile(`^(?i)[+-]?\d{4,6}(-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?|-?[0-3]\d\d|-?W[0-5]\d(-?[1-7])?)` +
+	`(T([01]\d|2[0-4])(:?[0-5]\d(:?([0-5]\d|60))?)?([.,]\d+)?(Z|[+-][01]\d(:?[0-5]\d)?)?)?$`)
 
 // unstableCapability is the capability of the agent that an unstable method of version 1 needs.
 var unstableCapability = map[string]string{

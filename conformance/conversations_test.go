@@ -422,6 +422,7 @@ func TestExamplesAreExact(t *testing.T) {
 		"ERR-5":  "PRM-1",
 		"ERR-6":  "INI-1 SES-1",
 		"ERR-7":  "TRN-6", // the broken line
+		"TRM-11": "ADD-15",
 	}
 	for _, rule := range Rules() {
 		if !pagesOfConversations.MatchString(rule.ID) || rule.check == nil && rule.end == nil {

@@ -137,7 +137,7 @@ var errorRules = []Rule{
 	{
 		ID:       "ERR-7",
 		Versions: both,
-		Breaks:   "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with another code than -32600.",
+		Breaks:   "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with another code than -32600. For a line that is nested deeper than 64 both are right.",
 		Right: `
 			-> {"jsonrpc":
 			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
@@ -155,8 +155,8 @@ var errorRules = []Rule{
 			if lines.json {
 				want = codeInvalid
 			}
-			// Of several lines it is not known which one is answered.
-			if known := code == codeParse || code == codeInvalid; !known || lines.count == 1 && code != want {
+			// Of several lines it is not known which one is answered, and a parser with a limit cannot know what a deep line is.
+			if known := code == codeParse || code == codeInvalid; !known || lines.count == 1 && !lines.deep && code != want {
 				e.broken("/code", "a line that is %s has the code %d", lines, want).because(lines.at, "the line")
 			}
 		},
@@ -215,6 +215,30 @@ var (
 	authWords     = regexp.MustCompile(`(?i)auth|log.?in|sign.?in`)
 	notAuth       = regexp.MustCompile(`(?i)\brate.?limit|too many requests|\bquota\b|overloaded|\btimed? ?out\b|\bbusy\b|already (running|in progress)`)
 )
+
+// everyDepth is how deep every parser goes.
+const everyDepth = 64
+
+// deep reports whether a line is nested deeper than that.
+func deep(line []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			if depth++; depth > everyDepth {
+				return true
+			}
+		case c == ']', c == '}':
+			depth--
+		}
+	}
+	return false
+}
 
 // String says what the first of the lines is.
 func (u unread) String() string {

@@ -107,6 +107,7 @@ func newLedger() ledger {
 type unread struct {
 	at    *Evidence // the first one
 	json  bool      // it is JSON
+	deep  bool      // it is nested deeper than some parsers go
 	count int
 }
 
@@ -288,6 +289,7 @@ type terminal struct {
 	limit    int64     // of the output, in bytes; -1 if there is none
 	killed   *Evidence // the request
 	released *Evidence // the request
+	held     bool      // and it was refused
 	cwd      string    // of version 2
 	freed    *Evidence // the answer to it
 	exited   *Evidence // what reported its exit
@@ -348,7 +350,7 @@ func (l *ledger) take(e *event) {
 		lines := l.unread[receiver]
 		lines.count++
 		if lines.at == nil {
-			lines.at, lines.json = e.evidence(), json.Valid(e.line)
+			lines.at, lines.json, lines.deep = e.evidence(), json.Valid(e.line), deep(e.line)
 		}
 		l.unread[receiver] = lines
 		l.oddIDs[receiver] = l.oddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
@@ -456,7 +458,7 @@ func (l *ledger) takeRequest(e *event) {
 			if e.method == "terminal/kill" {
 				t.killed = r.at
 			} else {
-				t.released = r.at
+				t.released, t.held = r.at, false
 			}
 		}
 	case methodElicit:
@@ -824,6 +826,9 @@ func (l *ledger) takeAnswer(e *event) {
 		}
 	}
 	if e.kind == ErrorReply {
+		if t := l.terminal(text(r.params, "terminalId")); t != nil && r.method == methodTerminalRelease {
+			t.held = true
+		}
 		if code, _ := integer(e.content, "code"); code == codeAuth && r.method == methodNew {
 			l.authNeeded = e.evidence()
 		}

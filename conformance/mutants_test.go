@@ -194,7 +194,7 @@ var mutants = []mutant{
 	// transports
 	{rule: "TRN-1", clean: "v1-bare", mutation: insert(atEnd, "-> {\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{\"\xff\":1}}")},
 	{rule: "TRN-3", clean: "v1-bare", mutation: insert(atEnd, `-> [{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"sess_1"}}]`)},
-	{rule: "TRN-3", clean: "v1-bare", mutation: insert(atEnd, `-> []`, `<- {"id":null,"error":{"code":-32600,"message":"Invalid request"}}`)},
+	{rule: "TRN-6", clean: "v1-bare", mutation: insert(atEnd, `-> []`, `<- {"id":null,"error":{"code":-32600,"message":"Invalid request"}}`)},
 	{rule: "TRN-4", clean: "v1-bare", mutation: insert(atEnd, "-> {\"jsonrpc\":\"2.0\",\n\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"sess_1\"}}")},
 	{rule: "TRN-5", clean: "v1-bare", mutation: insert(atStart, "<- npm notice: a newer version")},
 	{rule: "TRN-6", clean: "v1-bare", mutation: insert(atEnd, "-> quit")},
@@ -363,7 +363,8 @@ var mutants = []mutant{
 	{rule: "TRM-10", clean: "v1-terminals", mutation: fails("-> terminal/output#3", "-32603")},
 	{rule: "TRM-11", clean: "v1-terminals", mutation: insert(after("-> terminal/release"),
 		`<- {"id":"late","method":"terminal/output","params":{"sessionId":"sess_1","terminalId":"term_1"}}`,
-		`-> {"id":"late","result":{"output":"","truncated":false,"exitStatus":{"exitCode":0}}}`)},
+		`-> {"id":"late","result":{"output":"","truncated":false,"exitStatus":{"exitCode":0}}}`),
+		also: map[string]string{"ADD-15": "no correct agent provokes it"}},
 	{rule: "TRM-12", clean: "v1-terminals", mutation: set("-> terminal/wait_for_exit", "/result", "{}")},
 	{rule: "TRM-12", clean: "v1-terminals", mutation: set("-> terminal/output", "/result/exitStatus", `{"exitCode":null,"signal":null}`)},
 
@@ -441,6 +442,12 @@ var mutants = []mutant{
 
 	// additions
 	{rule: "ADD-2", clean: "v1-bare", mutation: set("<- session/update:agent_message_chunk", "/params/sessionId", `"sess_9"`)},
+	{rule: "ADD-2", clean: "v1-terminals", mutation: set("<- terminal/wait_for_exit", "/params/sessionId", `"sess_9"`)},
+	{rule: "ADD-13", clean: "v1-sessions", mutation: set("<- session/list", "/result/sessions/0/updatedAt", `"yesterday"`)},
+	{rule: "ADD-13", clean: "v1-turns", mutation: insert(atEnd, `<- {"method":"session/update","params":{"sessionId":"sess_1","update":{"sessionUpdate":"session_info_update","updatedAt":"12:30"}}}`)},
+	{rule: "ADD-15", clean: "v1-terminals", mutation: insert(after("-> terminal/release"),
+		`<- {"id":"late","method":"terminal/output","params":{"sessionId":"sess_1","terminalId":"term_1"}}`,
+		`-> {"id":"late","error":{"code":-32602,"message":"No such terminal"}}`)},
 	{rule: "ADD-5", clean: "v1-sessions", mutation: set("<- initialize", "/result/authMethods/-", `{"id":"browser","name":"Again"}`)},
 	{rule: "ADD-6", clean: "v1-errors", mutation: set("<- session/prompt#2", "/error/message", `""`)},
 	{rule: "ADD-7", clean: "v1-bare", mutation: all(set("-> initialize", "/params/protocolVersion", "9999"), set("<- initialize", "/result/protocolVersion", "9999"))},
@@ -480,7 +487,8 @@ var mutants = []mutant{
 	{rule: "OVW-3", clean: "v2-cancel", mutation: set("<- session/close", "/error", `{"code":-32603,"message":"No"}`)},
 	{rule: "OVW-4", clean: "v2-cancel", mutation: insert(after("-> session/cancel"), `<- {"id":null,"error":{"code":-32601,"message":"Method not found"}}`)},
 	{rule: "TRN-1", clean: "v2-cancel", mutation: insert(atEnd, "-> {\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{\"\xff\":1}}")},
-	{rule: "TRN-3", clean: "v2-cancel", mutation: insert(atEnd, "-> []")},
+	{rule: "TRN-3", clean: "v2-cancel", mutation: insert(atEnd, `-> [{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"sess_1"}}]`)},
+	{rule: "TRN-6", clean: "v2-cancel", mutation: insert(atEnd, "-> []")},
 	{rule: "TRN-4", clean: "v2-cancel", mutation: insert(atEnd, "-> {\"jsonrpc\":\"2.0\",\n\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"sess_1\"}}")},
 	{rule: "TRN-5", clean: "v2-cancel", mutation: insert(atStart, "<- npm notice: a newer version")},
 	{rule: "TRN-6", clean: "v2-cancel", mutation: insert(atEnd, "-> quit")},

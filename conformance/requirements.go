@@ -385,7 +385,7 @@ var pages = []page{
 	}},
 	{"additions", []requirement{
 		{"ADD-1", "implied", 0, byScenario, "", "After any error answer the connection serves the next request."},
-		{"ADD-2", "implied", Agent, bySchema, "", "Every update sent during a turn carries the session id of the prompt (or of a session that the client knows)."},
+		{"ADD-2", "implied", Agent, bySchema, "", "Every update and request of the agent carries the id of a session that the client knows."},
 		{"ADD-3", "MUST", Agent, byScenario, "", "What is advertised is accepted: image, audio and embedded resource blocks, additionalDirectories, MCP transports."},
 		{"ADD-4", "implied", Agent, bySchema, "INI-6", "The result of session/load is an object, not null."},
 		{"ADD-5", "MUST", Agent, bySchema, "", "Ids of authMethods are unique."},
@@ -396,6 +396,9 @@ var pages = []page{
 		{"ADD-10", "implied", 0, bySchema, "", "Extension methods begin with an underscore; removed or unstable ones are not used without their capability."},
 		{"ADD-11", "implied", 0, byRule, "OVW-4", "A notification is never answered, also an unknown one, also $/cancel_request."},
 		{"ADD-12", "SHOULD", Agent, byRule, "", "On session/load, available commands, modes and options come before the answer or with it."},
+		{"ADD-13", "implied", Agent, bySchema, "", "updatedAt is an ISO 8601 timestamp."},
+		{"ADD-14", "MUST NOT", Agent, byScenario, "", "What the user has refused is not done."},
+		{"ADD-15", "implied", Agent, byRule, "", "A terminal is not used after its release."},
 	}},
 	{"version-2", []requirement{
 		{"V2-1", "MUST", Agent, byRule, "", "A prompt that is answered is in the conversation: its user message is echoed under the messageId of the answer."},

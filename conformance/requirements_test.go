@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,10 @@ import (
 // regraded are the requirements for which the list has a milder word: the schema says MUST of INI-19, and the official kit
 // counts the others as failures.
 var regraded = map[string]string{"INI-19": "MUST", "AUT-9": "kit", "MOD-2": "kit"}
+
+// added are requirements that the list does not have: the schema's description of updatedAt, what a refusal means, and the
+// page's word that a released terminal is invalid.
+var added = []string{"ADD-13", "ADD-14", "ADD-15"}
 
 // TestAllRequirements compares the table of requirements with the list that it was made from: none is missing, and each
 // has the word and the side of the list.
@@ -40,7 +45,7 @@ func TestAllRequirements(t *testing.T) {
 	}
 	for _, p := range pages {
 		for _, r := range p.requirements {
-			if !listed[r.id] && p.name != "version-2" { // a draft, which the list does not number
+			if !listed[r.id] && p.name != "version-2" && !slices.Contains(added, r.id) { // a draft, which the list does not number
 				t.Errorf("%s is not in the list", r.id)
 			}
 		}

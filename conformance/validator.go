@@ -129,10 +129,10 @@ func (m *message) judge(line []byte) {
 		m.wrong(m.noMessage(), "", "%v", err)
 		return
 	}
-	switch root := document.root(); root.kind() {
-	case typeObject:
+	switch root := document.root(); {
+	case root.kind() == typeObject:
 		m.envelope(root)
-	case typeArray:
+	case root.kind() == typeArray && length(root) > 0:
 		m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
 		return
 	default:

@@ -1,6 +1,7 @@
 // An agent on the official TypeScript SDK that needs no model: it plays one turn for every prompt, and keeps sessions in
 // memory, which all its connections share. A prompt that begins "Write a very long" streams until it is cancelled.
 
+import { spawn } from "node:child_process";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as acp from "@agentclientprotocol/sdk";
@@ -66,10 +67,31 @@ async function setMode(session, sessionId, mode, peer) {
 
 // open makes a stored session active again.
 function open(sessionId, cwd, client) {
+  check(cwd);
   const session = sessions.get(sessionId);
   if (!session) throw acp.RequestError.sessionNotFound(sessionId);
   Object.assign(session, { cwd, client, active: true });
   return session;
+}
+
+// check refuses a working directory that is not an absolute path.
+function check(cwd) {
+  if (!path.isAbsolute(cwd)) throw acp.RequestError.invalidParams({ cwd });
+}
+
+// connect greets an MCP server, and makes no use of it.
+function connect({ command, args = [], env = [] }) {
+  if (!command) return;
+  const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
+  const server = spawn(command, args, { env: { ...process.env, ...variables }, stdio: ["pipe", "pipe", "ignore"] });
+  for (const emitter of [server, server.stdin]) emitter.on("error", () => {}); // the session goes on without it
+  const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "interop-agent", version: "1.0.0" } };
+  server.stdin.write(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }) + "\n");
+  server.stdout.once("data", () => server.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n'));
+  server.unref();
+  server.stdin.unref?.();
+  server.stdout.unref?.();
+  process.once("exit", () => server.kill());
 }
 
 async function close(session) {
@@ -139,6 +161,7 @@ async function play(peer, session, sessionId, text, signal) {
       { cancellationSignal: signal },
     );
     signal.throwIfAborted();
+    if (outcome.outcome === "cancelled") return "cancelled"; // the cancellation itself may be read later
     if (outcome.outcome !== "selected" || outcome.optionId !== "allow") {
       await update({ sessionUpdate: "tool_call_update", toolCallId: edit, status: "failed" });
       await say("Then I leave it.");
@@ -199,9 +222,14 @@ export function createAgent() {
         agentInfo: { name: "interop-agent", version: "1.0.0" },
       };
     })
-    .onRequest(m.authenticate, () => ({}))
+    .onRequest(m.authenticate, ({ params: { methodId } }) => {
+      if (methodId !== "none") throw acp.RequestError.invalidParams({ methodId });
+      return {};
+    })
     .onRequest(m.logout, () => ({}))
     .onRequest(m.session.new, ({ params }) => {
+      check(params.cwd);
+      params.mcpServers.forEach(connect);
       const sessionId = `session-${++count}`;
       const session = { cwd: params.cwd, client, active: true, mode: "ask", tone: "plain", brief: false, history: [] };
       sessions.set(sessionId, session);
@@ -215,9 +243,11 @@ export function createAgent() {
       return state(session);
     })
     .onRequest(m.session.resume, ({ params: { sessionId, cwd } }) => state(open(sessionId, cwd, client)))
-    .onRequest(m.session.list, () => ({
-      sessions: [...sessions].map(([sessionId, { cwd }]) => ({ sessionId, cwd, title: `In ${cwd}` })),
-    }))
+    .onRequest(m.session.list, ({ params: { cwd: wanted, cursor } }) => {
+      if (cursor != null) throw acp.RequestError.invalidParams({ cursor }); // all are on the first page
+      const listed = [...sessions].filter(([, { cwd }]) => wanted == null || cwd === wanted);
+      return { sessions: listed.map(([sessionId, { cwd }]) => ({ sessionId, cwd, title: `In ${cwd}` })) };
+    })
     .onRequest(m.session.close, async ({ params }) => {
       await close(find(params.sessionId));
       return {};

@@ -354,7 +354,7 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
 			session, m := p.sessionAnswer()
-			options := readOptions(member(m.params, "configOptions"))
+			options := optionsOf(m)
 			if len(options) == 0 {
 				p.stopf("the agent has no options")
 			}
@@ -363,26 +363,37 @@ var sessionScenarios = []Scenario{
 			}
 			// One option may decide which others there are, and which values they have.
 			now := options
-			offered := func(o option, value string) bool {
-				return slices.ContainsFunc(now, func(x option) bool {
-					return x.id == o.id && x.kind == o.kind && (o.kind != "select" || slices.Contains(x.values, value))
-				})
+			value := func(o option, value string) string {
+				if o.kind == "select" {
+					return set(o.id, `"value":`+quote(value))
+				}
+				return set(o.id, `"type":"boolean","value":`+value)
 			}
 			for _, o := range options {
-				values := []string{"true", "false"}
-				if o.kind == "select" {
-					values = o.values
-				}
-				for _, value := range values[:min(len(values), 5)] {
-					if !offered(o, value) {
+				// What it has already comes first: where nothing changes, nothing may be left out.
+				for _, v := range append([]string{o.current}, o.values[:min(len(o.values), 5)]...) {
+					i := find(now, o.id)
+					if i < 0 || now[i].kind != o.kind || !slices.Contains(now[i].values, v) {
 						continue
 					}
-					params := `"value":` + quote(value)
-					if o.kind != "select" {
-						params = `"type":"boolean","value":` + value
+					before := now
+					m := p.must("CFG-17", "session/set_config_option", value(o, v))
+					if m == nil {
+						continue
 					}
-					if m := p.must("CFG-17", "session/set_config_option", set(o.id, params)); m != nil {
-						now = readOptions(member(m.params, "configOptions"))
+					now = optionsOf(m)
+					for _, was := range before {
+						switch {
+						case find(now, was.id) >= 0:
+							continue
+						case before[i].current == v:
+							p.fail("CFG-17", "the answer lacks the option %s, though %s had this value before", was.id, o.id)
+						case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", value(was, was.current))), was.id) >= 0:
+							p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
+						default:
+							continue
+						}
+						now = append(now, was)
 					}
 				}
 				if o.kind == "select" {
@@ -674,15 +685,26 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 // option is a session option.
 type option struct {
 	id, kind string
+	current  string // the value; of a boolean, as JSON
 	values   []string
 }
 
-func readOptions(list json.RawMessage) []option {
+// find is the index of the option with an id, -1 if there is none.
+func find(options []option, id string) int {
+	return slices.IndexFunc(options, func(o option) bool { return o.id == id })
+}
+
+// optionsOf are the options of an answer.
+func optionsOf(m *message) []option {
+	if m == nil {
+		return nil
+	}
 	var options []option
-	for _, item := range elements(list) {
+	for _, item := range elements(member(m.params, "configOptions")) {
 		var o struct {
-			ID, Type string
-			Options  []struct {
+			ID, Type     string
+			CurrentValue any
+			Options      []struct {
 				Value   *string
 				Options []struct{ Value string }
 			}
@@ -690,7 +712,10 @@ func readOptions(list json.RawMessage) []option {
 		if json.Unmarshal(item, &o) != nil {
 			continue
 		}
-		read := option{id: o.ID, kind: o.Type}
+		read := option{id: o.ID, kind: o.Type, current: fmt.Sprint(o.CurrentValue)}
+		if o.Type == "boolean" {
+			read.values = []string{"true", "false"}
+		}
 		for _, v := range o.Options {
 			if v.Value != nil {
 				read.values = append(read.values, *v.Value)

@@ -1,7 +1,6 @@
 package probe_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -21,18 +19,7 @@ import (
 func exampleAgent(t *testing.T) probe.Launch {
 	t.Helper()
 	binary := buildtest.Program(t, "../../examples/agent")
-	return func(ctx context.Context, dir string) (*probe.Target, error) {
-		stderr := &probe.Stderr{}
-		cmd := exec.Command(binary, "-state", probe.Home(dir))
-		cmd.Stderr = stderr
-		transport := rpc.Command(cmd)
-		transport.StopTime, transport.KillTime = time.Millisecond, 2*time.Second
-		stream, err := transport.Connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &probe.Target{Stream: stream, Stderr: stderr, Raw: stream.(rpc.FastStream).WriteLines, Process: true}, nil
-	}
+	return launchCommand(func(dir string) *exec.Cmd { return exec.Command(binary, "-state", probe.Home(dir)) })
 }
 
 // TestMain makes this program a server of MCP when a test's agent starts it as such.
@@ -64,6 +51,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	buildtest.Remove()
+	typeScript.Remove()
 	os.Exit(code)
 }
 

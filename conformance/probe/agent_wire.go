@@ -155,11 +155,13 @@ var wireScenarios = []Scenario{
 	{
 		Name: "batch", bare: true,
 		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "A batch, which the protocol does not have, is refused, and the connection goes on.",
+		Text:      "A batch, which the protocol does not have, is refused, as an empty array is, and the connection goes on.",
 		Exercises: []string{"TRN-3", "ERR-7"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
-			for _, line := range []string{`[]`, `[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`} {
+			p.line([]byte(`[]`)) // which is no batch
+			p.alive("ERR-7", "an empty array")
+			for _, line := range []string{`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`} {
 				p.line([]byte(line))
 				p.alive("TRN-3", "the batch "+clip(line))
 			}

@@ -27,8 +27,8 @@ func sending(name, text, id string, lines ...string) Scenario {
 
 var clientWire = []Scenario{
 	sending("broken-json", "Lines that are no JSON.", "ERR-7", `{`, `{"jsonrpc":"2.0","method":`, `hello`, `{"jsonrpc":"2.0",}`, "\xff\xfe", `{"jsonrpc":"2.0","method":"_x","params":{"a":"`+"\xc3\x28"+`"}}`),
-	sending("no-messages", "JSON that is no message.", "ERR-7", `42`, `"text"`, `null`, `true`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
-	sending("batches", "Arrays of messages, and an empty array.", "TRN-3", `[]`, `[{"jsonrpc":"2.0","method":"_acp.probe/x"}]`, `[1,2]`),
+	sending("no-messages", "JSON that is no message.", "ERR-7", `42`, `"text"`, `null`, `true`, `[]`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
+	sending("batches", "Arrays of messages.", "TRN-3", `[{"jsonrpc":"2.0","method":"_acp.probe/x"}]`, `[1,2]`),
 	sending("empty-lines", "Empty lines, spaces, and lines that end with a carriage return.", "ERR-7", ``, `   `, "\r", "{\"jsonrpc\":\"2.0\",\"method\":\"_acp.probe/x\"}\r", ` {"jsonrpc":"2.0","method":"_acp.probe/x"}	`),
 	sending("odd-answers", "Answers to requests that the client has not sent, and answers that are none.", "ADD-9",
 		`{"jsonrpc":"2.0","id":987654,"result":{}}`, `{"jsonrpc":"2.0","id":"never","error":{"code":-32603,"message":"x"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
@@ -216,19 +216,39 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options and modes of unknown types and categories: they are left out, and the rest is used.",
-		Exercises: []string{"CFG-6", "CFG-15", "SCH-1", "INI-11"},
+		Name: "odd-categories", Text: "Options without a category, and of unknown ones.", Exercises: []string{"CFG-6"},
 		persona: persona{
-			capabilities: everything, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,
-			modes: `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":null,"probe":1}],"_meta":null}`,
-			options: `[{"id":"slide","name":"Slider","type":"slider","currentValue":3},{"id":"odd","name":"Odd","category":"zzz","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
-				`{"id":"own","name":"Own","category":"_own","type":"_own","x":1},{"id":"none","name":"None","category":null,"type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
+			capabilities: everything,
+			options: `[{"id":"odd","name":"Odd","category":"zzz","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
+				`{"id":"own","name":"Own","category":"_own","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
+				`{"id":"null","name":"Null","category":null,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
+				`{"id":"none","name":"None","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]`,
 		},
 		run: func(p *play) {
 			m := p.nextPrompt()
-			p.exercised("CFG-6", "CFG-15", "SCH-1", "INI-11")
+			p.exercised("CFG-6")
 			if m == nil {
-				p.fail("CFG-6", "%s", p.why("no prompt comes to a session with options of unknown types and categories"))
+				p.fail("CFG-6", "%s", p.why("no prompt comes to a session with options of unknown categories"))
+				return
+			}
+			p.serves("CFG-6", "options of unknown categories")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left out, and the rest is used.",
+		Exercises: []string{"CFG-15", "SCH-1", "INI-11"},
+		persona: persona{
+			capabilities: everything, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,
+			modes: `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":null,"probe":1}],"_meta":null}`,
+			options: `[{"id":"slide","name":"Slider","type":"slider","currentValue":3},{"id":"own","name":"Own","type":"_own","x":1},` +
+				`{"id":"known","name":"Known","type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
+		},
+		run: func(p *play) {
+			m := p.nextPrompt()
+			p.exercised("CFG-15", "SCH-1", "INI-11")
+			if m == nil {
+				p.fail("CFG-15", "%s", p.why("no prompt comes to a session with options of unknown types"))
 				return
 			}
 			p.serves("CFG-15", "options of unknown types")

@@ -475,13 +475,7 @@ var mutants = []mutant{
 		}
 		return []string{m.text}, nil
 	}}},
-	{"plan", "PLN-3", fault{toClient: func(s *state, m *line) []string {
-		begin, end := strings.Index(m.text, `"entries":[{`), strings.Index(m.text, "},{")
-		if strings.Contains(m.text, `"sessionUpdate":"plan"`) && end > 0 && s.nth("plan") == 2 {
-			return []string{m.text[:begin+len(`"entries":[`)] + m.text[end+2:]}
-		}
-		return []string{m.text}
-	}}},
+	{"plan", "PLN-3", changedEntryAlone},
 	{"other-turns", "PRM-13", lateChunk},
 	{"elicitation", "ELI-21", replacing(`"elicitation/complete","params":{"elicitationId":"`, `"elicitation/complete","params":{"elicitationId":"other`)},
 	{"elicitation-declined", "ELI-18", failing("session/prompt", params("form"))},

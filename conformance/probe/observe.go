@@ -74,6 +74,10 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 			if kind := m.text("update", "content", "type"); kind != "" && kind != "text" {
 				add("content " + kind)
 			}
+		case "session_info_update":
+			if given(update, "updatedAt") {
+				add("updatedAt")
+			}
 		case "config_option_update":
 			p.observeOptions(member(update, "configOptions"), add)
 		}
@@ -136,8 +140,11 @@ func (p *play) observeResult(m *message, add func(...string)) {
 	case "session/set_config_option":
 		p.observeOptions(member(m.params, "configOptions"), add)
 	case "session/list":
-		if len(elements(member(m.params, "sessions"))) > 0 {
+		for _, listed := range elements(member(m.params, "sessions")) {
 			add("path", "listed")
+			if given(listed, "updatedAt") {
+				add("updatedAt")
+			}
 		}
 	case "session/prompt":
 		if reason := m.text("stopReason"); reason != "" {

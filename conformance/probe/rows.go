@@ -229,6 +229,9 @@ var agentRows = map[string]exercise{
 	"ADD-10": on("message"),
 	"ADD-11": on("-> session/cancel"),
 	"ADD-12": on("result session/load").needs(loadSession),
+	"ADD-13": on("updatedAt").by("an agent that says when a session was last active"),
+	"ADD-14": exercise{}.by(byPermission),
+	"ADD-15": on("answered terminal/release").by(byTerminal),
 }
 
 // onlyAtClients are requirements of both sides that show at clients alone.
