@@ -295,7 +295,7 @@ func TestResultsAreChecked(t *testing.T) {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("nope")}, nil
 	}
 	conn, served := pairThat(t, map[string]string{
-		"PRM-1": "no session is made", "LST-10": "the cursor says which result is wrong",
+		"PRM-1": "no session is made", "ADD-2": "no session is made", "LST-10": "the cursor says which result is wrong",
 	}, agent, &acp.AgentOptions{Conn: logs}, client, &acp.ClientOptions{Conn: logs})
 	ctx := t.Context()
 	for name, test := range map[string]struct {

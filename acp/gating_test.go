@@ -423,7 +423,7 @@ func TestInitializeThatCannotBeAnswered(t *testing.T) {
 func TestPermissionOptionThatWasNotOffered(t *testing.T) {
 	ways.InMemory(t, unopened)
 	choice := acp.PermissionSelected("always")
-	_, agent := pair(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{
+	_, agent := pairThat(t, unmade, acp.AgentHandlers{}, nil, acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: choice}, nil
 		},
@@ -541,7 +541,7 @@ func TestTerminalThatTakesLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var released []acp.TerminalID
-				_, agent := pair(t, acp.AgentHandlers{}, nil, terminals(
+				_, agent := pairThat(t, unmade, acp.AgentHandlers{}, nil, terminals(
 					func(ctx context.Context, _ *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 						select {
 						case <-time.After(test.answer):

@@ -91,17 +91,31 @@ var additionsRules = []Rule{
 		},
 	},
 	{
-		ID:     "ADD-10",
-		Breaks: "An unstable method to a side that has not stated the capability for it.",
+		ID:       "ADD-10",
+		Versions: both,
+		Breaks: "What is unstable to a side that has not stated the capability for it: a method, systemPrompt of a session or archived of session/list, " +
+			"be they empty, or (version 1) an update of a plan with an id or of a subagent.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
-		on:    requests(unstableMethods()...),
+		on:    on(requests(append(unstableMethods(), methodNew, methodLoad, methodResume, methodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
 		check: func(e *event) {
-			if e.sender() == Client {
+			switch {
+			case e.sender() == Agent:
+				if e.inForce == 1 && e.kind == Notification {
+					e.needs(&e.client, unstableUpdate[e.update])
+				}
+				return
+			case e.inForce == 1 && unstableCapability[e.method] != "":
 				e.needs(&e.agent, unstableCapability[e.method])
+			}
+			for name, v1 := range unstableMember {
+				capability := e.named(v1, strings.Replace(v1, "sessionCapabilities", "session", 1))
+				if e.given(name) && !e.agent.can(capability) {
+					e.broken("/"+name, "the agent does not state %s", capability).because(e.agent.at, "its capabilities")
+				}
 			}
 		},
 	},
@@ -175,6 +189,18 @@ var unstableCapability = map[string]string{
 	"providers/list":    "providers",
 	"providers/set":     "providers",
 	"providers/disable": "providers",
+}
+
+// unstableMember is the capability of the agent that an unstable member of a request of version 1 needs.
+var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt", "archived": "sessionCapabilities.archive"}
+
+// unstableUpdate is the capability of the client that an unstable update of version 1 needs.
+var unstableUpdate = map[string]string{
+	"plan_update":           "plan",
+	"plan_removed":          "plan",
+	"subagent_update":       "subagents",
+	"session_message":       "subagents",
+	"session_message_chunk": "subagents",
 }
 
 func unstableMethods() []string { return slices.Sorted(maps.Keys(unstableCapability)) }

@@ -453,6 +453,8 @@ var mutants = []mutant{
 	{rule: "ADD-7", clean: "v1-bare", mutation: all(set("-> initialize", "/params/protocolVersion", "9999"), set("<- initialize", "/result/protocolVersion", "9999"))},
 	{rule: "ADD-10", clean: "v1u-methods", mutation: remove("<- initialize", "/result/agentCapabilities/sessionCapabilities/fork")},
 	{rule: "ADD-10", clean: "v1u-methods", mutation: remove("<- initialize", "/result/agentCapabilities/providers")},
+	{rule: "ADD-10", clean: "v1u-methods", mutation: set("-> session/new", "/params/systemPrompt", `{"mode":"append","content":[]}`)},
+	{rule: "ADD-10", clean: "v1u-methods", mutation: insert(atEnd, `<- {"method":"session/update","params":{"sessionId":"sess_1","update":{"sessionUpdate":"plan_removed","planId":"p"}}}`)},
 	{rule: "ADD-12", clean: "v1-sessions", mutation: all(
 		drop("<- session/update:available_commands_update"),
 		move("<- session/update:available_commands_update#2", after("<- session/load")))},
@@ -572,6 +574,7 @@ var mutants = []mutant{
 	{rule: "SCH-4", clean: "v2-cancel", mutation: remove("<- session/prompt", "/jsonrpc")},
 	{rule: "SCH-11", clean: "v2-turns", mutation: set("<- session/update:notice", "/params/update/severity", `"loud"`)},
 	{rule: "SCH-15", clean: "v2-elicitations", mutation: set("<- elicitation/create#2", "/params/requestedSchema/properties/name", `{"type":"object"}`)},
+	{rule: "ADD-10", clean: "v2-sessions", mutation: set("-> session/list", "/params/archived", `"exclude"`), also: map[string]string{"EXT-2": "the stable schema lacks it"}},
 	{rule: "ADD-2", clean: "v2-turns", mutation: set("<- session/update:usage_update", "/params/sessionId", `"sess_9"`)},
 	{rule: "ADD-5", clean: "v2-sessions", mutation: set("<- initialize", "/result/authMethods/-", `{"type":"agent","methodId":"browser","name":"Again"}`)},
 	{rule: "ADD-6", clean: "v2-elicitations", mutation: set("<- _shop.example/unknown", "/error/message", `""`)},

@@ -39,7 +39,7 @@ func (x *AgentCapabilities) serves(method string) bool {
 // lacksForNewSession returns the capability that a call of session/new needs and x does not have,
 // or "".
 func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
-	if len(req.AdditionalDirectories) > 0 && !x.SessionCapabilities.AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
@@ -86,7 +86,7 @@ func (x *AgentCapabilities) lacksForLoadSession(req *LoadSessionRequest) string 
 			}
 		}
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.SessionCapabilities.AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
 	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
@@ -113,7 +113,7 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	if !x.SessionCapabilities.Fork.Present() {
 		return "sessionCapabilities.fork"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.SessionCapabilities.AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
@@ -144,7 +144,7 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	if !x.SessionCapabilities.Resume.Present() {
 		return "sessionCapabilities.resume"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.SessionCapabilities.AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {

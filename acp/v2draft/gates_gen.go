@@ -22,7 +22,7 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	if !x.Session.Present() {
 		return "session"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.Session.Value().AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
@@ -46,7 +46,7 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	if !x.Session.Present() {
 		return "session"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.Session.Value().AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {

@@ -262,7 +262,10 @@ func TestPermissionTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := v2draft.Connect(t.Context(), tapClient(t, near), v2draft.ClientHandlers{
+	tapped := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+		Schema: conformance.V2(), Accept: map[string]string{"ADD-2": "no session is made"},
+	})
+	client, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
 		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()

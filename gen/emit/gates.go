@@ -213,14 +213,14 @@ func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refu
 	return test(value)
 }
 
-// isSet returns the condition that a field of the parameters says something.
+// isSet returns the condition that a field of the parameters is sent, be it empty.
 func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
 	x := params.Clone().Dot(f.Go)
 	switch _, slice := f.Type.(model.Slice); {
 	case f.Opt():
 		return x.Dot("Present").Call()
 	case slice:
-		return jen.Len(x).Op(">").Lit(0)
+		return x.Op("!=").Nil()
 	}
 	return jen.Op("!").Add(zeroOf(x, f))
 }

@@ -34,7 +34,7 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	if !x.Session.Present() {
 		return "session"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.Session.Value().AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
@@ -77,7 +77,7 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	if !x.Session.Value().Fork.Present() {
 		return "session.fork"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.Session.Value().AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
@@ -108,7 +108,7 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	if !x.Session.Present() {
 		return "session"
 	}
-	if len(req.AdditionalDirectories) > 0 && !x.Session.Value().AdditionalDirectories.Present() {
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
 	for _, item := range req.MCPServers {
