@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,17 +41,8 @@ var additionsRules = []Rule{
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"a","name":"B"}]}}`,
-		on: results(methodInitialize),
-		check: func(e *event) {
-			seen := map[string]bool{}
-			for i, method := range items(e.content, "authMethods") {
-				id := text(method, e.named("id", "methodId"))
-				if id != "" && seen[id] {
-					e.broken(at("/authMethods", i), "the id %q for a second time", clip(id))
-				}
-				seen[id] = true
-			}
-		},
+		on:    results(methodInitialize),
+		check: func(e *event) { e.unique("/authMethods", e.named("id", "methodId"), "a method") },
 	},
 	{
 		ID:       "ADD-6",
@@ -169,6 +161,31 @@ var additionsRules = []Rule{
 		check: func(e *event) {
 			if t := e.terminal(e.text("terminalId")); t != nil && t.released != nil && !t.held {
 				e.broken("/terminalId", "the terminal is released").because(t.released, "its release")
+			}
+		},
+	},
+	{
+		ID:       "ADD-16",
+		Versions: both,
+		Breaks: "A session in the answer to session/list whose cwd is not that of the filter. (Less than a MUST: an agent may compare what links " +
+			"lead to.)",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work/"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work/lib"}]}}`,
+		on: results(methodList),
+		check: func(e *event) {
+			if e.request == nil || !given(e.request.params, "cwd") {
+				return
+			}
+			wanted := text(e.request.params, "cwd")
+			plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
+			for i, s := range items(e.content, "sessions") {
+				if cwd := text(s, "cwd"); absolute(cwd) && !strings.EqualFold(plain(cwd), plain(wanted)) {
+					e.broken(at("/sessions", i)+"/cwd", "%q is not the directory of the filter", clip(cwd)).because(e.request.at, "the request")
+				}
 			}
 		},
 	},

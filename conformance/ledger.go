@@ -72,13 +72,13 @@ type ledger struct {
 	asked        *request                // by the last message
 	cancelled    []*turn                 // in flight and cancelled, which the agent may not have read
 	sessions     table[*session]
-	listed       table[*Evidence]  // by id: the sessions that session/list told of
-	cursors      table[*Evidence]  // those that session/list gave out
-	listEnded    *Evidence         // the last answer to session/list without a cursor
-	giving       int               // requests in flight whose answer may give a session
-	messages     table[*messageOf] // by messageKey
-	calls        table[*toolCall]  // by toolCallKey
-	terminals    table[*terminal]  // by id
+	listed       table[*Evidence] // by id: the sessions that session/list told of
+	cursors      table[*Evidence] // those that session/list gave out
+	listEnded    *Evidence        // the last answer to session/list without a cursor
+	giving       int              // requests in flight whose answer may give a session
+	messages     table[*Evidence] // the first chunk of each, by messageKey
+	calls        table[*toolCall] // by toolCallKey
+	terminals    table[*terminal] // by id
 	elicitations table[*elicitation]
 	closedBy     Side // who closed the connection; 0 if it is not known
 }
@@ -96,7 +96,7 @@ func newLedger() ledger {
 		sessions:     newTable[*session](maxSessions),
 		listed:       newTable[*Evidence](maxListed),
 		cursors:      newTable[*Evidence](maxNames),
-		messages:     newTable[*messageOf](maxMessages),
+		messages:     newTable[*Evidence](maxMessages),
 		calls:        newTable[*toolCall](maxCalls),
 		terminals:    newTable[*terminal](maxTerminals),
 		elicitations: newTable[*elicitation](maxElicitations),
@@ -230,12 +230,6 @@ type accepted struct {
 	id     string // of the message
 	at     *Evidence
 	during bool // other work may have been going on
-}
-
-// messageOf is a message in chunks.
-type messageOf struct {
-	at   *Evidence // the first chunk
-	user bool      // it is the user's
 }
 
 // turn is a prompt and all that belongs to it.
@@ -622,26 +616,26 @@ func (s *session) change(e *event, update value) {
 	s.accepted = rest
 }
 
-// hear notes a message in chunks.
+// hear notes a message in chunks, of the user or of the agent.
 func (s *session) hear(e *event, id string, user bool) {
-	if id == "" || e.message(s, id) != nil {
+	if id == "" || e.heard(s, id, user) != nil {
 		return
 	}
-	e.messages.put(messageKey(s, id), &messageOf{e.evidence(), user})
+	e.messages.put(messageKey(s, id, user), e.evidence())
 }
 
-// message finds a message of a session by its id.
-func (l *ledger) message(s *session, id string) *messageOf {
+// heard is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
+func (l *ledger) heard(s *session, id string, user bool) *Evidence {
 	if id == "" {
 		return nil
 	}
-	m, _ := l.messages.get(messageKey(s, id))
-	return m
+	at, _ := l.messages.get(messageKey(s, id, user))
+	return at
 }
 
 // messageKey is another one after each replay, which tells the same messages again.
-func messageKey(s *session, id string) string {
-	return toolCallKey(s.id, strconv.Itoa(s.replays)+" "+short(id))
+func messageKey(s *session, id string, user bool) string {
+	return toolCallKey(s.id, strconv.Itoa(s.replays)+" "+strconv.FormatBool(user)+" "+short(id))
 }
 
 // name finds a tool call that a message names, or notes it.

@@ -42,23 +42,21 @@ var promptTurnRules = []Rule{
 		},
 	},
 	{
-		ID:       "PRM-3",
-		Versions: both,
-		Breaks:   "A messageId that chunks of the user's and of the agent's messages share.",
+		ID:     "PRM-3",
+		Breaks: "A messageId that chunks of the user's and of the agent's messages share. (In version 2 they may: see V2-17.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"hi"}}}}`,
 		Wrong: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"hi"}}}}`,
-		on: updates("user_message_chunk", "agent_message_chunk", "user_message", "agent_message"),
+		on: updates("user_message_chunk", "agent_message_chunk"),
 		check: func(e *event) {
 			if s := e.session; s != nil {
 				id := e.text("update", "messageId")
-				user := e.update == "user_message_chunk" || e.update == "user_message"
-				if m := e.message(s, id); m != nil && m.user != user && e.once(s.id+" "+id) {
+				if other := e.heard(s, id, e.update != "user_message_chunk"); other != nil && e.once(s.id+" "+id) {
 					e.broken("/update/messageId", "a message of the user and one of the agent have the id %q", clip(id)).
-						because(m.at, "the first message with it")
+						because(other, "the first message with it")
 				}
 			}
 		},

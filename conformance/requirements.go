@@ -399,6 +399,7 @@ var pages = []page{
 		{"ADD-13", "implied", Agent, bySchema, "", "updatedAt is an ISO 8601 timestamp."},
 		{"ADD-14", "MUST NOT", Agent, byScenario, "", "What the user has refused is not done."},
 		{"ADD-15", "implied", Agent, byRule, "", "A terminal is not used after its release."},
+		{"ADD-16", "implied", Agent, byRule, "", "A list of sessions that is filtered by cwd has none of other directories."},
 	}},
 	{"version-2", []requirement{
 		{"V2-1", "MUST", Agent, byRule, "", "A prompt that is answered is in the conversation: its user message is echoed under the messageId of the answer."},
@@ -417,5 +418,10 @@ var pages = []page{
 		{"V2-14", "MUST", Agent, byRule, "", "A prompt that closing its session keeps out of the conversation is answered with -32800."},
 		{"V2-15", "MUST", Agent, byRule, "", "An agent that reports background work includes it on every state update of the session."},
 		{"V2-16", "MUST", Agent, byRule, "", "A replayed message has the messageId that it had."},
+		{"V2-17", "implied", Agent, byRule, "", "A messageId is unique among the messages of a type within a session."},
+		{"V2-18", "MUST", Agent, byRule, "", "optionIds are unique within a request for permission."},
+		{"V2-19", "MUST", Agent, byRule, "", "Names of commands are unique within their list, and have no white space."},
+		{"V2-20", "MUST", Agent, byRule, "", "Each value of a select is unique, across groups too."},
+		{"V2-21", "MUST", Agent, byRule, "", "Names in the env of a login in a terminal are unique."},
 	}},
 }

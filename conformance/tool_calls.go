@@ -78,26 +78,16 @@ var toolCallRules = []Rule{
 		},
 	},
 	{
-		ID:       "TOL-6",
-		Versions: both,
-		Breaks:   "Two options of a permission request with the same optionId. (That each has a name and a known kind is in the schema.)",
+		ID:     "TOL-6",
+		Breaks: "Two options of a permission request with the same optionId. (That each has a name and a known kind is in the schema. Version 2: V2-18.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
 			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
 		Wrong: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
 			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
-		on: requests(methodPermission),
-		check: func(e *event) {
-			seen := map[string]bool{}
-			for i, option := range items(e.content, "options") {
-				id := member(option, "optionId")
-				if isText(id) && seen[text(id)] {
-					e.broken(at("/options", i)+"/optionId", "%q is the id of an earlier option", clip(text(id)))
-				}
-				seen[text(id)] = true
-			}
-		},
+		on:    requests(methodPermission),
+		check: func(e *event) { e.unique("/options", "optionId", "an option") },
 	},
 	{
 		ID: "TOL-8",

@@ -2,6 +2,11 @@
 
 package conformance
 
+import (
+	"strings"
+	"unicode"
+)
+
 var version2Rules = []Rule{
 	{
 		ID:       "V2-1",
@@ -27,7 +32,7 @@ var version2Rules = []Rule{
 				return
 			}
 			for _, a := range s.accepted {
-				if (!a.during || e.kind == Response) && e.message(s, a.id) == nil {
+				if (!a.during || e.kind == Response) && e.heard(s, a.id, true) == nil {
 					e.broken("", "no user message %q before", clip(a.id)).because(a.at, "the prompt was accepted under this messageId")
 				}
 			}
@@ -204,7 +209,7 @@ var version2Rules = []Rule{
 		// In a session that was in use, a chunk of the present may come between.
 		check: func(e *event) {
 			s, id := e.session, e.text("update", "messageId")
-			if s != nil && s.setup != nil && s.setupNew && given(s.setup.params, "replayFrom") && id != "" && e.message(s, id) == nil && !e.messages.forgot && e.once(s.id) {
+			if s != nil && s.setup != nil && s.setupNew && given(s.setup.params, "replayFrom") && id != "" && e.heard(s, id, e.update == "user_message_chunk") == nil && !e.messages.forgot && e.once(s.id) {
 				e.broken("/update", "a replayed message begins with a chunk").because(s.setup.at, "the request")
 			}
 		},
@@ -295,11 +300,128 @@ var version2Rules = []Rule{
 			if s == nil || !s.made || s.setup == nil || len(s.turns)+len(s.accepted) > 0 || id == "" || e.messages.forgot {
 				return
 			}
-			if e.message(s, id) == nil && e.once(s.id) {
+			if e.heard(s, id, true) == nil && e.once(s.id) {
 				e.broken("/update/messageId", "a message %q that the session did not have", clip(id)).because(s.setup.at, "the request of the replay")
 			}
 		},
 	},
+	{
+		ID:       "V2-17",
+		Versions: []int{2},
+		Breaks:   "An answer to session/prompt with the messageId of a user's message that was there before the prompt.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"n"}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
+		on: results(methodPrompt),
+		// Of a prompt that was held before it, the message may be new.
+		check: func(e *event) {
+			s, id := e.session, e.text("messageId")
+			if s == nil || e.request == nil || len(s.turns) != 1 || s.lost {
+				return
+			}
+			if before := e.heard(s, id, true); before != nil && before.Number < e.request.at.Number {
+				e.broken("/messageId", "%q is the id of an earlier message", clip(id)).because(before, "the earlier message").because(e.request.at, "the prompt")
+			}
+		},
+	},
+	{
+		ID:       "V2-18",
+		Versions: []int{2},
+		Breaks:   "Two options of a permission request with the same optionId.",
+		Right:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
+		on:       requests(methodPermission),
+		check:    func(e *event) { e.unique("/options", "optionId", "an option") },
+	},
+	{
+		ID:       "V2-19",
+		Versions: []int{2},
+		Breaks:   "A command whose name has white space, or is that of another command of the list.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"web","description":"Search the web"}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"search web","description":"Search the web"}]}}}`,
+		on:       updates("available_commands_update"),
+		check: func(e *event) {
+			e.unique("/update/availableCommands", "name", "a command")
+			for i, command := range items(e.content, "update", "availableCommands") {
+				if name := text(command, "name"); strings.ContainsFunc(name, unicode.IsSpace) {
+					e.broken(at("/update/availableCommands", i)+"/name", "%q has white space", clip(name))
+				}
+			}
+		},
+	},
+	{
+		ID:       "V2-20",
+		Versions: []int{2},
+		Breaks:   "A select with a value twice, be it in two groups. (That it and its groups have values is in the schema.)",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
+		on:       offersOptions,
+		check: func(e *event) {
+			for i, option := range items(e.configOptions()) {
+				where := at(e.optionsPointer(), i) + "/options"
+				if text(option, "type") != "select" || !e.sound(where) {
+					continue
+				}
+				seen := map[string]bool{}
+				var look func(where string, list value)
+				look = func(where string, list value) {
+					for i, v := range items(list) {
+						if group := member(v, "options"); isArray(group) {
+							look(at(where, i)+"/options", group)
+							continue
+						}
+						if id := text(v, "value"); seen[id] {
+							e.broken(at(where, i)+"/value", "%q for a second time", clip(id))
+						} else {
+							seen[id] = true
+						}
+					}
+				}
+				look(where, member(option, "options"))
+			}
+		},
+	},
+	{
+		ID:       "V2-21",
+		Versions: []int{2},
+		Breaks:   "A login in a terminal whose env has a name twice.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}}`,
+		on: results(methodInitialize),
+		check: func(e *event) {
+			for i, method := range items(e.content, "authMethods") {
+				if text(method, "type") == "terminal" {
+					e.uniqueIn(at("/authMethods", i)+"/env", member(method, "env"), "name", "a variable")
+				}
+			}
+		},
+	},
+}
+
+// unique reports elements of a list that have a member in common with an earlier one.
+func (e *event) unique(list, name, what string) {
+	e.uniqueIn(list, member(e.content, strings.Split(list[1:], "/")...), name, what)
+}
+
+// uniqueIn is unique for a list that is at hand.
+func (e *event) uniqueIn(where string, list value, name, what string) {
+	seen := map[string]bool{}
+	for i, item := range items(list) {
+		v := member(item, name)
+		if isText(v) && seen[text(v)] {
+			e.broken(at(where, i)+"/"+name, "%q is the %s of %s before", clip(text(v)), name, what)
+		}
+		seen[text(v)] = true
+	}
 }
 
 // The states of a session in version 2.

@@ -5,6 +5,8 @@ package v2draft
 import (
 	"cmp"
 	"fmt"
+	"strings"
+	"unicode"
 )
 
 // checkParams refuses paths that are not absolute. It is for what the peer asks.
@@ -80,13 +82,109 @@ func checkUpdate(update *SessionUpdate) *flaw {
 	case *SessionUpdateTerminalOutputChunk:
 		return checkID("/update/terminalId", u.TerminalID)
 	case *SessionUpdateConfigOptionUpdate:
-		return checkConfigIDs("/update/configOptions", u.ConfigOptions)
+		return checkConfigOptions("/update/configOptions", u.ConfigOptions)
+	case *SessionUpdateAvailableCommandsUpdate:
+		return checkCommandNames("/update/availableCommands", u.AvailableCommands)
 	case *SessionUpdatePlanUpdate:
 		return checkPlan(&u.Plan)
 	case *SessionUpdateCompactionUpdate:
 		return checkID("/update/compactionId", u.CompactionID)
 	case *SessionUpdateCompactionSummaryChunk:
 		return checkID("/update/compactionId", u.CompactionID)
+	}
+	return nil
+}
+
+// checkConfigOptions refuses options without an id or with that of another one, and selects with a value twice, or without the
+// one that is in force.
+func checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
+	if wrong := checkConfigIDs(pointer, options); wrong != nil {
+		return wrong
+	}
+	for i := range options {
+		if o, ok := options[i].Variant.(*SessionConfigOptionSelect); ok && o != nil {
+			if wrong := checkSelect(o.CurrentValue, o.Options); wrong != nil {
+				return &flaw{fmt.Sprintf("%s/%d%s", pointer, i, wrong.pointer), wrong.reason}
+			}
+		}
+	}
+	return nil
+}
+
+// checkSelect is checkConfigOptions for the values of a select, those of all its groups.
+func checkSelect(current SessionConfigValueID, options SessionConfigSelectOptions) *flaw {
+	seen := map[SessionConfigValueID]bool{}
+	look := func(at string, list []SessionConfigSelectOption) *flaw {
+		for i := range list {
+			if seen[list[i].Value] {
+				return &flaw{fmt.Sprintf("%s/%d/value", at, i), "another value of the option is the same"}
+			}
+			seen[list[i].Value] = true
+		}
+		return nil
+	}
+	switch o := options.Variant.(type) {
+	case SessionConfigSelectOptionsUngrouped:
+		if wrong := look("/options", o); wrong != nil {
+			return wrong
+		}
+	case SessionConfigSelectOptionsGrouped:
+		for i := range o {
+			if wrong := look(fmt.Sprintf("/options/%d/options", i), o[i].Options); wrong != nil {
+				return wrong
+			}
+		}
+	default:
+		return nil // encoding refuses it
+	}
+	if !seen[current] {
+		return &flaw{"/currentValue", "not one of the values"}
+	}
+	return nil
+}
+
+// checkCommandNames refuses commands whose name has white space, or is that of another one.
+func checkCommandNames(pointer string, commands []AvailableCommand) *flaw {
+	seen := map[string]bool{}
+	for i := range commands {
+		name := ""
+		switch c := commands[i].Variant.(type) {
+		case *AvailableCommandCommand:
+			if c != nil {
+				name = c.Name
+			}
+		case *AvailableCommandUnknown:
+			if c != nil {
+				name = rawID(c.Raw, "name")
+			}
+		}
+		switch {
+		case name == "":
+			continue
+		case strings.ContainsFunc(name, unicode.IsSpace):
+			return &flaw{fmt.Sprintf("%s/%d/name", pointer, i), "must not contain white space"}
+		case seen[name]:
+			return &flaw{fmt.Sprintf("%s/%d/name", pointer, i), "another command has this name"}
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// checkLogins refuses logins in a terminal that set a variable twice.
+func checkLogins(methods []AuthMethod) error {
+	for i := range methods {
+		login, ok := methods[i].Variant.(*AuthMethodTerminal)
+		if !ok || login == nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, variable := range login.Env {
+			if seen[variable.Name] {
+				return fmt.Errorf("acp: AuthMethods: method %q sets the variable %q twice", login.MethodID, variable.Name)
+			}
+			seen[variable.Name] = true
+		}
 	}
 	return nil
 }

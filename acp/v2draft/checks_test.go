@@ -60,6 +60,22 @@ func TestCallsAreChecked(t *testing.T) {
 		"content terminal": {"/update/content/0/terminalId", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolTerminal(""))))},
 		"content diff": {"/update/content/0/changes/0/path", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{
 			v2draft.NewDiffChangeAdd(v2draft.DiffPathChange{Path: "a"})}))))},
+		"select, twice": {"/update/configOptions/0/options/1/value", update(v2draft.ConfigUpdate(
+			v2draft.SelectOption("o", "O", "a", v2draft.SelectValue("a", "A"), v2draft.SelectValue("a", "B"))))},
+		"select, twice across groups": {"/update/configOptions/0/options/1/options/0/value", update(v2draft.ConfigUpdate(
+			v2draft.NewSessionConfigOptionSelect("o", "O", v2draft.SessionConfigSelect{
+				CurrentValue: "a", Options: v2draft.NewSessionConfigSelectOptionsGrouped([]v2draft.SessionConfigSelectGroup{
+					{GroupID: "g", Name: "G", Options: []v2draft.SessionConfigSelectOption{v2draft.SelectValue("a", "A")}},
+					{GroupID: "h", Name: "H", Options: []v2draft.SessionConfigSelectOption{v2draft.SelectValue("a", "A")}},
+				}),
+			})))},
+		"select, current": {"/update/configOptions/0/currentValue", update(v2draft.ConfigUpdate(
+			v2draft.SelectOption("o", "O", "b", v2draft.SelectValue("a", "A"))))},
+		"command, white space": {"/update/availableCommands/0/name", update(v2draft.CommandsUpdate(
+			v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "make\u00a0it", Description: "x"})))},
+		"command, twice": {"/update/availableCommands/1/name", update(v2draft.CommandsUpdate(
+			v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "go", Description: "x"}),
+			v2draft.AvailableCommand{Variant: &v2draft.AvailableCommandUnknown{Tag: "_x", Raw: json.RawMessage(`{"type":"_x","name":"go","description":"x"}`)}}))},
 		"plan":              {"/update/plan/planId", update(v2draft.WholePlan(""))},
 		"compaction":        {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{Status: v2draft.CompactionStatusCompleted}))},
 		"compaction, chunk": {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{Content: v2draft.TextBlock("x")}))},
@@ -82,6 +98,25 @@ func TestCallsAreChecked(t *testing.T) {
 		if _, refused := errors.AsType[*codec.Error](call()); !refused {
 			t.Errorf("%s: a nil variant was not refused", name)
 		}
+	}
+}
+
+// A login in a terminal sets each variable once.
+func TestLoginsAreChecked(t *testing.T) {
+	twice := []v2draft.EnvVariable{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+	_, agent := v2draft.Pipe()
+	served, err := v2draft.StartAgent(t.Context(), agent, v2draft.AgentHandlers{
+		LoginAuth: func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+			return nil, nil
+		},
+		LogoutAuth: func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+			return nil, nil
+		},
+	}, &v2draft.AgentOptions{Info: info, AuthMethods: []v2draft.AuthMethod{
+		v2draft.NewAuthMethodTerminal(v2draft.AuthMethodTerminal{MethodID: "tty", Name: "T", Env: twice}),
+	}})
+	if err == nil || !strings.Contains(err.Error(), `"A" twice`) {
+		t.Errorf("got %v, %v", served, err)
 	}
 }
 

@@ -4,6 +4,7 @@
 package v2draft
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,7 @@ func (a *agentSide) prepare() (err error) {
 	case h.DeleteSession != nil && h.NewSession == nil:
 		return errors.New("acp: an agent with the handler DeleteSession needs those of the capability session")
 	}
-	if err := checkAuthMethods(a.opts.AuthMethods); err != nil {
+	if err := cmp.Or(checkAuthMethods(a.opts.AuthMethods), checkLogins(a.opts.AuthMethods)); err != nil {
 		return err
 	}
 	if a.caps, err = h.capabilities(); err != nil {
@@ -177,14 +178,14 @@ func (a *agentSide) prepare() (err error) {
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return checkConfigIDs("/configOptions", res.ConfigOptions)
+		return checkConfigOptions("/configOptions", res.ConfigOptions)
 	})
 	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return checkConfigIDs("/configOptions", res.ConfigOptions)
+		return checkConfigOptions("/configOptions", res.ConfigOptions)
 	})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
-			return checkConfigIDs("/configOptions", res.ConfigOptions)
+			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])

@@ -231,6 +231,7 @@ var agentRows = map[string]exercise{
 	"ADD-12": on("result session/load").needs(loadSession),
 	"ADD-13": on("updatedAt").by("an agent that says when a session was last active"),
 	"ADD-14": exercise{}.by(byPermission),
+	"ADD-16": on("result session/list").needs(canList),
 	"ADD-15": on("answered terminal/release").by(byTerminal),
 }
 
