@@ -118,6 +118,7 @@ demo: ## regenerate, build the examples, and run whole turns between them; each 
 bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md
 	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/benchmarks.md
 
+fuzz: export ACP_TEST := full
 fuzz: ## fuzz each target for FUZZTIME
 	@set -e; for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \

@@ -51,7 +51,7 @@ func TestVersionsOfTheRepository(t *testing.T) {
 // What a list of versions says cannot become code either.
 func TestHostileVersions(t *testing.T) {
 	for _, s := range hostileTexts {
-		v := Version{Path: "schema.json", Package: s, Version: s, Date: s, SHA256: s}
+		v := Version{Path: "schema.json", Package: s, Version: s, Release: s, Date: s, SHA256: s}
 		files, err := Root("sdk", []Version{v})
 		if err != nil {
 			t.Errorf("%q: %v", s, err)

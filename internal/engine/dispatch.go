@@ -285,7 +285,7 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 	switch {
 	case c.opts.Serve != nil:
 		name, err = c.serveNotification(ctx, s, route, params.(*withMeta), size)
-	case route.Feeds && c.fed(s, params, size), route.notify == nil:
+	case route.Feeds && c.feed(s, params, size), route.notify == nil:
 		return
 	default:
 		if p, ok := params.(*fallbackParams); ok {

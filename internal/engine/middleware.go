@@ -100,7 +100,7 @@ func (c *Conn) serveNotification(
 			if p, ok := kept.params.(*fallbackParams); ok {
 				params = p.replaced(params)
 			}
-			if route.Feeds && c.fed(s, params, size) || route.notify == nil {
+			if route.Feeds && c.feed(s, params, size) || route.notify == nil {
 				return nil
 			}
 			return c.guard(method, func() error { return route.notify(ctx, params) })

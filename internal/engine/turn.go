@@ -58,10 +58,13 @@ type outgoingTurn struct {
 }
 
 // feed hands a notification to the session's oldest turn that it belongs to, if updates of that are read, and
-// reports whether that has taken it. It runs on the session's worker.
+// reports whether the notification is done with. When the connection is ending it is dropped: Close ends turns whose
+// updates may still be queued, and neither the handler nor another turn must get a later one when those are lost. That
+// is looked at again at the end, because the turn may have ended meanwhile. feed runs on the session's worker.
 func (c *Conn) feed(s *session, params any, size int) bool {
-	if c.feeding.Load() == 0 {
-		return false
+	closing := func() bool { return c.base.Err() != nil }
+	if closing() || c.feeding.Load() == 0 {
+		return closing()
 	}
 	c.mu.Lock()
 	position := s.current()
@@ -73,15 +76,7 @@ func (c *Conn) feed(s *session, params any, size int) bool {
 		}
 	}
 	c.mu.Unlock()
-	return to != nil && to(params, size)
-}
-
-// fed is feed, and drops what is left when the connection is ending: Close ends turns whose updates may still be queued,
-// and neither the handler nor another turn must get a later one when those are lost. It looks again after feed, because
-// the turn may have ended meanwhile.
-func (c *Conn) fed(s *session, params any, size int) bool {
-	closing := func() bool { return c.base.Err() != nil }
-	return closing() || c.feed(s, params, size) || closing()
+	return to != nil && to(params, size) || closing()
 }
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
