@@ -1,5 +1,5 @@
-// Plans: definitions in a form that says quickly that a value is surely right. What is not surely right is
-// judged by the schema library, which alone makes findings.
+// A plan is a fast pre-check: if it accepts a value, every schema does. Other values go to the schema library, which alone
+// makes findings.
 
 package conformance
 

@@ -27,7 +27,7 @@ const (
 	joinedCalls = 64
 )
 
-// recorder writes the updates of a session into the store. Its owner holds out.
+// recorder writes the updates of a session into the store. Its methods require out to be held.
 type recorder struct {
 	store  sessionstore.Store // or nil
 	id     acp.SessionID

@@ -52,11 +52,10 @@ type prompt[S any] struct {
 	taken bool
 }
 
-// AtEnd has do called when Config.Prompt has returned, before texts and tool calls that were left open are closed and
-// before the answer, so that what it sends comes before those. The one
-// that was given last is called first. The context of do does not end with that of the turn, but after ten seconds; with
-// it updates are sent also when the turn was cancelled. What do returns is logged. stop takes it back, and reports
-// whether that came in time. When the turn has ended already, AtEnd does nothing, and stop returns false.
+// AtEnd registers do to run after Config.Prompt returns and before open texts and tool calls are closed. Functions run in
+// reverse order of registration. The context of do ends after ten seconds, not with the turn, so that it can send updates
+// when the turn was cancelled. Errors of do are logged. Calling stop removes do and reports whether it had not started.
+// After the end of the turn AtEnd does nothing, and stop returns false.
 func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
 package codec
 
-// This file owns which JSON values are the same: schemas can ask for arrays without two that are.
+// Equality of JSON values, for uniqueItems.
 
 import (
 	"bytes"

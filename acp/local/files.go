@@ -141,7 +141,7 @@ func (p place) reserved(ctx context.Context, lines window, most bounds) (string,
 		return "", err
 	}
 	defer file.Close()
-	r, err := atOnce(file)
+	r, err := nonblockingReader(file)
 	if err != nil {
 		return "", err
 	}

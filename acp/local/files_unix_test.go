@@ -296,7 +296,7 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	reader, err := atOnce(r)
+	reader, err := nonblockingReader(r)
 	if err != nil {
 		t.Fatal(err)
 	}

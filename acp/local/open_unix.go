@@ -13,9 +13,9 @@ import (
 // openFlags keep the opening of what turned into a FIFO or a device from waiting for its other side.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// atOnce returns what reads an open file and never waits. The system takes some files for regular ones that make
-// a reader wait, such as /proc/kmsg; os.File would wait, too.
-func atOnce(file *os.File) (io.Reader, error) {
+// nonblockingReader returns a reader of an open file that fails instead of blocking: /proc/kmsg and others pass for
+// regular files and block.
+func nonblockingReader(file *os.File) (io.Reader, error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return nil, err

@@ -10,5 +10,5 @@ import (
 // openFlags are none: opening waits for nobody here, and names of devices are refused by os.Root.
 const openFlags = 0
 
-// atOnce returns the file: reading from a regular one never waits.
-func atOnce(file *os.File) (io.Reader, error) { return file, nil }
+// nonblockingReader returns the file: reading from a regular one never waits.
+func nonblockingReader(file *os.File) (io.Reader, error) { return file, nil }

@@ -176,7 +176,7 @@ func (o *output) room(n int) *[]byte {
 	return piece
 }
 
-// shrink drops the oldest piece unless it is the newest, too.
+// shrink drops the oldest piece; the last remaining one stays.
 func (o *output) shrink() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

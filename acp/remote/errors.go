@@ -29,7 +29,7 @@ const (
 	// or its session. A new one must be opened; see package reconnect.
 	ErrConnectionGone engine.Sentinel = "acp: the server does not know the connection"
 	// ErrUnauthorized is matched by a StatusError with 401 or 403, also after DialOptions.Header was called again.
-	ErrUnauthorized engine.Sentinel = "acp: the server refuses who asks"
+	ErrUnauthorized engine.Sentinel = "acp: unauthorized"
 	// ErrStreamTaken is matched by a StatusError with 409: somebody else reads the stream, or the server believes so.
 	ErrStreamTaken engine.Sentinel = "acp: the stream has a receiver"
 	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy before it,

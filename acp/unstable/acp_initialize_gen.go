@@ -196,7 +196,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 		return nil, errors.New("acp: a client that advertises elicitation needs the handler CreateElicitation")
 	}
 	c.handlers.CreateTerminal = verified(
-		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal, nothingMore[CreateTerminalRequest, CreateTerminalResponse])
+		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal, noExtraCheck[CreateTerminalRequest, CreateTerminalResponse])
 	req := &InitializeRequest{ProtocolVersion: Version, ClientCapabilities: caps}
 	if c.opts.Info.Name != "" {
 		req.ClientInfo = Some(c.opts.Info)

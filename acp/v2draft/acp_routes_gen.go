@@ -60,8 +60,8 @@ func loggerOf(opts *ConnOptions) *slog.Logger {
 	return opts.Logger
 }
 
-// nothingMore is a check for verified, which looks at ids by itself.
-func nothingMore[P, R any](*P, *R) *flaw { return nil }
+// noExtraCheck is a check for verified, which looks at ids by itself.
+func noExtraCheck[P, R any](*P, *R) *flaw { return nil }
 
 // rawID is the id of an object of a type that is not known, or "".
 func rawID(raw json.RawMessage, member string) string {

@@ -188,7 +188,7 @@ func (a *agentSide) verify() {
 			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
-	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])
+	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
 }
 
 // configureRoute sets the turn, cancel and check options of a route.

@@ -28,7 +28,7 @@ type persona struct {
 	answer func(f *fakeAgent, m *message) (outcome, text string)
 }
 
-// everything is an agent that can all that agents can.
+// everything is an agent that supports everything.
 const everything = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}`
 
 const (

@@ -27,8 +27,8 @@ var table = flag.String("attack.table", "", "a file to write the table to")
 // about memory, of which it has its own, and one attack alone could take an hour.
 func full() bool { return tier.Current() == tier.Nightly && !gentest.Race }
 
-// everybody is who is there.
-var everybody *census
+// processes lists what the tests have started, so that nothing outlives them.
+var processes *census
 
 // bin is where the programs are.
 var bin string
@@ -66,9 +66,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	everybody = newCensus()
+	processes = newCensus()
 	status := m.Run()
-	everybody.close()
+	processes.close()
 	if err := printTable(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

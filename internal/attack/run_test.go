@@ -339,7 +339,7 @@ func (r *attackRun) wait() error {
 			}
 			return err
 		case <-tick.C:
-			watch.look(everybody.of(r.mark))
+			watch.look(processes.of(r.mark))
 			if watch.peak > r.memory() {
 				kill("more than %d MiB of memory", r.memory())
 			}

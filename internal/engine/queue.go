@@ -39,9 +39,9 @@ type queue struct {
 
 // waiter waits until position notifications were handled.
 type waiter struct {
-	position uint64
-	ready    chan struct{}
-	yields   bool // it is let go when a notification handler of the session waits for a call
+	position  uint64
+	ready     chan struct{}
+	skippable bool // released early when a notification handler of this session makes a call
 }
 
 // session returns the session with an id.
@@ -335,22 +335,22 @@ func (s *session) position() uint64 {
 	return s.queued
 }
 
-var handledAlready = func() chan struct{} {
+var closedChan = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
 // reached returns a channel that is closed when position notifications were handled. A request of the
-// peer's, and what its handler calls, yields: it is let go earlier when a notification handler waits for
+// peer's, and what its handler calls, is skippable: it is let go earlier when a notification handler waits for
 // a call, because the peer may need that request's answer before it can answer the call.
-func (s *session) reached(position uint64, yields bool) <-chan struct{} {
+func (s *session) reached(position uint64, skippable bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handled >= position || yields && s.nested > 0 {
-		return handledAlready
+	if s.handled >= position || skippable && s.nested > 0 {
+		return closedChan
 	}
-	w := waiter{position, make(chan struct{}), yields}
+	w := waiter{position, make(chan struct{}), skippable}
 	// Positions are taken in the order of the wire, but waited for in any.
 	i := len(s.waiters)
 	for i > 0 && s.waiters[i-1].position > position {
@@ -426,7 +426,7 @@ func (h *notificationContext) Value(key any) any {
 	return h.Context.Value(key)
 }
 
-// beginWait implements holder. What yields to a handler that calls is let go.
+// beginWait implements holder. Skippable waiters are released.
 func (h *notificationContext) beginWait() bool {
 	s := h.session
 	s.mu.Lock()
@@ -438,10 +438,10 @@ func (h *notificationContext) beginWait() bool {
 	s.nested++
 	s.conn.hold(0, 0, 1)
 	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
-		if w.yields {
+		if w.skippable {
 			close(w.ready)
 		}
-		return w.yields
+		return w.skippable
 	})
 	s.changed()
 	return true

@@ -1,4 +1,4 @@
-// Package npmtest has packages of npm for tests.
+// Package npmtest installs npm packages for tests.
 package npmtest
 
 import (

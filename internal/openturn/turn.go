@@ -1,6 +1,6 @@
-// Package openturn keeps account of what a turn of an agent has open: texts that are sent in pieces, and tool calls. It
-// knows their order and that they end with the turn, and not how an update looks like: packages agentkit of all versions
-// of the protocol are built on it.
+// Package openturn tracks what a turn of an agent has open: texts that are sent in pieces, and tool calls. It knows their
+// order and that they end with the turn, but not what updates look like. The agentkit packages of all protocol versions
+// are built on it.
 package openturn
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Variable names the way by which connections are made; without it they are in memory.
+// Variable is the environment variable that selects the transport of test connections. By default they are in memory.
 const Variable = "ACP_TEST_WAY"
 
 // patience is how long the end of a connection may take.

@@ -107,7 +107,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		log:          cfg.Logger,
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
-		flood:        cmp.Or(cfg.Flood, floodWater),
+		flood:        cmp.Or(cfg.Flood, refusalHighWater),
 		decode:       codec.NewDecoder(nil),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),

@@ -101,7 +101,7 @@ func (l *library) send(ctx context.Context, call *Call) error {
 	if err != nil {
 		l.giveUp(call.libraryID) // the library keeps it all the same
 	}
-	return known(err)
+	return translateClosed(err)
 }
 
 // giveUp says that nobody waits for a call.
@@ -130,10 +130,10 @@ func (l *library) takeGivenUp() (libraryID uint64, ok bool) {
 }
 
 // wait returns nil when the call is over, ctx.Err() when that ends first, or ErrClosed.
-func (w *waiter) wait(ctx context.Context) error { return known(w.of.Wait(ctx, nil)) }
+func (w *waiter) wait(ctx context.Context) error { return translateClosed(w.of.Wait(ctx, nil)) }
 
-// known is an error of the library as one of ours.
-func known(err error) error {
+// translateClosed returns ErrClosed for the error of the library that says so, and other errors as they are.
+func translateClosed(err error) error {
 	if errors.Is(err, jsonrpc2.ErrClosed) {
 		return ErrClosed
 	}

@@ -19,10 +19,10 @@ import (
 const (
 	// highWater is how many unsent bytes make a sender wait.
 	highWater = 256 << 10
-	// floodWater is how many make the reader wait, which answers what it refuses: a peer that does
+	// refusalHighWater is how many make the reader wait, which answers what it refuses: a peer that does
 	// not read its answers is not read either. It is far above highWater, because two readers that
 	// wait for each other's writers would wait forever.
-	floodWater = 16 << 20 // if Config.Flood does not say
+	refusalHighWater = 16 << 20 // if Config.Flood does not say
 	// usualAnswer is what an answer is taken for before it is encoded, if nobody knows better. As many wait for
 	// the writer's lock at the same time as make highWater; with fewer, many small answers would wait for each other.
 	usualAnswer = 8 << 10

@@ -159,7 +159,7 @@ func (a *agentSide) baseVerify() {
 			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
-	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])
+	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
 }
 
 // baseConfigureRoute sets the turn, cancel and check options of a route.

@@ -14,7 +14,7 @@ import (
 
 const mib = 1 << 20
 
-// attacks are all attacks.
+// attacks maps the name of each attack, as its flag has it, to its code.
 func attacks() map[string]attack {
 	all := map[string]attack{
 		"none":               {run: func(*client) error { return nil }},

@@ -183,7 +183,7 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 		return asIs()
 	}
 	for _, l := range trimBlank(parse(b.String())) {
-		out = append(out, l.wrap(width, p.hanging(l))...)
+		out = append(out, l.wrap(width, p.hangingIndent(l))...)
 	}
 	return out
 }
@@ -211,9 +211,9 @@ func survey(n ast.Node) (deep, tables bool) {
 	return deep, tables
 }
 
-// hanging is what stands in front of what goes on of a line of glamour's: the marks of quotations, and spaces below the
+// hangingIndent is the prefix of continuation lines that glamour produces: the marks of quotations, and spaces below the
 // mark of an item.
-func (p *painter) hanging(l line) line {
+func (p *painter) hangingIndent(l line) line {
 	var out line
 	quote := strings.TrimSpace(cmp.Or(value(p.Theme.markdown.BlockQuote.IndentToken), "|"))
 	text := l.text()

@@ -24,7 +24,7 @@ type Steered string
 const (
 	// SteeredIn: the turn that runs has it.
 	SteeredIn Steered = "injected"
-	// SteeredAnew: a new turn has begun, of which no answer to a prompt tells the end.
+	// SteeredAnew: the agent began a new turn; no session/prompt response will report its end.
 	SteeredAnew Steered = "startedNewTurn"
 	// SteeredLate: no turn runs, and nothing was done: the prompt is to be sent as any other.
 	SteeredLate Steered = "promptRequired"
@@ -55,7 +55,7 @@ func (s *Session) Steer(ctx context.Context, prompt ...acp.ContentBlock) (Steere
 		SessionID acp.SessionID      `json:"sessionId"`
 		Prompt    []acp.ContentBlock `json:"prompt"`
 		Meta      map[string]idle    `json:"_meta"`
-	}{s.ID(), prompt, map[string]idle{steering: {string(SteeredLate)}}} // of no turn that nobody waits for
+	}{s.ID(), prompt, map[string]idle{steering: {string(SteeredLate)}}} // never start a turn that no prompt call waits for
 	res, err := rpc.Call[struct {
 		Outcome Steered `json:"outcome"`
 	}](ctx, agent.RPC(), methodSteer, params)

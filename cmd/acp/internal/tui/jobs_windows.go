@@ -1,6 +1,6 @@
 package tui
 
-// This file owns that there are no jobs on Windows.
+// Windows has no job control: the functions here do nothing.
 
 import tea "charm.land/bubbletea/v2"
 
