@@ -31,7 +31,7 @@ type lenientKind struct {
 
 var lenientKinds = []lenientKind{
 	{"A wrong value is read as if the member were missing", func(m map[string]bool) bool { return m[onError] && !m[skip] }},
-	{"A wrong element of the array is left out; what is no array is read as if the member were missing", func(m map[string]bool) bool { return m[skip] }},
+	{"A wrong element of the array is left out; what is not an array is read as if the member were missing", func(m map[string]bool) bool { return m[skip] }},
 	{"Null is read as the empty array", func(m map[string]bool) bool { return m[onNull] }},
 }
 

@@ -91,7 +91,7 @@ func TestConnectSaysWhatTheAgentWrote(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	cmd := exec.Command("sh", "-c", `echo 'Press any key'; echo 'warning: not a terminal' >&2; cat >/dev/null`)
 	tapped := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
-		Ignore: func(f conformance.Finding) bool { return true }, // it is no agent
+		Ignore: func(f conformance.Finding) bool { return true }, // it is not an agent
 	})
 	patience := tier.Pick(0, 2*time.Second, 5*time.Second, 5*time.Second) // in which it writes
 	_, err := acp.Connect(t.Context(), tapped, acp.ClientHandlers{}, &acp.ClientOptions{ConnectTimeout: patience})

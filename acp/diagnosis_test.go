@@ -81,7 +81,7 @@ func TestPermissionWithoutHandler(t *testing.T) {
 	}
 }
 
-// The first line that is no message is a warning, the others are not; nobody is told where lines are expected.
+// The first line that is not a message is a warning, the others are not; nobody is told where lines are expected.
 func TestNoiseIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts acp.ConnOptions

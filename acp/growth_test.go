@@ -136,7 +136,7 @@ func lines(line string) func(int) string {
 var streams = []stream{
 	{"blank lines", lines("")},
 	{"CRLF", lines("\r")},
-	{"tiny lines that are no messages", lines("0")},
+	{"tiny lines that are not messages", lines("0")},
 	{"tiny lines that are no JSON", lines("x")},
 	{"tiny batches", lines("[]")},
 	{"tiny objects", lines("{}")},

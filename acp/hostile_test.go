@@ -97,7 +97,7 @@ func TestHostileParams(t *testing.T) {
 		{"a name with escapes", `{OTHERS,"\u00ESCAPED":"VALUE"}`, fine},
 		{"an unknown member twice", `{MEMBERS,"x":1,"x":2}`, fine},
 		{"a member of _meta twice", `{MEMBERS,"_meta":{"a":1,"a":2}}`, fine},
-		{"_meta that is no object", `{MEMBERS,"_meta":[1]}`, fine},
+		{"_meta that is not an object", `{MEMBERS,"_meta":[1]}`, fine},
 		{"a huge number in _meta", `{MEMBERS,"_meta":{"a":1e99999}}`, fine},
 		{"NUL", `{OTHERS,"NAME":"VALUE\u0000"}`, fine},
 		{"a lone surrogate", `{OTHERS,"NAME":"VALUE\ud800"}`, fine},

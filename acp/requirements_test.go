@@ -134,7 +134,7 @@ func TestRequirements(t *testing.T) {
 	}
 	for id := range shownElsewhere {
 		if rows[id] == "" {
-			t.Errorf("%s is no requirement", id)
+			t.Errorf("%s is not a requirement", id)
 		}
 	}
 	for id := range left {

@@ -326,7 +326,7 @@ func TestEncodeIsStrict(t *testing.T) {
 		{"bad raw value", &ToolCall{RawInput: json.RawMessage("{")}, "/rawInput"},
 		{"bad meta", &ToolCall{Meta: Meta{"a/b": json.RawMessage("nope")}}, "/_meta/a~1b"},
 		{"unknown variant without a body", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x"}}, ""},
-		{"unknown variant that is no object", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage("1")}}, ""},
+		{"unknown variant that is not an object", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage("1")}}, ""},
 		{"unknown variant without its tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"a":1}`)}}, ""},
 		{"unknown variant with another tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"type":"y"}`)}}, ""},
 	}

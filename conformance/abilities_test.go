@@ -157,7 +157,7 @@ const (
 )
 
 func TestWrappersPassAbilitiesOn(t *testing.T) {
-	// What passes is judged as well; that it is no message of the protocol is no matter here.
+	// What passes is judged as well; that it is not a message of the protocol is no matter here.
 	ignore := func(conformance.Finding) bool { return true }
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{Ignore: ignore})
 	for name, wrap := range map[string]func(rpc.Transport) rpc.Transport{

@@ -298,7 +298,7 @@ var conversations = []conversation{
 	{name: "a file that a prompt's agent misses", lines: refused(`session/prompt {"sessionId":"s","prompt":[]}`, `{"code":-32002,"message":"no such file"}`)},
 	{name: "a session that an update tells of", lines: join(`<- @child {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}`, refused(`session/prompt {"sessionId":"child","prompt":[]}`, `{"code":-32603,"message":"failed"}`))},
 	{name: "two broken lines", lines: "-> {\n-> 7\n<- ! null {\"code\":-32600,\"message\":\"no\"}\n<- ! null {\"code\":-32700,\"message\":\"no\"}"},
-	{name: "a line that is no message", lines: "-> 7\n<- ! null {\"code\":-32700,\"message\":\"no\"}", want: "ERR-7"},
+	{name: "a line that is not a message", lines: "-> 7\n<- ! null {\"code\":-32700,\"message\":\"no\"}", want: "ERR-7"},
 	{name: "a request without a right id, and a broken line", lines: "-> {\n-> {\"jsonrpc\":\"2.0\",\"id\":[],\"method\":\"_ping\"}\n<- ! null {\"code\":-32602,\"message\":\"no\"}"},
 	{name: "a login that takes too long", lines: refused(`session/new {"cwd":"/work","mcpServers":[]}`, `{"code":-32000,"message":"Authentication timed out"}`)},
 	{name: "no login for a client that has no terminal", setup: strings.NewReplacer(`"auth":{"terminal":true},`, ``, `[{"id":"key","name":"Key"}]`, `[]`).Replace(able1),

@@ -218,7 +218,7 @@ func TestDemandsOfDescriptions(t *testing.T) {
 		}
 		for word := range strings.FieldsSeq(decided) {
 			if r, _ := requirementOf(word); r == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
-				t.Errorf("%q: %s is no requirement and no function", sentence, word)
+				t.Errorf("%q: %s is not a requirement and no function", sentence, word)
 			}
 		}
 	}

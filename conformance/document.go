@@ -42,7 +42,7 @@ type document struct {
 
 // node is one value; its offsets are into the text. It may be used until the document reads the next message. So may the texts that it gives, which are
 // parts of the message's text: what is kept of them is copied. Methods that look at a value may be called for nil,
-// which is no value.
+// which is not a value.
 type node struct {
 	document           *document
 	at                 uint32 // its own index

@@ -345,7 +345,7 @@ func unlike(v, property value) string {
 	switch text(property, "type") {
 	case "string":
 		if !isText(v) {
-			return "is no string"
+			return "is not a string"
 		}
 		return unlikeString(text(v), property)
 	case "boolean":
@@ -356,9 +356,9 @@ func unlike(v, property value) string {
 		n, ok := decimal(v)
 		switch least, most := bound(property, "minimum", math.Inf(-1)), bound(property, "maximum", math.Inf(1)); {
 		case !ok:
-			return "is no number"
+			return "is not a number"
 		case text(property, "type") == "integer" && n != math.Trunc(n):
-			return "is no integer"
+			return "is not an integer"
 		case n < least:
 			return "is too small"
 		case n > most:
@@ -366,7 +366,7 @@ func unlike(v, property value) string {
 		}
 	case "array":
 		if !isArray(v) {
-			return "is no array"
+			return "is not an array"
 		}
 		if n := float64(length(v)); n < bound(property, "minItems", 0) || n > bound(property, "maxItems", math.Inf(1)) {
 			return "has too few or too many items"

@@ -16,7 +16,7 @@ type event struct {
 	number    int       // of the message, from 1
 	time      time.Time // zero if it is not known
 	direction Direction
-	kind      Kind // empty if the line is no message
+	kind      Kind // empty if the line is not a message
 	// method is the method of a request or notification, or of the request that an answer is for; empty if it is not
 	// known.
 	method string

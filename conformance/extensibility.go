@@ -11,7 +11,7 @@ var extensibilityRules = []Rule{
 	{
 		ID:       "EXT-1",
 		Versions: both,
-		Breaks:   "A traceparent, tracestate or baggage in the _meta of a message's params or result that is no text of the W3C's form.",
+		Breaks:   "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text of the W3C's form.",
 		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
 		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
 		on:       on(requests(), notifications(), results()),

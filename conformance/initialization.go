@@ -102,7 +102,7 @@ var initializationRules = []Rule{
 		check: func(e *event) {
 			code, _ := integer(e.content, "code")
 			if e.requested > latestVersion && e.initializeFits && (code == codeInvalid || code == codeParams) {
-				e.broken("/code", "a version that is not supported is no error").because(e.initialize, "the request")
+				e.broken("/code", "a version that is not supported is not an error").because(e.initialize, "the request")
 			}
 		},
 	},

@@ -22,7 +22,7 @@ var schemaRules = []Rule{
 	{
 		ID:       "TRN-3",
 		Versions: both,
-		Breaks:   "A line that holds an array of anything: a batch of messages. (An empty array is no message: TRN-5, TRN-6.)",
+		Breaks:   "A line that holds an array of anything: a batch of messages. (An empty array is not a message: TRN-5, TRN-6.)",
 		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
 		Wrong:    `<- [{"jsonrpc":"2.0","method":"_note"},{"jsonrpc":"2.0","method":"_note"}]`,
 	},

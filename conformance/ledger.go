@@ -64,7 +64,7 @@ type ledger struct {
 	unreadable map[Side]bool      // the side got something that is no proper message
 	garbled    map[Side]bool      // and it may have been meant as one
 	oddIDs     map[Side]bool      // the side got something that is not in unread and that it may answer without an id
-	unread     map[Side]unread    // lines that are no messages
+	unread     map[Side]unread    // lines that are not messages
 
 	open         map[requestKey]*request // all requests in flight
 	read         map[Side]int            // the number of the last request that the side has answered
@@ -103,7 +103,7 @@ func newLedger() ledger {
 	}
 }
 
-// unread are the lines that a side got and that are no messages.
+// unread are the lines that a side got and that are not messages.
 type unread struct {
 	at    *Evidence // the first one
 	json  bool      // it is JSON

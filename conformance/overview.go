@@ -63,7 +63,7 @@ var overviewRules = []Rule{
 			-> {"jsonrpc":"2.0","method":"_example.com/note"}
 			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"method not found"}}`,
 		on: failures(),
-		// A line that cannot be read, or is no request, is rightly answered without its id, by the codes of JSON-RPC for
+		// A line that cannot be read, or is not a request, is rightly answered without its id, by the codes of JSON-RPC for
 		// that. Any other code is about the content of a message that was understood; one with an id would be answered by it.
 		check: func(e *event) {
 			code, _ := integer(e.content, "code")

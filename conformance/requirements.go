@@ -42,7 +42,7 @@ var levels = map[string]Level{
 	"kit": Must,
 }
 
-// level is how grave it is to break the requirement. What the schema or JSON-RPC refuses is no message of the agreed
+// level is how grave it is to break the requirement. What the schema or JSON-RPC refuses is not a message of the agreed
 // version, and that is a MUST (INI-6) however the page says it.
 func (r *requirement) level() Level {
 	if capital := strings.ToUpper(r.word) == r.word; r.how == bySchema && !capital {

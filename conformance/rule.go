@@ -46,7 +46,7 @@ var allRules = sync.OnceValue(func() []Rule {
 		for _, rule := range rules {
 			r, page := requirementOf(rule.ID)
 			if r == nil {
-				panic(fmt.Sprintf("conformance: rule %s is no requirement", rule.ID)) // of this package; its tests look at all
+				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID)) // of this package; its tests look at all
 			}
 			rule.Level, rule.Side, rule.Page = r.level(), r.side, page
 			if rule.Text == "" {

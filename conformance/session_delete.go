@@ -55,7 +55,7 @@ var sessionDeleteRules = []Rule{
 		on: failures(methodDelete),
 		check: func(e *event) {
 			if s := e.session; s != nil && s.deleted != nil && e.request.at.Number > s.deleted.Number && e.request.cancelled == nil {
-				e.broken("", "deleting a deleted session is no error").because(s.deleted, "it was deleted")
+				e.broken("", "deleting a deleted session is not an error").because(s.deleted, "it was deleted")
 			}
 		},
 	},

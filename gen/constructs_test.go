@@ -311,7 +311,7 @@ func (c *construct) judge(out generated) (verdict, string) {
 	return asRefused, why
 }
 
-// pointers says which JSON pointers lead to a value of a document. What is no JSON may fail anywhere, and what has a name
+// pointers says which JSON pointers lead to a value of a document. What is not JSON may fail anywhere, and what has a name
 // twice where the first one leads.
 type pointers struct {
 	root     any

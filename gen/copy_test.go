@@ -123,6 +123,6 @@ func baseGreet(o Options) { o.check(); fmt.Println("hello") }
 		t.Errorf("an import without use: got %s, %v", got, err)
 	}
 	if _, err := Copy([]byte("no Go"), "x.go", "two", nil, nil); err == nil {
-		t.Error("what is no Go was copied")
+		t.Error("what is not Go was copied")
 	}
 }

@@ -243,7 +243,7 @@ func shape(t *testing.T, name string, source []byte) string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
-		t.Fatalf("%s is no Go: %v", name, err)
+		t.Fatalf("%s is not Go: %v", name, err)
 	}
 	var b strings.Builder
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -283,7 +283,7 @@ func requireShown(t *testing.T, name string, source []byte) {
 	}
 	f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		t.Fatalf("%s is no Go: %v", name, err)
+		t.Fatalf("%s is not Go: %v", name, err)
 	}
 	for _, group := range f.Comments {
 		for _, c := range group.List {

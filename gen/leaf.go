@@ -430,7 +430,7 @@ func required(f *model.Field) bool {
 	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
-// checkValue refuses a default that is no value of its type, or that has no Go expression.
+// checkValue refuses a default that is not a value of its type, or that has no Go expression.
 func (b *builder) checkValue(t model.Type, raw json.RawMessage, at string) {
 	wrong := func() { b.problem(at, "the default %s has no Go shape", raw) }
 	switch t := t.(type) {

@@ -181,7 +181,7 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 			r.unjudged++
 			return nil // nothing is a value of a branch that contains itself, which the validator does not see
 		} else if err != nil {
-			r.fail(c, "it was accepted, and is no schema: %v", err)
+			r.fail(c, "it was accepted, and is not a schema: %v", err)
 			return nil
 		}
 		add := func(v any) {

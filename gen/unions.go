@@ -173,7 +173,7 @@ func (b *builder) checkClosed(n *schema.Node, choices []*branch) {
 }
 
 // keepNull gives the untagged variant of u a member for the tag that is there but null, and where u is
-// lenient for the one that is no string.
+// lenient for the one that is not a string.
 func keepNull(u *model.Union) {
 	s := u.Untagged.Payload.(*model.Struct)
 	s.Fields = append(s.Fields, &model.Field{

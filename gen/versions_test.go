@@ -14,7 +14,7 @@ func TestParseVersions(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"empty", "# nothing\n\n", "no schema is listed"},
 		{"short", "schema.json pkg 1.0\n", "line 1: want path, package, version, date and sha256, got 3 fields"},
-		{"digest", "schema.json pkg 1.0 2026-01-01 abc\n", `line 1: "abc" is no SHA-256`},
+		{"digest", "schema.json pkg 1.0 2026-01-01 abc\n", `line 1: "abc" is not a SHA-256`},
 		{"good", "# path\nschema.json pkg 1.0 2026-01-01 " + digest + "\n", ""},
 	}
 	for _, test := range tests {

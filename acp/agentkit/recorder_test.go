@@ -379,7 +379,7 @@ func TestUpdatesInOpen(t *testing.T) {
 	}
 }
 
-// What was refused is no part of the conversation any more: neither for the client that loads it, nor for the model, nor in
+// What was refused is not part of the conversation any more: neither for the client that loads it, nor for the model, nor in
 // a fork. It gives the session no title.
 func TestRefusedTurnsAreLeftOut(t *testing.T) {
 	ctx, store, h := t.Context(), open(t, t.TempDir()), newHouse()

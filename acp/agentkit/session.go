@@ -327,7 +327,7 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 
 // History yields what the store has of the conversation, in order, as it would be replayed: an agent makes of it what its
 // model must know of a session that was loaded or resumed. Turns that ended with the stop reason refusal are not in it,
-// because the protocol says that what was refused is no part of the conversation any more. Without a store it is empty. It ends after an error.
+// because the protocol says that what was refused is not part of the conversation any more. Without a store it is empty. It ends after an error.
 func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		if s.said.store == nil {

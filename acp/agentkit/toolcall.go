@@ -170,7 +170,7 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 
 // Run runs a command in a terminal of the client's, shows the terminal, and waits for the command's end; see
 // acp.AgentSession.CreateTerminal for req. The result says what the command has written, the last 64 KiB of it unless
-// req says otherwise, and how it ended; a command that fails is no error. ctx bounds the command: when it ends first, the
+// req says otherwise, and how it ended; a command that fails is not an error. ctx bounds the command: when it ends first, the
 // command is killed, the error is the cause of ctx, and there is a result if the context of the call goes on. The terminal
 // is released when the call has ended, because what a call shows may name no terminal that is gone.
 //

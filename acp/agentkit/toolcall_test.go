@@ -118,7 +118,7 @@ func (c *conversation) sent() []acp.SessionUpdate {
 
 var endTurn = &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
 
-// shows are the texts of content, with names for what is no text.
+// shows are the texts of content, with names for what is not text.
 func shows(call acp.ToolCall) []string {
 	var all []string
 	for _, content := range call.Content {
@@ -204,7 +204,7 @@ func TestToolCall(t *testing.T) {
 	}
 }
 
-// A question carries the whole call, and only an option that allows is no error.
+// A question carries the whole call, and only an option that allows is not an error.
 func TestToolCallAsk(t *testing.T) {
 	options := []acp.PermissionOption{
 		acp.AllowOnce("once", "Once"), acp.AllowAlways("always", "Always"), acp.RejectOnce("no", "No"), acp.RejectAlways("never", "Never"),
@@ -707,7 +707,7 @@ func TestToolCallsAtOnce(t *testing.T) {
 func TestToolCallErrors(t *testing.T) {
 	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		if _, err := agentkit.StartToolCall(ctx, s, "no", acp.WithInput(math.NaN())); err == nil || !strings.Contains(err.Error(), "NaN") {
-			t.Errorf("an input that is no JSON: %v", err)
+			t.Errorf("an input that is not JSON: %v", err)
 		}
 		call, err := agentkit.StartToolCall(ctx, s, "yes", acp.WithInput(struct{ N []int }{[]int{1}}), agentkit.WithToolCallID("mine"))
 		if err != nil {
@@ -720,7 +720,7 @@ func TestToolCallErrors(t *testing.T) {
 			t.Errorf("a relative path: %v", err)
 		}
 		if err := call.Done(acp.WithOutput(func() {})); err == nil {
-			t.Error("an output that is no JSON was sent")
+			t.Error("an output that is not JSON was sent")
 		}
 		if state := call.State(); len(state.Content) != 0 || len(state.Locations) != 0 || state.Status != acp.ToolCallStatusPending {
 			t.Errorf("the call is %+v", state)

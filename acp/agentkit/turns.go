@@ -280,7 +280,7 @@ func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) erro
 	return t.said.put(context.WithoutCancel(ctx), updates)
 }
 
-// refused reports whether the turn ends with the stop reason refusal: then it is no part of the conversation.
+// refused reports whether the turn ends with the stop reason refusal: then it is not part of the conversation.
 func (t *Turn[S]) refused(ctx context.Context) bool {
 	return ctx.Err() == nil && t.err == nil && t.response != nil && t.response.StopReason == acp.StopReasonRefusal
 }

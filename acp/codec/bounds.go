@@ -156,7 +156,7 @@ func Listed[T interface{ Known() bool }](v T) error {
 // URI asks for an absolute URI.
 func URI[T ~string](v T) error {
 	if u, err := url.Parse(string(v)); err != nil || !u.IsAbs() {
-		return fmt.Errorf("%.64q is no absolute URI", v)
+		return fmt.Errorf("%.64q is not an absolute URI", v)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func URI[T ~string](v T) error {
 // DateTime asks for a date and time as RFC 3339 writes them.
 func DateTime[T ~string](v T) error {
 	if _, err := time.Parse(time.RFC3339, string(v)); err != nil {
-		return fmt.Errorf("%.64q is no RFC 3339 time", v)
+		return fmt.Errorf("%.64q is not an RFC 3339 time", v)
 	}
 	return nil
 }

@@ -773,7 +773,7 @@ func (a *Array) Next() bool {
 }
 
 // Tag returns the string that member name has in the object that comes next, without reading on:
-// ok is false if there is no such member, or no object. A member that is no string is a failure; so
+// ok is false if there is no such member, or no object. A member that is not a string is a failure; so
 // it will be, when the object is read, if that member comes a second time. Who reads the object may or
 // may not meet the member itself.
 //
@@ -787,7 +787,7 @@ func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name
 // NullableTag is Tag, but null is the same as absent.
 func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n") }
 
-// LenientTag is Tag, but whatever is no string is the same as absent. That it is wrong is for the one to
+// LenientTag is Tag, but whatever is not a string is the same as absent. That it is wrong is for the one to
 // say who reads the object.
 func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
 

@@ -778,7 +778,7 @@ func TestTagIsPassedOver(t *testing.T) {
 	}
 }
 
-// What is no string has no tag; it is for the reader of the object to say that it is wrong.
+// What is not a string has no tag; it is for the reader of the object to say that it is wrong.
 func TestLenientTag(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"x":1,"state":null}`:    "none",

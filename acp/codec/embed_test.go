@@ -74,7 +74,7 @@ func TestEmbed(t *testing.T) {
 			codec.Embed(e, &nested, "a", "list")
 			e.Members(json.RawMessage(`{"a":2}`))
 		}), `{"list":{"a":1},"deep":{"a":1,"list":1},"a":2}`},
-		{"what is no object", object(func(e *codec.Encoder) {
+		{"what is not an object", object(func(e *codec.Encoder) {
 			x := encoding(func(e *codec.Encoder) { e.Int(1) })
 			codec.Embed(e, &x)
 		}), `!want an object`},
@@ -82,7 +82,7 @@ func TestEmbed(t *testing.T) {
 			x := encoding(func(e *codec.Encoder) { e.BeginArray(); e.EndArray() })
 			codec.Embed(e, &x)
 		}), `!want an object`},
-		{"raw that is no object", object(func(e *codec.Encoder) { codec.Embed(e, raw("1")) }), `!an unknown variant must be an object`},
+		{"raw that is not an object", object(func(e *codec.Encoder) { codec.Embed(e, raw("1")) }), `!an unknown variant must be an object`},
 		{"nil", object(func(e *codec.Encoder) { codec.Embed(e, (*encoding)(nil)) }), `!a variant that is a nil *codec_test.encoding`},
 		{"an error inside", object(func(e *codec.Encoder) {
 			e.Tag("t", "v")
@@ -100,7 +100,7 @@ func TestEmbed(t *testing.T) {
 			x := encoding(func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) })
 			codec.Embed(e, &x)
 		}), `{"s":"u","t":"v","a":1}`},
-		{"a variant that is no object", func(e *codec.Encoder) {
+		{"a variant that is not an object", func(e *codec.Encoder) {
 			x := encoding(func(e *codec.Encoder) { e.Int(1) })
 			codec.EncodeVariant(e, "t", "v", &x)
 		}, `!/t: want an object`},

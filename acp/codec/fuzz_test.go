@@ -191,7 +191,7 @@ func FuzzNumber(f *testing.F) {
 	})
 }
 
-// exactInteger returns the value of a JSON number of at most 1000 digits, or nil if that is no integer
+// exactInteger returns the value of a JSON number of at most 1000 digits, or nil if that is not an integer
 // or far out of range.
 func exactInteger(text string) *big.Int {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")

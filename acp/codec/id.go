@@ -17,7 +17,7 @@ const (
 	idNull idKind = iota
 	idInt
 	idString
-	idText // a number that is no int64, or a string that is no text, kept as it came
+	idText // a number that is no int64, or a string that is not text, kept as it came
 )
 
 // ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal

@@ -50,7 +50,7 @@ func (c *Command) Cmd() *exec.Cmd {
 	}
 	for name := range c.Env {
 		if !plain.IsVariable(name) {
-			cmd.Err = &exec.Error{Name: c.Program, Err: fmt.Errorf("%q is no name of a variable", name)}
+			cmd.Err = &exec.Error{Name: c.Program, Err: fmt.Errorf("%q is not the name of a variable", name)}
 		}
 	}
 	return cmd

@@ -169,7 +169,7 @@ func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnos
 // errTime says that the time for an examination is over.
 var errTime = errors.New("the time for the examination is over")
 
-// noise collects what is no message.
+// noise collects what is not a message.
 type noise struct {
 	mu    sync.Mutex
 	lines []string
@@ -238,7 +238,7 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	if n.count > 0 {
 		d.add(Problem{
 			Kind:   Banner,
-			Text:   fmt.Sprintf("it writes to standard output what is no message, such as %q (%d lines)", n.lines[0], n.count),
+			Text:   fmt.Sprintf("it writes to standard output what is not a message, such as %q (%d lines)", n.lines[0], n.count),
 			Advice: "Clients may refuse this. Everything but messages belongs to standard error.",
 			Blocks: false,
 		})
@@ -326,7 +326,7 @@ func (d *Diagnosis) notStarted(err error) {
 	case d.foreign != "":
 		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for %s", d.Program, d.foreign)
 	case errors.Is(err, syscall.ENOEXEC):
-		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.", "%s is no program that this system can run", d.Program)
+		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.", "%s is not a program that this system can run", d.Program)
 	case errors.Is(err, fs.ErrPermission):
 		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run", d.Program)
 	default:

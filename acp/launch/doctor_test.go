@@ -151,7 +151,7 @@ func TestDoctorPrograms(t *testing.T) {
 		{"path", launch.Command{Program: "./none", Dir: dir}, launch.ProgramMissing, "no program ./none"},
 		{"mode", launch.Command{Program: write(t, filepath.Join(dir, "plain"), "#!/bin/sh\n", 0o600)}, launch.NotExecutable, "chmod +x"},
 		{"mode in PATH", launch.Command{Program: "plain", Env: map[string]string{"PATH": dir}}, launch.NotExecutable, "may not be run"},
-		{"text", launch.Command{Program: write(t, filepath.Join(dir, "text"), "hello", 0o700)}, launch.NotExecutable, "no program that this system can run"},
+		{"text", launch.Command{Program: write(t, filepath.Join(dir, "text"), "hello", 0o700)}, launch.NotExecutable, "not a program that this system can run"},
 		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
 		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
@@ -256,7 +256,7 @@ func TestCommand(t *testing.T) {
 	if got, want := strange.String(), `'good --acp #=x' evil`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is no name of a variable`) {
+	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is not the name of a variable`) {
 		t.Errorf("got %v", err)
 	}
 	c.Program = "./tool"

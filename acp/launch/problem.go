@@ -15,9 +15,9 @@ type ProblemKind string
 
 // The kinds of problems.
 const (
-	FolderMissing      ProblemKind = "folder missing"       // Command.Dir is not there, or is no folder
+	FolderMissing      ProblemKind = "folder missing"       // Command.Dir is not there, or is not a folder
 	ProgramMissing     ProblemKind = "program missing"      // the program is not found
-	NotExecutable      ProblemKind = "not executable"       // it is there, but may not be run, or is no program
+	NotExecutable      ProblemKind = "not executable"       // it is there, but may not be run, or is not a program
 	WrongSystem        ProblemKind = "wrong system"         // it is made for another system or processor
 	InterpreterMissing ProblemKind = "interpreter missing"  // what the program needs to be run is not there: node, a loader, a library
 	WrongNode          ProblemKind = "wrong Node.js"        // it needs another version of Node.js
@@ -29,7 +29,7 @@ const (
 	NotStarted         ProblemKind = "not started"          // the system refused to start it, for another reason
 	Exited             ProblemKind = "exited"               // it has ended before it answered
 	Silent             ProblemKind = "no answer"            // it has not answered in time
-	Banner             ProblemKind = "banner"               // it writes to standard output what is no message
+	Banner             ProblemKind = "banner"               // it writes to standard output what is not a message
 	NotAnAgent         ProblemKind = "not an agent"         // it answers, but not as an agent
 	Refused            ProblemKind = "refused"              // it has refused initialize
 	WrongVersion       ProblemKind = "wrong version"        // it speaks another version of the protocol

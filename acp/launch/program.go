@@ -36,7 +36,7 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 	}
 	d.Program = path
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		d.blocked(NotExecutable, nil, "", "%s is no file: %s", path, info.Mode())
+		d.blocked(NotExecutable, nil, "", "%s is not a file: %s", path, info.Mode())
 		return false
 	}
 	head := make([]byte, 512)

@@ -326,7 +326,7 @@ func (c *counting) Err() error {
 	return c.Context.Err()
 }
 
-// A FIFO is no directory, and is not waited for.
+// A FIFO is not a directory, and is not waited for.
 func TestRootIsNoFIFO(t *testing.T) {
 	if _, err := OpenRoots(fifo(t, filepath.Join(t.TempDir(), "fifo"))); !errors.Is(err, errDirectory) {
 		t.Errorf("got %v, want %v", err, errDirectory)

@@ -143,7 +143,7 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, re
 
 // KillTerminal ends a command and what it started, as far as [Terminals] says, and returns when the command has ended
 // (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
-// ends. The terminal stays until it is released. One that has ended already is no error; one that the
+// ends. The terminal stays until it is released. One that has ended already is not an error; one that the
 // session does not have is rpc.ErrResourceNotFound.
 func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 	if err := t.kill(ctx, keyOf(session), req.TerminalID); err != nil {

@@ -1,5 +1,5 @@
 // Package policy decides about requests for permission by rules, remembers what the user decided for always, and explains
-// every decision. It is no sandbox and stops no agent: an agent asks or does not, tells what it wants or something else, and
+// every decision. It is not a sandbox and stops no agent: an agent asks or does not, tells what it wants or something else, and
 // what it does after the answer is its own. Rules spare the user questions about what an honest agent wants to do.
 //
 //	rules, err := policy.ReadFile("rules.json")

@@ -213,7 +213,7 @@ func (in *input) readObject(o object) (paths int) {
 			texts, err := textsOf(m)
 			more, wrongArgs = append(more, texts...), cmp.Or(wrongArgs, err)
 		case !textMembers[name] && !commandMembers[name]:
-			texts, _ := textsOf(m) // what is no text is no path
+			texts, _ := textsOf(m) // what is not text is not a path
 			for _, text := range texts {
 				in.unknown(text)
 			}

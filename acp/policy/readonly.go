@@ -14,7 +14,7 @@ type reader struct {
 	// What operands are: files, unless one of these says otherwise.
 	none  bool           // there must be none
 	texts bool           // they are no files
-	first *regexp.Regexp // the first one is no file, and must match
+	first *regexp.Regexp // the first one is not a file, and must match
 }
 
 var (

@@ -50,7 +50,7 @@ func TestRecordings(t *testing.T) {
 				Params json.RawMessage
 			}
 			if json.Unmarshal(lines.Bytes(), &line) != nil || json.Unmarshal(line.Raw, &raw) != nil || json.Unmarshal([]byte(raw), &m) != nil {
-				continue // the recordings have lines that are no messages
+				continue // the recordings have lines that are not messages
 			}
 			switch m.Method {
 			case acp.MethodSessionUpdate:

@@ -402,7 +402,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 		}
 		for _, text := range texts {
 			if text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-				return nil, fmt.Errorf("%s %q is no text", name, text)
+				return nil, fmt.Errorf("%s %q is not text", name, text)
 			}
 		}
 	}

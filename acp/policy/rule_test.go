@@ -32,7 +32,7 @@ func TestParseErrors(t *testing.T) {
 		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": []}]}":                                   "line 2: kind is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": []}]}":                                   "line 2: path is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [3]}]}":                                  "line 2: want a string",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is no text`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is not text`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/../b\"]}]}":                        `line 2: pattern "/a/../b" contains ".."`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/[b\"]}]}":                          `line 2: pattern "/a/[b" cannot be read`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"cwd\": [\"a\"]}]}":                               `line 2: cwd "a" is not absolute`,

@@ -38,7 +38,7 @@ type Policy struct {
 }
 
 // Temporary reports whether a later try to connect may have another result than err. It has none if the agent refused
-// initialize, speaks another version, is no program that can be started, or if a server refused who asks.
+// initialize, speaks another version, is not a program that can be started, or if a server refused who asks.
 func Temporary(err error) bool {
 	if final, ok := errors.AsType[interface {
 		error

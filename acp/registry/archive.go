@@ -339,7 +339,7 @@ func (u *unpacker) zip(archive string) error {
 			continue
 		}
 		if !mode.IsRegular() && mode.Type() != fs.ModeSymlink {
-			return brokenf("the archive has %q, which is no file, folder or link: %v", short(f.Name), mode)
+			return brokenf("the archive has %q, which is not a file, folder or link: %v", short(f.Name), mode)
 		}
 		text, err := f.Open()
 		if err != nil {
@@ -453,7 +453,7 @@ func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) 
 			return nil
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
-			return asBroken(fmt.Errorf("the archive is no tar: %w", err))
+			return asBroken(fmt.Errorf("the archive is not a tar archive: %w", err))
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader { // says something of all others
 			if u.files++; u.files > u.limits.Files {
@@ -475,7 +475,7 @@ func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) 
 		case tar.TypeLink:
 			err = u.hardLink(name, h.Linkname)
 		default:
-			err = brokenf("the archive has %q, which is no file, folder or link: type %q", short(h.Name), h.Typeflag)
+			err = brokenf("the archive has %q, which is not a file, folder or link: type %q", short(h.Name), h.Typeflag)
 		}
 		if err != nil {
 			return err
@@ -490,7 +490,7 @@ func (u *unpacker) hardLink(name, raw string) error {
 		return err
 	}
 	if known := u.names[fold(to)]; known == nil || !known.file || known.name != to {
-		return brokenf("the archive has the link %q to %q, which is no file of it", short(name), short(raw))
+		return brokenf("the archive has the link %q to %q, which is not a file of it", short(name), short(raw))
 	}
 	if err := u.add(name, false, true); err != nil {
 		return err

@@ -170,7 +170,7 @@ func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, err
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no folder", dir)
+		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
 	text, err := readFile(filepath.Join(dir, "agent.json"), maxFile)
 	return newChecker(ctx, dir, options).run(text, err)

@@ -46,12 +46,12 @@ func (c *checker) entry(text []byte, failed error) *Entry {
 	}
 	if !json.Valid(text) {
 		var v any
-		c.fail("REG-2", "", "agent.json is no JSON: %v", json.Unmarshal(text, &v))
+		c.fail("REG-2", "", "agent.json is not JSON: %v", json.Unmarshal(text, &v))
 		return nil
 	}
 	m := members(text)
 	if m == nil {
-		c.fail("REG-2", "", "agent.json is no object")
+		c.fail("REG-2", "", "agent.json is not an object")
 		return nil
 	}
 	e := &Entry{Distribution: Distribution{Binary: map[string]Archive{}}}
@@ -68,7 +68,7 @@ func (c *checker) entry(text []byte, failed error) *Entry {
 	if authors, ok := m["authors"]; ok {
 		var list []string
 		if json.Unmarshal(authors, &list) != nil || list == nil {
-			c.fail("REG-2", "/authors", "it is no list of texts")
+			c.fail("REG-2", "/authors", "it is not a list of texts")
 		}
 	}
 	known := []string{"id", "name", "version", "description", "distribution", "repository", "website", "authors", "license", "license_url", "icon", "$schema"}
@@ -102,7 +102,7 @@ func (c *checker) text(id string, m map[string]json.RawMessage, pointer, name st
 	}
 	var text *string
 	if json.Unmarshal(value, &text) != nil || text == nil {
-		c.fail(id, pointer+"/"+name, "it is no text")
+		c.fail(id, pointer+"/"+name, "it is not text")
 		return "", false
 	}
 	if *text == "" {
@@ -209,7 +209,7 @@ func (c *checker) binary(e *Entry, text json.RawMessage) {
 		systems[system] = true
 		one := members(m[platform])
 		if one == nil {
-			c.fail("REG-5", pointer, "it is no object")
+			c.fail("REG-5", pointer, "it is not an object")
 			continue
 		}
 		var a Archive
@@ -271,7 +271,7 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 	pointer := "/distribution/" + string(kind)
 	m := members(text)
 	if m == nil {
-		c.fail("REG-7", pointer, "it is no object")
+		c.fail("REG-7", pointer, "it is not an object")
 		return nil
 	}
 	var p Package
@@ -284,7 +284,7 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 	name, version := splitPackage(kind, p.Package)
 	switch {
 	case name == "" || strings.ContainsAny(name, " \t"):
-		c.fail("REG-7", pointer+"/package", "%q is no package", p.Package)
+		c.fail("REG-7", pointer+"/package", "%q is not a package", p.Package)
 		return nil
 	case strings.EqualFold(version, "latest"):
 		c.fail("REG-8", pointer+"/package", "%q says latest, and not which version", p.Package)
@@ -302,16 +302,16 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known ...string) (list []string, variables map[string]string) {
 	if args, ok := m["args"]; ok {
 		if json.Unmarshal(args, &list) != nil || list == nil {
-			c.fail(id, pointer+"/args", "it is no list of texts")
+			c.fail(id, pointer+"/args", "it is not a list of texts")
 		}
 	}
 	if env, ok := m["env"]; ok {
 		if json.Unmarshal(env, &variables) != nil || variables == nil {
-			c.fail(id, pointer+"/env", "it is no object of texts")
+			c.fail(id, pointer+"/env", "it is not an object of texts")
 		}
 		for _, name := range sorted(variables) {
 			if usableEnv(map[string]string{name: variables[name]}) != nil {
-				c.fail(id, fmt.Sprintf("%s/env/%s", pointer, name), "it is no variable")
+				c.fail(id, fmt.Sprintf("%s/env/%s", pointer, name), "it is not a variable")
 				delete(variables, name)
 			}
 		}

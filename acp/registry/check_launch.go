@@ -219,7 +219,7 @@ func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 		}
 		if json.Unmarshal(line, &m) != nil {
 			if first {
-				return nil, fmt.Errorf("the first line of its output is no JSON: %q", short(line))
+				return nil, fmt.Errorf("the first line of its output is not JSON: %q", short(line))
 			}
 			continue
 		}

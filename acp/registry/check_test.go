@@ -111,12 +111,12 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 	}{
 		{"good", entryWith(`{"binary":{` + systems + `},"npx":{"package":"@me/my-agent@1.2.3","cmd":"a","args":["--acp"],"env":{"A":"b"}},"uvx":{"package":"my-agent==1.2.3"}}`), nil},
 		{"all members", strings.Replace(entryWith(npx), `"id"`, `"repository":"https://example.com/r","website":"https://example.com","authors":["Me"],"license":"MIT","license_url":"https://example.com/l","icon":"https://example.com/i.svg","id"`, 1), nil},
-		{"no JSON", `{"id":`, []string{"REG-2: agent.json is no JSON"}},
-		{"no object", `[1]`, []string{"REG-2: agent.json is no object"}},
+		{"no JSON", `{"id":`, []string{"REG-2: agent.json is not JSON"}},
+		{"no object", `[1]`, []string{"REG-2: agent.json is not an object"}},
 		{"empty", `{}`, []string{"REG-2: id is left out", "REG-2: name is left out", "REG-2: version is left out", "REG-2: description is left out", "REG-2: distribution is left out"}},
 		{"wrong types", `{"id":7,"name":null,"version":[],"description":"","distribution":7,"authors":"me","license":{},"website":"me","future":1}`, []string{
-			"REG-2 /id: it is no text", "REG-2 /name: it is no text", "REG-2 /version: it is no text", "REG-2 /description: it is empty", "REG-4 /distribution: it has none",
-			"REG-2 /authors: it is no list", "REG-2 /license: it is no text", "REG-2 /website: \"me\" is no address", "REG-2 /future: the registry knows no such member",
+			"REG-2 /id: it is not text", "REG-2 /name: it is not text", "REG-2 /version: it is not text", "REG-2 /description: it is empty", "REG-4 /distribution: it has none",
+			"REG-2 /authors: it is not a list", "REG-2 /license: it is not text", "REG-2 /website: \"me\" is no address", "REG-2 /future: the registry knows no such member",
 		}},
 		{"id", strings.Replace(entryWith(npx), `"my-agent"`, `"My_Agent"`, 1), []string{"REG-3 /id: \"My_Agent\" has other characters", "REG-3 /id: it is \"My_Agent\", and the folder is \"my-agent\""}},
 		{"version", strings.Replace(entryWith(`{"npx":{"package":"a@v1.2"}}`), `1.2.3`, `v1.2`, 1), []string{"REG-3 /version: \"v1.2\" does not begin with three numbers", "REG-8 /distribution/npx/package: the version \"v1.2\" is not exact"}},
@@ -126,7 +126,7 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 			"REG-5 /distribution/binary/linux-amd64: there is no such system", "REG-5 /distribution/binary: it has nothing for darwin and windows",
 		}},
 		{"binary", entryWith(`{"binary":{"darwin-aarch64":7,"linux-x86_64":{"cmd":"","args":"x","env":{"A":1,"B=":"x"},"sha256":"abc","more":1},"windows-x86_64":{"archive":"a.zip","cmd":"a"}}}`), []string{
-			"darwin-aarch64: it is no object", "linux-x86_64: archive is left out", "linux-x86_64/cmd: it is empty", "args: it is no list of texts", "env: it is no object of texts", "REG-5 /distribution/binary/linux-x86_64/env/B=: it is no variable",
+			"darwin-aarch64: it is not an object", "linux-x86_64: archive is left out", "linux-x86_64/cmd: it is empty", "args: it is not a list of texts", "env: it is not an object of texts", "REG-5 /distribution/binary/linux-x86_64/env/B=: it is not a variable",
 			"sha256: it has not", "linux-x86_64/more: the registry knows no such member", "REG-8 /distribution/binary/windows-x86_64/archive: \"a.zip\" is no address",
 		}},
 		{"installers", entryWith(`{"binary":{"darwin-aarch64":{"archive":"https://example.com/1.2.3/a.dmg?x=1","cmd":"a"},"linux-x86_64":{"archive":"https://example.com/1.2.3/a.AppImage","cmd":"a"},"windows-x86_64":{"archive":"https://example.com/1.2.3/a.msi","cmd":"a"}}}`), []string{
@@ -137,7 +137,7 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 		}},
 		{"packages", entryWith(`{"npx":{"package":"@me/a"},"uvx":{"package":"a[x]==1.2.4","cmd":7,"future":1}}`), []string{
 			"REG-8 /distribution/npx/package: \"@me/a\" has no version", "REG-8 /distribution/uvx/package: the package has the version 1.2.4, and the entry 1.2.3",
-			"REG-7 /distribution/uvx/cmd: it is no text", "REG-7 /distribution/uvx/future: the registry knows",
+			"REG-7 /distribution/uvx/cmd: it is not text", "REG-7 /distribution/uvx/future: the registry knows",
 		}},
 		{"versions of npm", entryWith(`{"npx":{"package":"a@1.2.3.4"}}`), []string{"REG-8 /distribution/npx/package: the version \"1.2.3.4\" is not exact"}},
 		{"kinds of archives", entryWith(`{"binary":{"darwin-aarch64":{"archive":"https://example.com/1.2.3/a.tar.xz","cmd":"a"},"linux-x86_64":{"archive":"https://example.com/1.2.3/a.7z","cmd":"../a"},"windows-x86_64":{"archive":"https://example.com/1.2.3/a.tar","cmd":"node"}}}`), []string{
@@ -145,7 +145,7 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 			"REG-6 /distribution/binary/windows-x86_64/archive: a.tar is an archive of a kind", "REG-6 /distribution/binary/linux-x86_64/cmd: the command \"../a\" is outside",
 		}},
 		{"latest", entryWith(`{"npx":{"package":"a@latest"},"uvx":{"package":"a@^1.2.3"}}`), []string{"\"a@latest\" says latest", "the version \"^1.2.3\" is not exact"}},
-		{"no package", entryWith(`{"npx":{},"uvx":[]}`), []string{"REG-7 /distribution/npx: package is left out", "REG-7 /distribution/uvx: it is no object"}},
+		{"no package", entryWith(`{"npx":{},"uvx":[]}`), []string{"REG-7 /distribution/npx: package is left out", "REG-7 /distribution/uvx: it is not an object"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, failures := check(t, folder(t, "my-agent", c.entry, nil), &CheckOptions{Offline: true})
@@ -348,7 +348,7 @@ func TestREG6_Binaries(t *testing.T) {
 		{"kind that is not unpacked", "a.tar.xz", "x", "my-agent", "", []string{"REG-6 /distribution/binary/test-x86_64/archive: a.tar.xz is an archive of a kind"}},
 		{"no zip", "a.zip", "x", "my-agent", "", []string{"the archive is no zip"}},
 		{"no gzip", "a.tgz", "x", "my-agent", "", []string{"not compressed as its name says"}},
-		{"no tar", "a.tgz", gzipped(t, []byte("x")), "my-agent", "", []string{"the archive is no tar"}},
+		{"no tar", "a.tgz", gzipped(t, []byte("x")), "my-agent", "", []string{"the archive is not a tar archive"}},
 		{"tar outside", "a.tgz", gzipped(t, tarball(t, file{name: "../../outside", text: "x"})), "my-agent", "", []string{"outside its folder"}},
 		{"tar absolute", "a.tgz", gzipped(t, tarball(t, file{name: outside, text: "x"})), "my-agent", "", []string{"outside its folder"}},
 		{"zip outside", "a.zip", zipped(t, file{name: "../outside", text: "x"}), "my-agent", "", []string{"outside its folder"}},
@@ -471,7 +471,7 @@ func TestREG10_REG11_Launches(t *testing.T) {
 		{"other", script(`[{"id":"a","type":"env_var"}]`), []string{"REG-11 /distribution/npx: authMethods has only the types env_var"}},
 		{"null", script(`null`), []string{"REG-11 /distribution/npx: authMethods is left out"}},
 		{"wrong", script(`{"a":1}`), []string{"REG-11 /distribution/npx: authMethods: "}},
-		{"banner", strings.Replace(script(login), "read -r line", "echo Welcome; read -r line", 1), []string{`REG-10 /distribution/npx: the first line of its output is no JSON: "Welcome"`}},
+		{"banner", strings.Replace(script(login), "read -r line", "echo Welcome; read -r line", 1), []string{`REG-10 /distribution/npx: the first line of its output is not JSON: "Welcome"`}},
 		{"later noise", strings.Replace(script(login), "read -r line", `read -r line; echo '{"jsonrpc":"2.0","method":"_x"}'; echo noise`, 1), nil},
 		{"dies", "#!/bin/sh\necho no configuration >&2; exit 3\n", []string{"REG-10 /distribution/npx: "}},
 		{"silent", "#!/bin/sh\ncat >/dev/null\n", []string{"REG-10 /distribution/npx: it has not answered within 1s"}},

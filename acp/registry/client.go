@@ -305,7 +305,7 @@ func readFile(name string, most int64) ([]byte, error) {
 	if info, err := os.Stat(name); err != nil {
 		return nil, err
 	} else if info.Mode().Type()&^fs.ModeDir != 0 { // a pipe that nobody writes would be waited for
-		return nil, fmt.Errorf("%s is no file", name)
+		return nil, fmt.Errorf("%s is not a file", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -157,13 +157,13 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 	}
 	switch {
 	case !pattern.MatchString(name) || kind == UVX && !uvSpec.MatchString(p.Package):
-		return fmt.Errorf("%q is no package", short(p.Package))
+		return fmt.Errorf("%q is not a package", short(p.Package))
 	case !exactVersion(kind, version):
 		return fmt.Errorf("the version of the package %q is not exact", short(p.Package))
 	case version != e.Version:
 		return fmt.Errorf("the package %q is not of the version %s", short(p.Package), e.Version)
 	case p.Cmd != "" && !cmdPattern.MatchString(p.Cmd):
-		return fmt.Errorf("%q is no command of a package", short(p.Cmd))
+		return fmt.Errorf("%q is not a command of a package", short(p.Cmd))
 	}
 	return usableEnv(p.Env)
 }
@@ -173,11 +173,11 @@ func exactVersion(kind Kind, version string) bool {
 	return versionPattern.MatchString(version) && folderPattern.MatchString(version) && (kind != NPX || npmVersion.MatchString(version))
 }
 
-// usableEnv refuses what is no variable.
+// usableEnv refuses what is not a variable.
 func usableEnv(env map[string]string) error {
 	for name, value := range env {
 		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
-			return fmt.Errorf("%q is no variable", short(name))
+			return fmt.Errorf("%q is not a variable", short(name))
 		}
 	}
 	return nil

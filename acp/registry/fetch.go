@@ -48,7 +48,7 @@ func secure(u *url.URL, plain bool) error {
 		}
 		return fmt.Errorf("%w: %s", ErrPlainHTTP, u.Redacted())
 	}
-	return fmt.Errorf("%q is no address of https", short(u.Redacted()))
+	return fmt.Errorf("%q is not an https address", short(u.Redacted()))
 }
 
 // isLocal reports whether an address is on this machine.

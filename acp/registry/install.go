@@ -132,7 +132,7 @@ func (c *Client) agents() (string, error) {
 // agent is the folder of an agent.
 func (c *Client) agent(id string) (string, error) {
 	if !idPattern.MatchString(id) || len(id) > maxID || windowsName(id) != "" {
-		return "", fmt.Errorf("%w: %q is no id", ErrUnknownAgent, short(id))
+		return "", fmt.Errorf("%w: %q is not an id", ErrUnknownAgent, short(id))
 	}
 	dir, err := c.agents()
 	return filepath.Join(dir, id), err

@@ -266,7 +266,7 @@ func TestREG8_Exact(t *testing.T) {
 	for _, name := range []string{"", "A=B", "A\x00", "A\nB", "A\u202eB"} {
 		e.Distribution.NPX.Env = map[string]string{name: "c"}
 		s.set(e)
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "no variable") {
+		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not a variable") {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}

@@ -28,7 +28,7 @@ func TestPipes(t *testing.T) {
 		pipe(filepath.Join(dir, filepath.FromSlash(name)))
 	}
 	r, err := registry.Check(t.Context(), filepath.Join(dir, "my-agent"), &registry.CheckOptions{Offline: true})
-	if err != nil || r.OK() || !strings.Contains(r.String(), "is no file") {
+	if err != nil || r.OK() || !strings.Contains(r.String(), "is not a file") {
 		t.Errorf("got %v, %v", r, err)
 	}
 	s := newServer(t)

@@ -200,7 +200,7 @@ func (a *Archive) usable() error {
 	case isOtherArchive(fileName(a.Archive)):
 		return brokenf("%s is an archive of a kind that is not unpacked", short(fileName(a.Archive)))
 	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
-		return brokenf("%q is no SHA-256", short(a.SHA256))
+		return brokenf("%q is not a SHA-256", short(a.SHA256))
 	}
 	if !slices.Contains(interpreters, a.Cmd) {
 		if _, err := localCommand(a.Cmd); err != nil {

@@ -293,7 +293,7 @@ func (st *eventStream) backOff(tries int, err error) bool {
 const longestRetry = 5 * time.Minute
 
 // errNoEvents is what the answer to a GET is that has another type.
-var errNoEvents = errors.New("acp: the answer is no event stream")
+var errNoEvents = errors.New("acp: the answer is not an event stream")
 
 // open makes the GET. resumed says that the server was asked to go on where the stream was lost.
 func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {

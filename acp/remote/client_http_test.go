@@ -108,7 +108,7 @@ func TestREM50_Failures(t *testing.T) {
 			want: "acp: opening the stream of the connection: acp: HTTP status 406 Not Acceptable"},
 		"no stream": {
 			get:  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
-			want: "acp: opening the stream of the connection: acp: the answer is no event stream but \"text/html\""},
+			want: "acp: opening the stream of the connection: acp: the answer is not an event stream but \"text/html\""},
 		"buffering proxy": { // it holds the headers back until there is something in the body
 			get:  func(w http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
 			want: "proxy", is: errNoHeaders},
@@ -614,7 +614,7 @@ func TestREM5_Lines(t *testing.T) {
 	c.want(`{"jsonrpc":"2.0","method":"_e"}`, `{"jsonrpc":"2.0","method":"_f"}`)
 }
 
-// TestREM5_NoMessage: what is no message is reported, and ends nothing.
+// TestREM5_NoMessage: what is not a message is reported, and ends nothing.
 func TestREM5_NoMessage(t *testing.T) {
 	srv := newFakeServer(t)
 	o := testOptions(t)

@@ -45,7 +45,7 @@ var (
 	errNoID       = errors.New("acp: the server has answered initialize without " + HeaderConnection)
 	errWrongID    = errors.New("acp: the server has answered initialize with another message")
 	errSilent     = errors.New("acp: nothing came from the server for too long")
-	errNotMessage = errors.New("acp: what is to be sent is no message")
+	errNotMessage = errors.New("acp: what is to be sent is not a message")
 )
 
 // Write implements rpc.Stream.
@@ -532,7 +532,7 @@ func (s *httpStream) jsonBody(body io.Reader) error {
 		return err
 	}
 	if m := wire.Parse(codec.NewDecoder(nil), line); m.Kind == wire.KindInvalid {
-		s.d.log.Debug("acp: the answer to a POST is no message", "bytes", len(line))
+		s.d.log.Debug("acp: the answer to a POST is not a message", "bytes", len(line))
 		return nil
 	}
 	s.mu.Lock()

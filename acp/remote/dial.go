@@ -341,7 +341,7 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// errHeader says that a value, of the id of a session for example, is no text that HTTP can send.
+// errHeader says that a value, of the id of a session for example, is not text that HTTP can send.
 var errHeader = errors.New("cannot stand in a header")
 
 // unsendable returns the name of a header whose value cannot be sent.

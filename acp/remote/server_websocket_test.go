@@ -77,7 +77,7 @@ func TestREM20_Frames(t *testing.T) {
 	}
 }
 
-// TestREM21_BeforeInitialize: what is no message is answered, a response is ignored, and anything else is the end.
+// TestREM21_BeforeInitialize: what is not a message is answered, a response is ignored, and anything else is the end.
 func TestREM21_BeforeInitialize(t *testing.T) {
 	f := serve(t, nil)
 	s := f.dial(nil)

@@ -25,7 +25,7 @@ type ProcessOutput struct {
 	Silent time.Duration
 }
 
-// noiseTail is how much is kept of what is no message, in bytes.
+// noiseTail is how much is kept of what is not a message, in bytes.
 const noiseTail = 1 << 10
 
 // ProcessOutputOf returns what the subprocess behind a stream has written so far, for an error of somebody who

@@ -50,7 +50,7 @@ func (n naming) name(id acp.SessionID) string {
 	return n.prefix(hashedPrefix) + hex.EncodeToString(sum[:])
 }
 
-// regular fails for what is no regular file, and does not follow links.
+// regular fails for what is not a regular file, and does not follow links.
 func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {

@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// What is no regular file is not waited for, not followed and not replaced.
+// What is not a regular file is not waited for, not followed and not replaced.
 func TestNotRegular(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("as it was"), 0o600); err != nil {

@@ -35,7 +35,7 @@ func openLocks[U any](d *DirOf[U]) (*locks, error) {
 	l := &locks{}
 	for i := range l.each {
 		name := fmt.Sprint(lockPrefix, i)
-		file, _, err := d.open(name, os.O_RDWR|os.O_CREATE) // which refuses what is no regular file
+		file, _, err := d.open(name, os.O_RDWR|os.O_CREATE) // which refuses what is not a regular file
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ type SessionMessage struct {
 	Meta                            acp.Meta
 }
 
-// Notice is information for the user that is no part of the conversation: it does not come again when the session is
+// Notice is information for the user that is not part of the conversation: it does not come again when the session is
 // loaded.
 type Notice acp.Notice
 
@@ -234,7 +234,7 @@ func (c *ToolCall) text() string {
 			if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
 				fmt.Fprintf(&b, "\n  %s", strings.ReplaceAll(text.Text, "\n", "\n  "))
 			} else {
-				b.WriteString("\n  content that is no text")
+				b.WriteString("\n  content that is not text")
 			}
 		case *acp.ToolCallContentDiff:
 			fmt.Fprintf(&b, "\n  --- %s", v.Path)

@@ -90,7 +90,7 @@ func (s *Snapshot) SameHistory(other *Snapshot) bool {
 }
 
 // Added returns the text that an item has at its end and had not in an older snapshot of the same State. It reports false
-// for what is no message, or was none then: there is nothing to go on with.
+// for what is not a message, or was none then: there is nothing to go on with.
 func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 	m, ok := i.Variant.(*Message)
 	if !ok || since == nil || since.Item(i.Index) == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/registry"
 )
 
-// writeBinary is the command "binary FILE": it writes a file that is no text.
+// writeBinary is the command "binary FILE": it writes a file that is not text.
 func writeBinary(ts *testscript.TestScript, _ bool, args []string) {
 	var text []byte
 	for i := range 4096 {

@@ -23,7 +23,7 @@ func (a *agentsCommand) doctorCommand() *cobra.Command {
 		Use:   "doctor [FLAGS] AGENT | -- COMMAND [ARG...]",
 		Short: "Say why an agent does not start",
 		Long: `Say why an agent does not start: its program is missing or made for another system, Node.js is too old, it
-prints what is no message, the user has to log in. It is started as a client does, and a session is opened.
+prints what is not a message, the user has to log in. It is started as a client does, and a session is opened.
 
 The exit status is 0 if it can be used, and 1 if it cannot.`,
 		Example: `  acp agents doctor gemini

@@ -48,7 +48,7 @@ The agent is a name of the configuration or of the registry or a URL (--agent), 
 several agents, each gets the prompt in a connection of its own, and the answers are printed one after the other.
 
 The prompt is the words, then the files of --file, in one text. The word - stands for standard input, which is
-also read if there is no other prompt and it is no terminal.
+also read if there is no other prompt and it is not a terminal.
 
 --format says what goes to standard output. text: the agent's messages as they come, without control characters;
 what it does meanwhile is said on standard error. quiet: its last message, at the end. json: one object a line,
@@ -216,7 +216,7 @@ func (x *execution) readPrompt(words []string) error {
 	case strings.TrimSpace(x.prompt) == "":
 		return usagef("want a prompt: as words, in a file (--file), or on standard input")
 	case !utf8.ValidString(x.prompt):
-		return usagef("the prompt is no text in UTF-8")
+		return usagef("the prompt is not valid UTF-8")
 	}
 	return nil
 }

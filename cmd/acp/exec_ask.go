@@ -111,7 +111,7 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 			if !ok {
 				return "", errNoAnswer
 			}
-			if line.at.Before(asked) { // it is no answer to what was not there
+			if line.at.Before(asked) { // it is not an answer to what was not there
 				text = ""
 				continue
 			}

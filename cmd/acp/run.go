@@ -101,7 +101,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	in, _ := p.stdin.(*os.File)
 	out, _ := p.stdout.(*os.File)
 	if !isTerminal(p.stdin) || !isTerminal(p.stdout) {
-		return usagef("standard input or output is no terminal: for scripts there is acp exec")
+		return usagef("standard input or output is not a terminal: for scripts there is acp exec")
 	}
 	var findings atomic.Int64
 	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse, Notify: tui.Notify(f.cfg.Notify)}

@@ -174,7 +174,7 @@ func resolveAgent(args []string, dir string) ([]string, error) {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, err
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is no folder", dir)
+			return nil, fmt.Errorf("%s is not a folder", dir)
 		}
 	}
 	return append([]string{path}, args[1:]...), nil

@@ -8,5 +8,5 @@ import (
 
 // discardInput discards what was typed into a terminal and not yet read.
 func discardInput(file *os.File) {
-	_ = unix.IoctlSetInt(int(file.Fd()), unix.TCFLSH, unix.TCIFLUSH) // it fails for what is no terminal
+	_ = unix.IoctlSetInt(int(file.Fd()), unix.TCFLSH, unix.TCIFLUSH) // it fails for what is not a terminal
 }

@@ -1,4 +1,4 @@
-// Scenarios of the wire: ids, methods, lines that are no message, long and slow ones, the end of the input.
+// Scenarios of the wire: ids, methods, lines that are not a message, long and slow ones, the end of the input.
 
 package probe
 
@@ -115,7 +115,7 @@ var wireScenarios = []Scenario{
 	{
 		Name: "garbage", bare: true, quiet: true,
 		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "Lines that are no message are answered as JSON-RPC says or not at all, and the connection goes on.",
+		Text:      "Lines that are not a message are answered as JSON-RPC says or not at all, and the connection goes on.",
 		Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -403,7 +403,7 @@ func withSession(more string) func(session, dir string) string {
 
 func onlySession(session, _ string) string { return `{"sessionId":` + quote(session) + `}` }
 
-// garbage are lines that are no message, and what JSON-RPC says to them.
+// garbage are lines that are not a message, and what JSON-RPC says to them.
 var garbage = []struct {
 	what, line string
 	answer     bool
@@ -423,7 +423,7 @@ var garbage = []struct {
 	{"a method that is a number", `{"jsonrpc":"2.0","id":null,"method":7}`, false, 0},
 	{"a header of another protocol", "Content-Length: 20", true, -32700},
 	{"two messages on a line", `{"jsonrpc":"2.0","method":"_a/b"}{"jsonrpc":"2.0","method":"_a/b"}`, true, -32700},
-	{"a number that is no JSON", `{"jsonrpc":"2.0","id":null,"method":"_acp.probe/x","params":{"a":01}}`, true, -32700},
+	{"a number that is not JSON", `{"jsonrpc":"2.0","id":null,"method":"_acp.probe/x","params":{"a":01}}`, true, -32700},
 }
 
 // count is the number of the last message.

@@ -1,4 +1,4 @@
-// Scenarios for clients: what is no message, odd ones, and requests that clients do not serve.
+// Scenarios for clients: what is not a message, odd ones, and requests that clients do not serve.
 
 package probe
 
@@ -27,7 +27,7 @@ func sending(name, text, id string, lines ...string) Scenario {
 
 var clientWire = []Scenario{
 	sending("broken-json", "Lines that are no JSON.", "ERR-7", `{`, `{"jsonrpc":"2.0","method":`, `hello`, `{"jsonrpc":"2.0",}`, "\xff\xfe", `{"jsonrpc":"2.0","method":"_x","params":{"a":"`+"\xc3\x28"+`"}}`),
-	sending("no-messages", "JSON that is no message.", "ERR-7", `42`, `"text"`, `null`, `true`, `[]`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
+	sending("no-messages", "JSON that is not a message.", "ERR-7", `42`, `"text"`, `null`, `true`, `[]`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
 	sending("batches", "Arrays of messages.", "TRN-3", `[{"jsonrpc":"2.0","method":"_acp.probe/x"}]`, `[1,2]`),
 	sending("empty-lines", "Empty lines, spaces, and lines that end with a carriage return.", "ERR-7", ``, `   `, "\r", "{\"jsonrpc\":\"2.0\",\"method\":\"_acp.probe/x\"}\r", ` {"jsonrpc":"2.0","method":"_acp.probe/x"}	`),
 	sending("odd-answers", "Answers to requests that the client has not sent, and answers that are none.", "ADD-9",

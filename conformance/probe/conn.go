@@ -23,12 +23,12 @@ import (
 type message struct {
 	number    int // on its connection, from 1
 	direction conformance.Direction
-	kind      conformance.Kind // empty if it is no message
+	kind      conformance.Kind // empty if it is not a message
 	method    string           // of an answer, that of its request
 	id        string           // JSON text, empty if there is none
 	params    json.RawMessage  // or the result, or the error
 	time      time.Time
-	broken    bool // the envelope is, or it is no JSON
+	broken    bool // the envelope is, or it is not JSON
 }
 
 // text returns the string at the end of a path of members, "" if there is none.
@@ -67,7 +67,7 @@ func given(value json.RawMessage, path ...string) bool {
 	return v != nil && string(v) != "null"
 }
 
-// elements are the elements of an array, none if it is no array.
+// elements are the elements of an array, none if it is not an array.
 func elements(value json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil {
@@ -101,7 +101,7 @@ type conn struct {
 	log      []string            // the transcript; bounded in the middle
 	left     int                 // lines that were left out of it
 	asked    map[string]*message // own requests without an answer, by id
-	odd      map[string]bool     // ids of what was sent that is no message, and may be answered all the same
+	odd      map[string]bool     // ids of what was sent that is not a message, and may be answered all the same
 	answers  map[string][]*message
 	requests map[string]string // methods of the program's requests, by id
 	nextID   int64
@@ -247,7 +247,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	if own && m.broken {
 		c.odd[m.id] = true
 		for _, id := range anID.FindAllSubmatch(line[:min(len(line), maxLogLine)], -1) {
-			c.odd[canonical(string(id[1]))] = true // of what is no JSON to us, and to others perhaps is
+			c.odd[canonical(string(id[1]))] = true // of what is not JSON to us, and to others perhaps is
 		}
 	}
 	if c.seen != nil {
@@ -283,7 +283,7 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 		return
 	}
 	if f.Rule == "SCH-2" && c.odd[canonical(f.ID)] {
-		return // it answers something of ours that is no request
+		return // it answers something of ours that is not a request
 	}
 	if f.Rule == "PRM-7" && c.over {
 		return // the end of the input cancels a turn, which the judge does not see

@@ -231,7 +231,7 @@ func (f *fakeAgent) setOption(s *fakeSession, m *message) (outcome, text string)
 	}
 	all, err := json.Marshal(options)
 	if err != nil {
-		return failure(-32602, "the value is no JSON")
+		return failure(-32602, "the value is not JSON")
 	}
 	s.options = all
 	return "result", `{"configOptions":` + string(all) + `}`

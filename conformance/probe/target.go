@@ -10,7 +10,7 @@ import (
 
 // Target is one fresh launch of the program under test.
 type Target struct {
-	// Stream carries the lines of both directions, also those that are no message. It should be a [rpc.FastStream] and a
+	// Stream carries the lines of both directions, also those that are not a message. It should be a [rpc.FastStream] and a
 	// [rpc.HalfCloser], as the streams of package rpc are: then lines are sent byte for byte, and the end of the input can
 	// come before the end of the connection. Its Close must end the program and all that it started.
 	Stream rpc.Stream

@@ -13,7 +13,7 @@ var (
 	ErrEmpty = errors.New("the file is empty")
 	// ErrUnknown is a file in which nothing is a message.
 	ErrUnknown = errors.New("no recording: no line of it holds a message of ACP")
-	// ErrBinary is a file, or a line, that is no text.
+	// ErrBinary is a file, or a line, that is not text.
 	ErrBinary = errors.New("not text")
 	// ErrNotJSON is a line that should be JSON.
 	ErrNotJSON = errors.New("not JSON")

@@ -350,7 +350,7 @@ func (r *Reader) takeOurs(m *members) {
 		return
 	}
 	if !ok {
-		r.bad(ErrLine, "the line in it is no text")
+		r.bad(ErrLine, "the line in it is not text")
 		return
 	}
 	e.Line = r.text

@@ -347,7 +347,7 @@ func TestBadInput(t *testing.T) {
 		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text", "4 end 0"}},
 		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
 			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', want member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
-		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: no line of a recording: from "nobody", which is neither client nor agent`, "3 ! line 3: no line of a recording: the line in it is no text", "4 ! line 4: no line of a recording: the line in it is no text", "5 end 0"}},
+		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: no line of a recording: from "nobody", which is neither client nor agent`, "3 ! line 3: no line of a recording: the line in it is not text", "4 ! line 4: no line of a recording: the line in it is not text", "5 end 0"}},
 		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: no line of a recording: it has none of the members raw, bytes, stderr, lost and exit", "3 end 0"}},
 		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded, since the recorder could not keep up: 17 bytes of the agent", "3 end 0"}},
 		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the form: 2, and 1 is known", "2 end 0"}},

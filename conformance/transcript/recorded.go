@@ -35,7 +35,7 @@ type message struct {
 
 // subject is what a message is about.
 type subject struct {
-	kind   conformance.Kind // empty for what is no message
+	kind   conformance.Kind // empty for what is not a message
 	method string           // of a request or notification, or of the request that is answered
 	id     string           // as JSON, or empty
 	update string           // the kind of update, of session/update
@@ -147,7 +147,7 @@ func (s *subject) String() string {
 	}
 	switch {
 	case s.kind == "":
-		return "a line that is no message"
+		return "a line that is not a message"
 	case s.kind == conformance.ErrorReply:
 		return "error answer to " + method
 	case s.kind == conformance.Response:

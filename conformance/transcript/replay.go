@@ -420,7 +420,7 @@ func (p *replay) find(got *subject, document any) (at int, difference error) {
 // compare returns how a live message differs from a recorded one that is about the same.
 func (p *replay) compare(l *live, got *subject, document any) error {
 	if l.kind == "" {
-		return nil // what is no message says nothing
+		return nil // what is not a message says nothing
 	}
 	if l.kind != got.kind {
 		return fmt.Errorf("got %s, want %s: %s", got, &l.subject, text(got.members))

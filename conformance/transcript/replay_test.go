@@ -202,7 +202,7 @@ func TestReplayDifferences(t *testing.T) {
 			`line 12: different: answer to session/prompt: got error answer to session/prompt, want answer to session/prompt: {"error":{"code":-32603,"message":"oops"},"id":2,"jsonrpc":"2.0"}`}},
 		"additional":         {change(7, liveTurn[7], liveUpdate+`{"sessionUpdate":"plan","entries":[]}}}`), []string{"line 10: additional: session/update plan"}},
 		"additional request": {change(7, liveTurn[7], `{"jsonrpc":"2.0","id":"x","method":"fs/read_text_file","params":{}}`, "<"), []string{"line 10: additional: fs/read_text_file"}},
-		"noise":              {change(7, "Debugger attached.", liveTurn[7]), []string{"line 9: additional: a line that is no message"}},
+		"noise":              {change(7, "Debugger attached.", liveTurn[7]), []string{"line 9: additional: a line that is not a message"}},
 		"at the end": {append(append([]string{}, liveTurn...), chunk, `{"jsonrpc":"2.0","id":"y","method":"terminal/create","params":{}}`), []string{
 			"at the end: additional: session/update agent_message_chunk", "at the end: additional: terminal/create"}},
 		"ends": {append(append([]string{}, liveTurn[:5]...), "EOF"), []string{"line 7: missing: session/update agent_message_chunk",

@@ -22,7 +22,7 @@
 //
 //	<-*   any number of such messages, also none
 //	<-&   these messages, as many as stand together, in any order
-//	->!   the line given as a Go string literal, byte for byte, for what is no JSON
+//	->!   the line given as a Go string literal, byte for byte, for what is not JSON
 //
 // The optional file "values" is a JSON object with the values of the names that the played side
 // chooses. With it a transcript can be played from both sides.
@@ -59,7 +59,7 @@ type step struct {
 	writer   conformance.Side
 	repeated bool
 	anyOrder bool
-	raw      []byte // the line itself, when it is no JSON to compare
+	raw      []byte // the line itself, when it is not JSON to compare
 	message  any
 }
 

@@ -110,7 +110,7 @@ func TestPlay(t *testing.T) {
 		{"value given", "-> \"$n\"\n<- \"$n\"", []string{`7`}, ""},
 		{"value differs", "-> \"$n\"\n<- \"$n\"", []string{`8`}, "got 8, want 7, which is $n"},
 		{"no value", "-> \"$z\"", nil, "$z has no value"},
-		{"method is no name", `<- "$/cancel_request"`, []string{`1`}, `got 1, want "$/cancel_request"`},
+		{"method is not a name", `<- "$/cancel_request"`, []string{`1`}, `got 1, want "$/cancel_request"`},
 		{"repeated", "<-* 1\n<- 2", []string{"1", "1", "1", "2"}, ""},
 		{"repeated, none", "<-* 1\n<- 2", []string{"2"}, ""},
 		{"repeated, other", "<-* 1\n<- 2", []string{"1", "3"}, "got 3, want 2"},

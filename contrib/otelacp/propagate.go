@@ -69,7 +69,7 @@ type metaCarrier codec.Meta
 // maxMember is the longest member that is looked at, in bytes: W3C allows baggage of 8192.
 const maxMember = 16 << 10
 
-// Get returns a member, or "" if it is no string.
+// Get returns a member, or "" if it is not a string.
 func (m metaCarrier) Get(name string) string {
 	raw := m[name]
 	if len(raw) < 2 || len(raw) > maxMember || raw[0] != '"' {

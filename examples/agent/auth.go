@@ -94,7 +94,7 @@ func (a *agent) authorize() error {
 
 func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 	if req.MethodID != authAgent {
-		return nil, acp.InvalidParamsf("%q is no method for authenticate", req.MethodID)
+		return nil, acp.InvalidParamsf("%q is not a method for authenticate", req.MethodID)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -376,7 +376,7 @@ func accept(content map[string]acp.ElicitationContentValue) acp.CreateElicitatio
 
 func TestELI9_ELI18_FormAnswers(t *testing.T) {
 	text := acp.NewElicitationContentValueString
-	const wrong = "That is no answer to what I asked.\n\n"
+	const wrong = "That is not an answer to what I asked.\n\n"
 	const none = "Then I go on without an answer.\n\n"
 	for name, test := range map[string]struct {
 		handlers func(*acp.ClientHandlers)

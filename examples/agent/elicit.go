@@ -43,7 +43,7 @@ func askForm(ctx context.Context, t *turn) error {
 	}
 	name, colour, ok := readForm(accepted.Content.Value())
 	if !ok {
-		return t.say(ctx, "That is no answer to what I asked.\n\n") // ELI-9
+		return t.say(ctx, "That is not an answer to what I asked.\n\n") // ELI-9
 	}
 	return t.say(ctx, "Hello %s, who likes %s.\n\n", name, colour)
 }

@@ -64,7 +64,7 @@ type message struct {
 // wire is the record of a connection.
 type wire struct{ conformance.Recording }
 
-// parse reads a message; one that is no JSON has a finding, and nothing else.
+// parse reads a message; one that is not JSON has a finding, and nothing else.
 func parse(m conformance.Message) message {
 	got := message{From: m.Direction.Sender(), line: string(m.Line)}
 	_ = json.Unmarshal(m.Line, &got)

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// What is no regular file is not waited for, and not replaced.
+// What is not a regular file is not waited for, and not replaced.
 func TestPipesInTheState(t *testing.T) {
 	state := t.TempDir()
 	h := connect(t, setup{state: state, requireAuth: true})

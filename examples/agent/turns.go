@@ -40,7 +40,7 @@ func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
 
 // take takes a block of the prompt.
 func (t *turn) take(block acp.ContentBlock) {
-	const length = 256 // of a block that is no text, and of the names of one that is
+	const length = 256 // of a block that is not text, and of the names of one that is
 	t.used += length
 	describe := func(format string, args ...any) { t.attached = append(t.attached, fmt.Sprintf(format, args...)) }
 	switch b := block.Variant.(type) {
@@ -88,7 +88,7 @@ func (t *turn) finish(ctx context.Context) error {
 	changed := acp.SessionInfoUpdate{UpdatedAt: acp.Some(sessionstore.FormatTime(time.Now()))}
 	var usage []acp.SessionUpdate
 	err := change(context.WithoutCancel(ctx), t.Session, func(s *state) error {
-		if !s.Titled && t.text != "" && t.stop != acp.StopReasonRefusal { // what was refused is no part of the conversation
+		if !s.Titled && t.text != "" && t.stop != acp.StopReasonRefusal { // what was refused is not part of the conversation
 			s.Titled, changed.Title = true, acp.Some(title(t.text))
 		}
 		s.Used += uint64(t.used)

@@ -27,7 +27,7 @@ func TestPRM5_PRM7_StopReasons(t *testing.T) {
 	say(t, s, "refuse this", acp.StopReasonRefusal)
 }
 
-// What was refused is no part of the conversation any more.
+// What was refused is not part of the conversation any more.
 func TestRefusedPromptsAreForgotten(t *testing.T) {
 	h := connect(t, setup{})
 	s := h.session(t)

@@ -133,7 +133,7 @@ func TestPrinterIsBounded(t *testing.T) {
 	}
 }
 
-// What was typed before a question of the agent's came is no answer to it.
+// What was typed before a question of the agent's came is not an answer to it.
 func TestTypedAhead(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestPrinter(t *testing.T) {
 			},
 			"commands: /a /b\nmode: ask\nusage: 1 of 2 tokens\nwarning: Careful it is hot\nupdate of the unknown kind _new\n",
 		},
-		"content that is no text": {
+		"content that is not text": {
 			[]acp.SessionUpdate{
 				acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.ImageBlock("", "image/png")}),
 				acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.AudioBlock("", "audio/wav")}),

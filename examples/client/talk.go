@@ -313,7 +313,7 @@ func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.
 	}
 }
 
-// ask asks the user. What was typed before a question that is fresh is no answer to it: an agent could have talked the
+// ask asks the user. What was typed before a question that is fresh is not an answer to it: an agent could have talked the
 // user into typing it.
 func (t *talk) ask(ctx context.Context, question string, fresh bool) (answer string, err error) {
 	t.printer.ask(question)

@@ -218,7 +218,7 @@ func TestAgentDoesNotStart(t *testing.T) {
 		t.Errorf("got %q, %v", out, err)
 	}
 	if _, err := through(t, nil).CombinedOutput(); err == nil {
-		t.Error("no agent is no error")
+		t.Error("no agent is not an error")
 	}
 }
 

@@ -86,7 +86,7 @@ type unexported struct { A int }
 	}
 }
 
-// What is no part of generated packages, or does not change in them, is compared as well.
+// What is not part of generated packages, or does not change in them, is compared as well.
 func TestCompare(t *testing.T) {
 	tests := []struct {
 		name, old, new string

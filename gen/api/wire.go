@@ -88,7 +88,7 @@ func (w *wire) field(subject string, f, g *model.Field) {
 		w.add(Silent, subject, "its member is %s, and was %s", code(g.JSON), code(f.JSON))
 	}
 	w.toggled(subject, !required(f), !required(g), "the member may be left out", mustBe)
-	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is no part of the protocol any more")
+	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is not part of the protocol any more")
 	w.toggled(subject, f.OnNull, g.OnNull, "null is read as empty", "null is not read as empty any more")
 	w.toggled(subject, f.OnError, g.OnError, "a bad value is read as if it were absent", "a bad value is refused, and not read as if it were absent")
 	w.toggled(subject, f.SkipItems, g.SkipItems, "bad items are left out", "bad items are refused, and not left out")
@@ -147,7 +147,7 @@ func (w *wire) union(before, after *model.Union) {
 		w.add(Silent, name, "its variants are told apart by %s, and were by %s", tagName(after), tagName(before))
 	}
 	w.toggled(name, before.TagNull || before.TagLenient, after.TagNull || after.TagLenient,
-		"a tag that is no string is read as if there were none", "a tag that is no string is refused")
+		"a tag that is not a string is read as if there were none", "a tag that is not a string is refused")
 	for _, v := range before.Variants {
 		i := slices.IndexFunc(after.Variants, func(o *model.Variant) bool { return o.Go == v.Go })
 		if i < 0 {

@@ -102,7 +102,7 @@ func render(f *jen.File) ([]byte, error) {
 	}
 	source, err := format.Source(buf.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("what was written is no Go: %w", err)
+		return nil, fmt.Errorf("what was written is not Go: %w", err)
 	}
 	return format.Source(standard.ReplaceAll(source, []byte("$1\n$2")))
 }

@@ -259,7 +259,7 @@ func (g *generator) decodeInto(v *model.Variant) []jen.Code {
 	return []jen.Code{variant.Add(payload)}
 }
 
-// readVariant returns the expression that reads a variant which is no object.
+// readVariant returns the expression that reads a variant which is not an object.
 func (g *generator) readVariant(v *model.Variant) *jen.Statement {
 	if readsItself(v.Type) {
 		return jen.Id(v.Go).Call(jen.Op("*").Add(g.codecName("New").Types(g.goType(v.Type)).Call(d)))

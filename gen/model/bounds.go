@@ -26,7 +26,7 @@ const (
 	Most                // a number of things
 	Lower               // a number, which says nothing where the type's least is not less
 	Upper               // the same of the greatest
-	Above               // a number that is no value itself; says nothing where the type's least is greater
+	Above               // a number that is not a value itself; says nothing where the type's least is greater
 	Below               // the same of the greatest
 	Step                // a number that values are multiples of
 	Regexp              // a regular expression

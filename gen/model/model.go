@@ -156,7 +156,7 @@ type Union struct {
 	Fields []*Field
 	// Tag is the member whose value names the variant, "" for a union without one.
 	Tag string
-	// TagNull says that the tag may be null, TagLenient that it may be anything: what is no string
+	// TagNull says that the tag may be null, TagLenient that it may be anything: what is not a string
 	// means the same as no tag.
 	TagNull, TagLenient bool
 	// Variants are in the order of the schema.
@@ -241,7 +241,7 @@ type Variant struct {
 	// Inline says that Payload is declared by this variant. Its schema may refer to the definitions Refs.
 	Inline bool
 	Refs   []string
-	// Type is the value of a variant that is no object, else nil.
+	// Type is the value of a variant that is not an object, else nil.
 	Type Type
 	// Key is the required member that tells an object, or the first item of an array, from the other
 	// untagged variants; "" when nothing has to be told apart, or when none of the others being there does.

@@ -17,7 +17,7 @@ func ScalarOf(raw json.RawMessage, t Basic) (any, error) {
 	case String:
 		var s *string
 		if json.Unmarshal(raw, &s) != nil || s == nil {
-			return nil, fmt.Errorf("%s is no string", raw)
+			return nil, fmt.Errorf("%s is not a string", raw)
 		}
 		return *s, nil
 	case Bool:
@@ -44,7 +44,7 @@ func numberOf(r *big.Rat, t Basic, text string) (Number, error) {
 		return Number(out), nil
 	}
 	if !r.IsInt() {
-		return "", fmt.Errorf("%s is no integer", text)
+		return "", fmt.Errorf("%s is not an integer", text)
 	}
 	if least, most := t.Limits(); r.Num().Cmp(least) < 0 || r.Num().Cmp(most) > 0 {
 		return "", fmt.Errorf("%s is out of range for %s", text, t.Go())
@@ -62,7 +62,7 @@ const maxExponent = 400
 func Rational(raw json.RawMessage) (*big.Rat, error) {
 	var n *json.Number
 	if json.Unmarshal(raw, &n) != nil || n == nil || raw[0] == '"' {
-		return nil, fmt.Errorf("%s is no number", raw)
+		return nil, fmt.Errorf("%s is not a number", raw)
 	}
 	text := n.String()
 	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); ok || len(text) > maxExponent {
@@ -72,7 +72,7 @@ func Rational(raw json.RawMessage) (*big.Rat, error) {
 	}
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
-		return nil, fmt.Errorf("%.40s is no number", text)
+		return nil, fmt.Errorf("%.40s is not a number", text)
 	}
 	return r, nil
 }

@@ -64,13 +64,13 @@ func (j *Schema) Check(definition string) error {
 
 // Valid reports whether the schema accepts v as a value of the definition; v must not change afterwards. Formats
 // of integers count as bounds, int64 where there is none; other formats say nothing. What has the tag of a branch
-// and the members that it requires, each of a type that they may be, is no value of a branch without a tag.
+// and the members that it requires, each of a type that they may be, is not a value of a branch without a tag.
 func (j *Schema) Valid(definition string, v any) bool {
 	return j.strict.valid(j.strict.names[definition], v)
 }
 
 // Sendable reports whether v is valid or tolerated, and its strings have their formats. Formats do not tell branches
-// apart: what is a value of a branch but for a format is no value of another.
+// apart: what is a value of a branch but for a format is not a value of another.
 func (j *Schema) Sendable(definition string, v any) bool {
 	return j.formatted.valid(j.formatted.names[definition], v)
 }
@@ -449,7 +449,7 @@ func discriminated(choice map[string]any, tags map[string]bool) {
 	}
 }
 
-// hasFormat reports whether a schema is for strings of a format: a string without it is no value of another branch,
+// hasFormat reports whether a schema is for strings of a format: a string without it is not a value of another branch,
 // because formats do not tell branches apart.
 func (d *document) hasFormat(schema any, depth int) bool {
 	m, _ := schema.(map[string]any)
@@ -1079,7 +1079,7 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 }
 
 // asDouble returns the shortest decimal number that is the same as n for a float64: that is what counts of a number
-// which is no integer.
+// which is not an integer.
 func asDouble(n json.Number) *big.Rat {
 	f, err := n.Float64()
 	if err != nil {

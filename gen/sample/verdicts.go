@@ -164,7 +164,7 @@ func eachNamed(object any, do func(any) any) any {
 	return out
 }
 
-// each returns what do makes of each item of a list; what is no list is left to the library.
+// each returns what do makes of each item of a list; what is not a list is left to the library.
 func each(list any, do func(any) any) any {
 	items, ok := list.([]any)
 	if !ok {

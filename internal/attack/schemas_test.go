@@ -295,7 +295,7 @@ func (c *schemaCase) written(r *attackRun, out string) (n int, err error) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments)
 		if err != nil {
-			r.find("what was written is no Go: %.300v", err)
+			r.find("what was written is not Go: %.300v", err)
 			return nil
 		}
 		for _, imported := range file.Imports {

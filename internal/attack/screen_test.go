@@ -79,7 +79,7 @@ func (s *screen) look(text []byte) {
 		r, size := utf8.DecodeRune(text)
 		switch {
 		case r == utf8.RuneError && size == 1 && utf8.FullRune(text):
-			s.note("the byte %#x, which is no text, is printed", text[0])
+			s.note("the byte %#x, which is not text, is printed", text[0])
 		case unicode.IsControl(r) && r != '\t', r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029,
 			r == 0x200e, r == 0x200f, r == 0x061c:
 			s.note("%U is printed", r)

@@ -50,7 +50,7 @@ func ReadAnswer(line []byte) (*Answer, error) {
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("%.300q was sent: %w", line, err)
 	}
-	bad := fmt.Errorf("%.300q was sent, which is no message", line)
+	bad := fmt.Errorf("%.300q was sent, which is not a message", line)
 	if m.JSONRPC != "2.0" {
 		return nil, bad
 	}
@@ -102,7 +102,7 @@ type Ledger struct {
 	MaxDepth  int
 	MaxLine   int
 	SkipNoise bool
-	// The ids from 1 to Calls may be those of calls of the side, which a line under one ends that is no request: it is
+	// The ids from 1 to Calls may be those of calls of the side, which a line under one ends that is not a request: it is
 	// answered if the call is over.
 	Calls int
 

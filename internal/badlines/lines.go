@@ -201,7 +201,7 @@ func silent() []Line {
 		none("result and error", `{"jsonrpc":"2.0","id":99,"result":1,"error":{"code":1,"message":"x"}}`),
 		none("a result twice", `{"jsonrpc":"2.0","id":99,"result":1,"result":2}`),
 		none("a result beside a method that is null", `{"jsonrpc":"2.0","id":99,"method":null,"result":1}`),
-		none("a result that is no JSON", `{"jsonrpc":"2.0","id":99,"result":{"x":01}}`),
+		none("a result that is not JSON", `{"jsonrpc":"2.0","id":99,"result":{"x":01}}`),
 		none("a result that is cut off", `{"jsonrpc":"2.0","id":99,"result":{"x":`),
 		none("an error with invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":99,\"error\":{\"code\":1,\"message\":\"\xff\"}}"),
 		none("a result that is too deep", `{"jsonrpc":"2.0","id":99,"result":`+strings.Repeat("[", 100_000)),

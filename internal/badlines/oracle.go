@@ -25,7 +25,7 @@ const (
 	Response                 // never answered
 )
 
-// The codes of the errors that answer a line that is no message.
+// The codes of the errors that answer a line that is not a message.
 const (
 	ParseError     = -32700
 	InvalidRequest = -32600

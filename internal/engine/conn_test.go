@@ -370,7 +370,7 @@ func TestDroppedMessagesAreLogged(t *testing.T) {
 			note("update", `{"n":"no number"}`),
 			`{"jsonrpc":"2.0","id":77,"result":{}}`,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
-			`output that is no message`,
+			`output that is not a message`,
 		)
 		if got := p.read(); !strings.Contains(got, `"code":-32700`) {
 			t.Errorf("got %s", got)

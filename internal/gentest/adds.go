@@ -126,7 +126,7 @@ func (c *comparison) named(name string, old, new *types.Named) {
 	}
 	newStruct, ok := new.Underlying().(*types.Struct)
 	if !ok {
-		c.problem(name, "is no struct any more")
+		c.problem(name, "is not a struct any more")
 		return
 	}
 	fields := map[string]string{}

@@ -96,6 +96,6 @@ func TestRead(t *testing.T) {
 		}
 	}
 	if _, err := ledger.Read([]byte("x")); err == nil {
-		t.Error("read what is no JSON")
+		t.Error("read what is not JSON")
 	}
 }

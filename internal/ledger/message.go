@@ -15,7 +15,7 @@ type Message struct {
 	}
 }
 
-// Read reads a message by encoding/json. It fails where the line is no JSON, or an envelope's member has
+// Read reads a message by encoding/json. It fails where the line is not JSON, or an envelope's member has
 // another type; whether the members go together it does not say.
 func Read(line []byte) (m Message, err error) {
 	err = json.Unmarshal(line, &m)

@@ -179,7 +179,7 @@ type report struct {
 	Sent, Received flow
 	Invalid        int
 	Calls          calls
-	Noise          int // lines that it sent and that are no messages
+	Noise          int // lines that it sent and that are not messages
 }
 
 func (b *books) report(f *faults) *report {

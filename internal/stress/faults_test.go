@@ -17,7 +17,7 @@ import (
 // The kinds of faults.
 const (
 	faultNone     = "none"     // no more noise
-	faultNoise    = "noise"    // lines that are no messages among those that are
+	faultNoise    = "noise"    // lines that are not messages among those that are
 	faultTruncate = "truncate" // end in the middle of a line
 	faultExit     = "exit"     // end between two lines
 	faultHangUp   = "hang up"  // close the output, and go on reading

@@ -525,7 +525,7 @@ func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 	return 0, false
 }
 
-// dispatchInvalid answers what is no message. If it looks like a response it ends the call instead, of
+// dispatchInvalid answers what is not a message. If it looks like a response it ends the call instead, of
 // which nothing else would come.
 func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok bool) {
 	if env.bare && c.isCall(env.id) {
@@ -556,7 +556,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 }
 
 var (
-	errNoise = errors.New("a line that is no message")
+	errNoise = errors.New("a line that is not a message")
 	// ErrUnknownResponse says that a response answers no request of this side.
 	ErrUnknownResponse = errors.New("a response to no request")
 	// ErrPeerComplains says that the peer could not read a message: its error response names none.
@@ -663,7 +663,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 	c.serving++
 }
 
-// Refuse answers what is no request that can be accepted. Only the reader calls it. It waits only when a
+// Refuse answers what is not a request that can be accepted. Only the reader calls it. It waits only when a
 // flood of refusals is unsent.
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, c.flood)

@@ -221,7 +221,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		bad.bare = true
 		return bad
 	case env.method == nil:
-		return refuse("Invalid request: method is no string")
+		return refuse("Invalid request: method is not a string")
 	case hasResult || hasError:
 		return refuse("Invalid request: method beside result or error")
 	case !version:

@@ -22,7 +22,7 @@ type Message struct {
 	Method []byte
 	Params []byte // what begins with the parameters; nil when absent
 	Result []byte // what begins with the result of a response; nil when there is none
-	// Failure is the answer to what is no message, or the error of a response.
+	// Failure is the answer to what is not a message, or the error of a response.
 	Failure *Error
 }
 
@@ -52,7 +52,7 @@ func Peek(d *codec.Decoder, line []byte) Message {
 }
 
 // TextMember returns the string that the object at the beginning of raw has in a member, which is nil if there is
-// none, as it is for what is no object. It is valid for as long as raw, and allocates only when it is escaped.
+// none, as it is for what is not an object. It is valid for as long as raw, and allocates only when it is escaped.
 func TextMember(d *codec.Decoder, raw []byte, name string) []byte {
 	if len(raw) == 0 {
 		return nil

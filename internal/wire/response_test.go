@@ -55,7 +55,7 @@ func TestMalformedResponses(t *testing.T) {
 	}
 }
 
-// Where lines that are no message are passed over, a response that cannot be read still ends its call.
+// Where lines that are not a message are passed over, a response that cannot be read still ends its call.
 func TestMalformedResponseAmongNoise(t *testing.T) {
 	for _, response := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"a":}}`,

@@ -335,7 +335,7 @@ func appendResult(dst []byte, id *ID, result Encodable) ([]byte, error) {
 	return appendLast(dst, result)
 }
 
-// AppendError appends the answer to a request that failed, or to what is no message.
+// AppendError appends the answer to a request that failed, or to what is not a message.
 func AppendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst, err := codec.Append(dst, id)

@@ -87,11 +87,11 @@ func RejectAlways(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindRejectAlways}
 }
 
-// notEncoded begins what Raw returns for a value that cannot be encoded. It is no JSON.
+// notEncoded begins what Raw returns for a value that cannot be encoded. It is not JSON.
 const notEncoded = "not encoded: "
 
 // Raw is v as JSON, for members that hold any value, such as the input of a tool. Where v cannot be encoded it returns
-// text that is no JSON and says why: what contains it cannot be sent, and the call that should send it returns an
+// text that is not JSON and says why: what contains it cannot be sent, and the call that should send it returns an
 // error with that text or with the place where it stands. Use json.Marshal to see the error at once.
 func Raw(v any) json.RawMessage {
 	raw, err := json.Marshal(v)

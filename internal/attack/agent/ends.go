@@ -150,7 +150,7 @@ func answerID(a *agent, m *hostile.Message) error {
 	return a.Raw(`{"jsonrpc":"2.0","id":`, id, `,"result":{"protocolVersion":1}}`, "\n")
 }
 
-// answerForm answers initialize with what is no answer.
+// answerForm answers initialize with what is not an answer.
 func answerForm(a *agent, m *hostile.Message) error {
 	if err := a.Ran(); err != nil {
 		return err

@@ -95,7 +95,7 @@ func (c *client) stateFile(id string) string {
 	return filepath.Join(c.state, "sessions", "s-"+id+".json")
 }
 
-// stateFIFO puts into the agent's state what is no file.
+// stateFIFO puts into the agent's state what is not a file.
 func stateFIFO(c *client) error {
 	const id = "sess_fifofifo"
 	if err := fifo(c.stateFile(id)); err != nil {

@@ -203,7 +203,7 @@ func (c *client) ordinary() error {
 	return nil
 }
 
-// answered waits for all answers, and requires that at least one is no error.
+// answered waits for all answers, and requires that at least one is not an error.
 func (c *client) answered(answers []<-chan *hostile.Message) error {
 	fine, refused := 0, map[string]int{}
 	for i, answer := range answers {

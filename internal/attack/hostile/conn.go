@@ -70,7 +70,7 @@ func New(w io.Writer) *Conn {
 	return &Conn{w: bufio.NewWriterSize(w, 1<<16), done: make(chan struct{}), waiting: map[string]chan *Message{}, several: map[string]chan *Message{}}
 }
 
-// Run reads until the other side ends its output. serve gets every message that is no answer to a Go or Call of
+// Run reads until the other side ends its output. serve gets every message that is not an answer to a Go or Call of
 // this side, one after the other.
 func (c *Conn) Run(r io.Reader, serve func(*Message)) error {
 	defer func() {
@@ -134,7 +134,7 @@ func (c *Conn) read(in *bufio.Reader) (*Message, error) {
 	m := &Message{Size: size}
 	if size <= longLine {
 		if err := json.Unmarshal(line, m); err != nil {
-			return nil, fmt.Errorf("the other side sent what is no message: %w: %.300q", err, line)
+			return nil, fmt.Errorf("the other side sent what is not a message: %w: %.300q", err, line)
 		}
 		return m, nil
 	}

@@ -59,7 +59,7 @@ func (r *Report) Write() error {
 		return nil
 	}
 	if info, err := os.Lstat(r.path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is there already, and is no file that a report may replace", r.path)
+		return fmt.Errorf("%s is there already, and is not a file that a report may replace", r.path)
 	}
 	text, err := json.Marshal(r.text)
 	if err != nil {

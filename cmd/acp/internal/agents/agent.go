@@ -236,7 +236,7 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	if name == "" {
 		u, err := url.Parse(address)
 		if err != nil {
-			return nil, errors.New("this is no URL") // the error would repeat what may be secret
+			return nil, errors.New("this is not a URL") // the error would repeat what may be secret
 		}
 		name = u.Host
 	}

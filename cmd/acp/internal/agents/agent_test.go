@@ -137,8 +137,8 @@ func TestResolveErrors(t *testing.T) {
 		"":                   `there is no agent ""`,
 		"\x1b[2J":            `there is no agent "\x1b[2J"`,
 		"ftp://host":         `a URL of an agent begins with ws, wss, http or https, and not with "ftp"`,
-		"ws://":              `this is no URL`,
-		"wss://h:secret\x7f": `this is no URL`,
+		"ws://":              `this is not a URL`,
+		"wss://h:secret\x7f": `this is not a URL`,
 		"gone":               `the agent gone of the configuration: the agent gone is not installed; install it first: acp agents install gone`,
 	} {
 		if a, err := r.Resolve(t.Context(), name); err == nil || err.Error() != want {

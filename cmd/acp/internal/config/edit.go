@@ -162,7 +162,7 @@ func tomlOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
 		if !utf8.ValidString(v) {
-			return "", errors.New("the value is no valid UTF-8")
+			return "", errors.New("the value is not valid UTF-8")
 		}
 		return quoted(v), nil
 	case bool:

@@ -118,7 +118,7 @@ func TestEditErrors(t *testing.T) {
 		{"one of a few", "", "registry.prefer", []string{"npx,docker"}, `"docker": want binary, npx or uvx`},
 		{"an agent with half of what it needs", "", "agents.a.token-env", []string{"T"}, "the file would not be right: agents.a: want one of command, url and registry"},
 		{"an agent without what it needs", "[agents.a]\nurl = 'ws://h'\ntoken-env = 'T'\n", "agents.a.url", nil, "the file would not be right"},
-		{"a wrong URL", "", "agents.a.url", []string{"h"}, "this is no URL"},
+		{"a wrong URL", "", "agents.a.url", []string{"h"}, "this is not a URL"},
 		{"a file that is wrong", "agent = \n", "agent", []string{"a"}, "config.toml:1:9: "},
 		{"add to an inline table", "registry = { url = 'a' }\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
 		{"remove from an inline table", "registry = { url = 'a', offline = true }\n", "registry.offline", nil, ErrByHand.Error()},
@@ -258,7 +258,7 @@ func TestEditLinkToNothing(t *testing.T) {
 	if text, err := os.ReadFile(file); string(text) != "format = \"json\"\n" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	// A link to itself is no file.
+	// A link to itself is not a file.
 	circle := filepath.Join(dir, "circle.toml")
 	if err := os.Symlink(circle, circle); err != nil {
 		t.Fatal(err)

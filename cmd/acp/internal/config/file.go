@@ -117,7 +117,7 @@ func Read(path string, named bool) (*File, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the text of a file. The mark that some editors of Windows begin one with is no part of it.
+// Parse reads the text of a file. The mark that some editors of Windows begin one with is not part of it.
 func Parse(path string, text []byte) (*File, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	f := &File{Path: path, Agents: map[string]*Agent{}, text: text, places: map[string]place{}, values: map[string]any{}}
@@ -437,7 +437,7 @@ func variables(v any) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: %w", plain.Line(name), wrongType("a string", table[name]))
 		}
 		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
-			return nil, fmt.Errorf("%q is no variable", name)
+			return nil, fmt.Errorf("%q is not a variable", name)
 		}
 		env[name] = value
 	}
@@ -451,7 +451,7 @@ func IsURL(word string) bool { return strings.Contains(word, "://") }
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return errors.New("this is no URL")
+		return errors.New("this is not a URL")
 	}
 	if !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme) {
 		return fmt.Errorf("a URL of an agent begins with ws, wss, http or https, and not with %q", u.Scheme)

@@ -179,7 +179,7 @@ func (p *painter) behind(prefix line, under style, lines []line) []line {
 	return out
 }
 
-// variantParts are the parts of what is no message of the agent.
+// variantParts are the parts of what is not a message of the agent.
 func variantParts(item *view.Item, unfolded bool) []part {
 	one := func(draw func(p *painter, width int) []line) []part { return []part{{draw: draw}} }
 	switch v := item.Variant.(type) {

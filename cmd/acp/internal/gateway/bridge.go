@@ -21,7 +21,7 @@ const batch = 64 << 10
 // is not taken.
 type bridge struct {
 	client, agent *end
-	// noise is called for each line of the agent that is no message and is not passed on. It may be nil.
+	// noise is called for each line of the agent that is not a message and is not passed on. It may be nil.
 	noise func(line []byte)
 
 	up, down chan struct{} // closed when nothing more passes to the agent, to the client

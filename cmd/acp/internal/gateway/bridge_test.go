@@ -110,7 +110,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// What an agent prints that is no message does not pass.
+// What an agent prints that is not a message does not pass.
 func TestBridgeNoise(t *testing.T) {
 	b := connect(t, t.Context(), 0)
 	noise := make(chan string, 10)

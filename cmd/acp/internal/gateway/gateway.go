@@ -151,7 +151,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	b := newBridge(client, agent)
 	b.noise = func(line []byte) {
 		g.numbers.noise.Add(1)
-		log.Debug("the agent printed what is no message", "text", plain.Line(string(line)))
+		log.Debug("the agent printed what is not a message", "text", plain.Line(string(line)))
 	}
 	ended, why := b.run(ctx)
 	if ended == b.client {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// patience is how long what is no regular file may take: a command in <(…) may have to do something first.
+// patience is how long what is not a regular file may take: a command in <(…) may have to do something first.
 var patience = 30 * time.Second
 
 // Open opens a file that is read as it comes, however long it is: a regular file or a pipe. A pipe may be silent for no

@@ -50,7 +50,7 @@ func (c *Command) Resolve() error {
 	}
 	info, err := os.Stat(c.Dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", c.Dir)
+		err = fmt.Errorf("%s is not a folder", c.Dir)
 	}
 	return err
 }

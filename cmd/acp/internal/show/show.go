@@ -27,7 +27,7 @@ type Message struct {
 	// Since is the time since the first message of the recording, and Timed whether it is known.
 	Since time.Duration
 	Timed bool
-	Kind  conformance.Kind // empty if the line is no message
+	Kind  conformance.Kind // empty if the line is not a message
 	// Method is that of the request or notification, and of an answer that of its request.
 	Method string
 	ID     string // JSON text

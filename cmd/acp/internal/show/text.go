@@ -210,7 +210,7 @@ type jsonMessage struct {
 	DelayMs    *float64        `json:"delayMs,omitempty"`
 	Bytes      int             `json:"bytes,omitempty"`
 	Message    json.RawMessage `json:"message,omitempty"`
-	Raw        *string         `json:"raw,omitempty"`    // in place of message, of a line that is no JSON
+	Raw        *string         `json:"raw,omitempty"`    // in place of message, of a line that is not JSON
 	Base64     string          `json:"base64,omitempty"` // in place of raw, of a line that is not UTF-8
 	Findings   []jsonFinding   `json:"findings,omitempty"`
 }

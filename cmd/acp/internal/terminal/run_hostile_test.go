@@ -187,7 +187,7 @@ func TestRunInvalidUTF8(t *testing.T) {
 	p.quit()
 }
 
-// Lines that are no messages do not end the conversation.
+// Lines that are not messages do not end the conversation.
 func TestRunGarbage(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("garbage")

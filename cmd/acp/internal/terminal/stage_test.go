@@ -934,7 +934,7 @@ func playNoUTF8(ctx context.Context, t *scene) error {
 	return t.say(ctx, "\n\nThat was no text.")
 }
 
-// playGarbage sends lines that are no messages.
+// playGarbage sends lines that are not messages.
 func playGarbage(ctx context.Context, t *scene) error {
 	for _, line := range []string{"Loading...", "{", `{"jsonrpc":"2.0"}`, "[]", "\x1b[31mred\x1b[0m"} {
 		if err := t.agent.out.raw(line); err != nil {

@@ -146,7 +146,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.questionKey(q, k)
 	}
 	if m.question() != nil && k.Text != "" && m.editor().empty() && m.now().Sub(m.lastAnswer) < quiet {
-		return m.rearm() // it was pressed twice, or a moment too early for the next question: it is no text
+		return m.rearm() // it was pressed twice, or a moment too early for the next question: it is not text
 	}
 	cmd := m.chatKey(k)
 	if m.question() != nil { // which waits until nothing is typed

@@ -371,7 +371,7 @@ func (m *Model) done(msg doneMsg) tea.Cmd {
 	return nil
 }
 
-// tell shows a line to the user; "" is no session's.
+// tell shows a line to the user; "" is not a session's.
 func (m *Model) tell(session acp.SessionID, text string) {
 	text = clean(text)
 	m.notes = append(m.notes, m.now().Format("15:04:05 ")+text)

@@ -273,7 +273,7 @@ func (p *plainProgram) typed(l typedLine) {
 		p.command(name)
 		return
 	}
-	fresh := !l.at.Before(p.asked) // what was typed before a question is no answer to it
+	fresh := !l.at.Before(p.asked) // what was typed before a question is not an answer to it
 	switch top := m.top().(type) {
 	case *picker:
 		if top.sudden && !fresh {

@@ -151,7 +151,7 @@ func TestPlain(t *testing.T) {
 	s.typ(":quit")
 }
 
-// TestPlainTypedAhead: what was typed before a question is no answer to it.
+// TestPlainTypedAhead: what was typed before a question is not an answer to it.
 func TestPlainTypedAhead(t *testing.T) {
 	a := &asker{}
 	typed := make(chan struct{})

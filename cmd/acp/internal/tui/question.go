@@ -14,7 +14,7 @@ import (
 
 // question waits for the user's answer.
 type question struct {
-	session acp.SessionID // "" if it is no session's
+	session acp.SessionID // "" if it is not a session's
 	dialog  dialog
 	drawn   time.Time // zero until it was
 	left    bool      // the user has gone back to the editor, and comes back with the key for it

@@ -221,7 +221,7 @@ func TestQuestionsOfSeveralSessions(t *testing.T) {
 		}
 		w.update(tea.WindowSizeMsg{Width: 40, Height: 20})
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
-		w.key("?") // the dialog takes it: it is no answer
+		w.key("?") // the dialog takes it: it is not an answer
 		w.want("Remove the build of s2")
 		w.key("y")
 		w.sleep(time.Second)

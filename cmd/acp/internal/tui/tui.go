@@ -93,7 +93,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
 	in.ended = func(err error) { program.Send(leaveMsg{err}) }
 
-	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is no terminal: then there is nothing to restore
+	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is not a terminal: then there is nothing to restore
 	ended := make(chan struct{})
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
