@@ -205,7 +205,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ToolCallContent).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -250,7 +250,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ContentBlock).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -1019,7 +1019,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("mode", v.Tag, v.Raw)
+		e.CheckTag("mode", v.Tag, v.Raw, new(CreateElicitationRequest).decodeVariant)
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1189,7 +1189,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ElicitationPropertySchema).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1441,7 +1441,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MultiSelectItems).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2061,7 +2061,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(AuthMethod).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2390,7 +2390,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(SessionConfigOption).decodeVariant)
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2932,7 +2932,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw, new(SessionUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -4000,7 +4000,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4433,7 +4433,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(SetSessionConfigOptionRequest).decodeVariant)
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -4667,7 +4667,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("outcome", v.Tag, v.Raw)
+		e.CheckTag("outcome", v.Tag, v.Raw, new(RequestPermissionOutcome).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -4919,7 +4919,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("action", v.Tag, v.Raw)
+		e.CheckTag("action", v.Tag, v.Raw, new(CreateElicitationResponse).decodeVariant)
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

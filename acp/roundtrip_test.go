@@ -311,6 +311,10 @@ func TestRoundTripChanges(t *testing.T) {
 	})
 }
 
+func unknownUpdate(raw string) *SessionUpdate {
+	return &SessionUpdate{Variant: &SessionUpdateUnknown{Raw: json.RawMessage(raw)}}
+}
+
 // What the schema forbids is not sent: it is an error at the right place.
 func TestEncodeIsStrict(t *testing.T) {
 	tests := []struct {
@@ -328,6 +332,11 @@ func TestEncodeIsStrict(t *testing.T) {
 		{"unknown variant without a body", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x"}}, ""},
 		{"unknown variant that is not an object", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage("1")}}, ""},
 		{"unknown variant without its tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"a":1}`)}}, ""},
+		{"unknown variant with a known tag and without its members", unknownUpdate(`{"sessionUpdate":"plan"}`), ""},
+		{"unknown variant with a known tag and a wrong member", unknownUpdate(`{"sessionUpdate":"tool_call","toolCallId":"c","title":1}`), "/title"},
+		{"unknown variant with a known tag and a member that is repaired", unknownUpdate(`{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","locations":[1]}`), ""},
+		{"unknown variant of one with members", &CreateElicitationRequest{Message: "m", Variant: &CreateElicitationRequestUnknown{Raw: json.RawMessage(`{"mode":"form","sessionId":"s"}`)}}, ""},
+		{"unknown login method that is known", &AuthMethod{Variant: &AuthMethodUnknown{Raw: json.RawMessage(`{"type":"terminal","id":"i"}`)}}, ""},
 		{"unknown variant with another tag", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage(`{"type":"y"}`)}}, ""},
 	}
 	for _, test := range tests {
@@ -398,6 +407,8 @@ func TestVariantsEncodeWithTheirTags(t *testing.T) {
 		{&SessionUpdatePlan{}, `{"sessionUpdate":"plan","entries":[]}`},
 		{&RequestPermissionOutcomeCancelled{}, `{"outcome":"cancelled"}`},
 		{&SessionUpdateUnknown{Tag: "x", Raw: json.RawMessage(`{"sessionUpdate":"x"}`)}, `{"sessionUpdate":"x"}`},
+		{unknownUpdate(`{"sessionUpdate":"x","a":"\ud800","b":1e2}`), `{"sessionUpdate":"x","a":"\ud800","b":1e2}`},
+		{unknownUpdate(`{"entries":[],"more":1.0,"sessionUpdate":"plan"}`), `{"entries":[],"more":1.0,"sessionUpdate":"plan"}`},
 		{ElicitationContentValueStringArray(nil), `[]`},
 		{ElicitationContentValueInteger(1 << 60), `1152921504606846976`},
 	}

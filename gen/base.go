@@ -123,8 +123,10 @@ func (r *relation) types(a, b model.Type) bool {
 
 func (r *relation) union(a, b *model.Union) bool {
 	return a.VariantName == b.VariantName && a.Tag == b.Tag && a.KeptTag == b.KeptTag && a.TagNull == b.TagNull && a.TagLenient == b.TagLenient &&
-		(a.Unknown == nil) == (b.Unknown == nil) && r.fields(a.Fields, b.Fields) && slices.EqualFunc(a.Variants, b.Variants, r.variant)
+		(a.Unknown == nil) == (b.Unknown == nil) && slices.EqualFunc(a.UnknownHas, b.UnknownHas, sameMember) && r.fields(a.Fields, b.Fields) && slices.EqualFunc(a.Variants, b.Variants, r.variant)
 }
+
+func sameMember(a, b model.Member) bool { return a.Name == b.Name && slices.Equal(a.Kinds, b.Kinds) }
 
 func (r *relation) variant(a, b *model.Variant) bool {
 	if a.Go != b.Go || a.Tag != b.Tag || a.Self != b.Self || a.Inline != b.Inline || a.Key != b.Key ||

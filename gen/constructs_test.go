@@ -45,6 +45,8 @@ type construct struct {
 	Invalid, Kept []json.RawMessage
 	// Repaired are valid, and are read with repairs by documented leniency.
 	Repaired []json.RawMessage
+	// Unsent are invalid, and are read without a word by documented leniency, but not written again.
+	Unsent []json.RawMessage
 }
 
 func (c *construct) document() []byte {
@@ -56,7 +58,7 @@ func (c *construct) document() []byte {
 
 // values are all values of the construct.
 func (c *construct) values() []json.RawMessage {
-	return slices.Concat(c.Valid, c.Invalid, c.Kept, c.Repaired)
+	return slices.Concat(c.Valid, c.Invalid, c.Kept, c.Repaired, c.Unsent)
 }
 
 // A verdict is what came of a construct.
@@ -187,7 +189,7 @@ func (c *construct) check() error {
 		name                       string
 		values                     []json.RawMessage
 		valid, tolerated, repaired bool
-	}{{"valid", c.Valid, true, true, false}, {"invalid", c.Invalid, false, false, false}, {"kept", c.Kept, false, true, false}, {"repaired", c.Repaired, true, true, true}} {
+	}{{"valid", c.Valid, true, true, false}, {"invalid", c.Invalid, false, false, false}, {"kept", c.Kept, false, true, false}, {"repaired", c.Repaired, true, true, true}, {"unsent", c.Unsent, false, true, false}} {
 		for _, text := range list.values {
 			v, err := sample.Parse(text)
 			if err != nil {
@@ -402,6 +404,10 @@ func (c *construct) compare(i int, o outcome) error {
 		}
 		if o.Value != nil && survives(values[i]) == nil {
 			return fmt.Errorf("it is invalid and was written: %s", o.Value)
+		}
+	case i >= len(values)-len(c.Unsent):
+		if !read || o.Value != nil {
+			return fmt.Errorf("it must be read and not written: refused with %q, repairs %q, written %s", o.Error, o.Repairs, o.Value)
 		}
 	case i >= len(c.Valid)+len(c.Invalid)+len(c.Kept):
 		if o.Error != "" || read {

@@ -362,6 +362,7 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 				u.Unknown.Pointer, u.Unknown.Doc = n.Pointer, n.Description
 				u.Open = true
 				b.takeOpen(u, br)
+				u.UnknownHas = b.required(br.form, u.Tag)
 				return nil, true
 			default:
 				b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")
@@ -428,6 +429,27 @@ func (b *builder) takeOpen(u *model.Union, br *branch) {
 			b.problem(p.Pointer, "the member %q has no Go shape on the variant for other tags at %s", p.Name, br.node.Pointer)
 		}
 	}
+}
+
+// required returns the members that objects of a form must have beside the tag.
+func (b *builder) required(form *schema.Node, tag string) (out []model.Member) {
+	for _, name := range form.Required {
+		if name == tag {
+			continue
+		}
+		m := model.Member{Name: name}
+		if p := form.Property(name); p != nil {
+			form, null := b.form(p)
+			if form != nil && !b.kindsOf(form)["any"] {
+				m.Kinds = slices.Sorted(maps.Keys(b.kindsOf(form)))
+			}
+			if null && (form == nil || m.Kinds != nil) {
+				m.Kinds = append(m.Kinds, "null")
+			}
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // checkOpen refuses branches for other tags than those listed unless they mean all others.

@@ -329,15 +329,43 @@ func (e *Encoder) RawObject(v json.RawMessage) {
 }
 
 // CheckTag fails if raw, the object of a variant that the package does not know, does not have the string tag as its
-// member name: a receiver would take it for another variant. An empty tag stands for any.
-func (e *Encoder) CheckTag(name, tag string, raw json.RawMessage) {
+// member name: a receiver would take it for another variant. An empty tag stands for any. It also fails if decode, which
+// reads the variants of the union, refuses or repairs raw: the tag is then one that the package does know.
+func (e *Encoder) CheckTag(name, tag string, raw json.RawMessage, decode func(*Decoder)) {
 	got, ok := NewDecoder(raw).Tag(name)
 	switch {
 	case !ok:
-		e.Failf("an unknown variant must be an object with the string %q", name)
+		e.failVariant("an unknown variant must be an object with the string %q", name)
+		return
 	case tag != "" && string(got) != tag:
-		e.Failf("an unknown variant has the %s %.64q, but its tag is %.64q", name, got, tag)
+		e.failVariant("an unknown variant has the %s %.64q, but its tag is %.64q", name, got, tag)
+		return
 	}
+	d := NewDecoder(raw)
+	decode(d)
+	if err := d.End(); err != nil {
+		e.failVariant("a variant with the %s %.64q: %w", name, got, err)
+	} else if repairs := d.Repairs(); len(repairs) > 0 {
+		e.failVariant("a variant with the %s %.64q: %s: %s", name, got, repairs[0].Pointer, repairs[0].Msg)
+	}
+}
+
+// CheckMembers fails if raw, the object of a variant that the package does not know, lacks one of the members that the
+// schema requires of such variants: names, each followed by the kinds as in [Decoder.Fits].
+func (e *Encoder) CheckMembers(raw json.RawMessage, members ...string) {
+	for i := 0; i < len(members); i += 2 {
+		if !NewDecoder(raw).Fits(members[i : i+2]...) {
+			e.failVariant("an unknown variant must have the member %q, of the type that the schema says", members[i])
+		}
+	}
+}
+
+// failVariant is Failf about the value that is due, or else the open object, as which a variant is to be written.
+func (e *Encoder) failVariant(format string, args ...any) {
+	if !e.incomplete() {
+		e.Elem() // as in FailObject
+	}
+	e.Failf(format, args...)
 }
 
 // Members writes the members of raw, which must be an object, into the open object, except those

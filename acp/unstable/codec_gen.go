@@ -1092,7 +1092,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw, new(SessionUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1165,7 +1165,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(PlanUpdateContent).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -1412,7 +1412,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("state", v.Tag, v.Raw)
+		e.CheckTag("state", v.Tag, v.Raw, new(StateUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -1514,7 +1514,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("stopReason", v.Tag, v.Raw)
+		e.CheckTag("stopReason", v.Tag, v.Raw, new(IdleStateUpdate).decodeVariant)
 		e.Members(v.Raw, "usage", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -2194,7 +2194,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")

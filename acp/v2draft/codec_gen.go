@@ -72,7 +72,7 @@ func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(RequestPermissionSubject).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionSubject without a variant")
@@ -181,7 +181,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ToolCallContent).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -226,7 +226,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ContentBlock).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -705,7 +705,7 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("operation", v.Tag, v.Raw)
+		e.CheckTag("operation", v.Tag, v.Raw, new(DiffChange).decodeVariant)
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
 		e.FailObject("DiffChange without a variant")
@@ -1119,7 +1119,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("mode", v.Tag, v.Raw)
+		e.CheckTag("mode", v.Tag, v.Raw, new(CreateElicitationRequest).decodeVariant)
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1287,7 +1287,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ElicitationPropertySchema).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1553,7 +1553,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MultiSelectItems).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2186,7 +2186,11 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		var read AuthMethod
+		e.CheckTag("type", v.Tag, v.Raw, read.DecodeJSON)
+		if _, unknown := read.Variant.(*AuthMethodUnknown); unknown {
+			e.CheckMembers(v.Raw, "methodId", `"`, "name", `"`)
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2442,7 +2446,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(SessionConfigOption).decodeVariant)
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2679,7 +2683,11 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		var read AvailableCommand
+		e.CheckTag("type", v.Tag, v.Raw, read.DecodeJSON)
+		if _, unknown := read.Variant.(*AvailableCommandUnknown); unknown {
+			e.CheckMembers(v.Raw, "name", `"`, "description", `"`)
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommand without a variant")
@@ -2712,7 +2720,7 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(AvailableCommandInput).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommandInput without a variant")
@@ -3142,7 +3150,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw, new(SessionUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -3342,7 +3350,7 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(BackgroundWork).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -3500,7 +3508,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("stopReason", v.Tag, v.Raw)
+		e.CheckTag("stopReason", v.Tag, v.Raw, new(IdleStateUpdate).decodeVariant)
 		e.Members(v.Raw, "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -3696,7 +3704,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("state", v.Tag, v.Raw)
+		e.CheckTag("state", v.Tag, v.Raw, new(StateUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -3991,7 +3999,11 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		var read PlanUpdateContent
+		e.CheckTag("type", v.Tag, v.Raw, read.DecodeJSON)
+		if _, unknown := read.Variant.(*PlanUpdateContentUnknown); unknown {
+			e.CheckMembers(v.Raw, "planId", `"`)
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -4703,7 +4715,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4977,7 +4989,7 @@ func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(ReplayFrom).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ReplayFrom without a variant")
@@ -5135,7 +5147,11 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		var read SetSessionConfigOptionRequest
+		e.CheckTag("type", v.Tag, v.Raw, read.decodeVariant)
+		if _, unknown := read.Variant.(*SetSessionConfigOptionRequestUnknown); unknown {
+			e.CheckMembers(v.Raw, "value", ``)
+		}
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -5314,7 +5330,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("outcome", v.Tag, v.Raw)
+		e.CheckTag("outcome", v.Tag, v.Raw, new(RequestPermissionOutcome).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -5407,7 +5423,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("action", v.Tag, v.Raw)
+		e.CheckTag("action", v.Tag, v.Raw, new(CreateElicitationResponse).decodeVariant)
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

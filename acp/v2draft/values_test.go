@@ -130,3 +130,44 @@ func TestStopReason(t *testing.T) {
 		}
 	}
 }
+
+// A variant that is held as an unknown one is sent if it is what the schema says of its tag, or of tags that it does not list.
+func TestUnknownVariantsAreChecked(t *testing.T) {
+	method := func(raw string) codec.Value {
+		return &v2draft.AuthMethod{Variant: &v2draft.AuthMethodUnknown{Raw: json.RawMessage(raw)}}
+	}
+	plan := func(raw string) codec.Value {
+		return &v2draft.PlanUpdateContent{Variant: &v2draft.PlanUpdateContentUnknown{Raw: json.RawMessage(raw)}}
+	}
+	update := func(raw string) codec.Value {
+		return &v2draft.SessionUpdate{Variant: &v2draft.SessionUpdateUnknown{Raw: json.RawMessage(raw)}}
+	}
+	option := func(raw string) codec.Value {
+		return &v2draft.SetSessionConfigOptionRequest{SessionID: "s", ConfigID: "c", Variant: &v2draft.SetSessionConfigOptionRequestUnknown{Raw: json.RawMessage(raw)}}
+	}
+	tests := []struct {
+		value codec.Value
+		sent  bool
+	}{
+		{method(`{"type":"_x","methodId":"i","name":"n","more":1}`), true},
+		{method(`{"type":"_x","methodId":"i"}`), false},
+		{method(`{"type":"_x","methodId":"i","name":1}`), false},
+		{method(`{"type":"terminal","methodId":"i","name":"n"}`), true},
+		{method(`{"type":"terminal","methodId":"i"}`), false},
+		{plan(`{"type":"_x","planId":"p"}`), true},
+		{plan(`{"type":"_x"}`), false},
+		{plan(`{"type":"items","planId":"p","entries":[]}`), true},
+		{plan(`{"type":"items","entries":[]}`), false},
+		{update(`{"sessionUpdate":"_x"}`), true},
+		{update(`{"sessionUpdate":"plan_update"}`), false},
+		{update(`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[]}}`), true},
+		{update(`{"sessionUpdate":"plan_update","plan":{"type":"items","entries":[]}}`), false},
+		{option(`{"type":"_x","value":null}`), true},
+		{option(`{"type":"_x"}`), false},
+	}
+	for _, test := range tests {
+		if out, err := codec.Append(nil, test.value); (err == nil) != test.sent {
+			t.Errorf("%+v: got %s, %v", test.value, out, err)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Va
 func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	switch {
 	case v == v.Union.Unknown:
-		return []jen.Code{g.checkTag(v.Union), call(e, "RawObject", jen.Id("v").Dot("Raw"))}
+		return append(g.checkUnknown(v.Union), call(e, "RawObject", jen.Id("v").Dot("Raw")))
 	case v.Type != nil:
 		if enumOf(v.Type) != nil { // the variant's own type lacks the method that tells what is listed
 			value := g.goType(v.Type).Call(jen.Id("v"))
@@ -91,16 +91,36 @@ func payload(v *model.Variant) *jen.Statement {
 	return jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(jen.Id("v"))
 }
 
-// checkTag checks that an unknown variant is written with its tag.
-func (g *generator) checkTag(u *model.Union) jen.Code {
-	return call(e, "CheckTag", jen.Lit(u.Tag), jen.Id("v").Dot("Tag"), jen.Id("v").Dot("Raw"))
+// checkUnknown checks that an unknown variant is written with its tag, that it is what the tag says if that is known, and
+// that it has the members of other tags if it is not.
+func (g *generator) checkUnknown(u *model.Union) []jen.Code {
+	decode := "DecodeJSON"
+	if u.Merged() {
+		decode = "decodeVariant" // the other members are written from the fields
+	}
+	check := func(read *jen.Statement) *jen.Statement {
+		return call(e, "CheckTag", jen.Lit(u.Tag), jen.Id("v").Dot("Tag"), jen.Id("v").Dot("Raw"), read.Dot(decode))
+	}
+	if len(u.UnknownHas) == 0 {
+		return []jen.Code{check(jen.New(jen.Id(u.Go)))}
+	}
+	members := []jen.Code{jen.Id("v").Dot("Raw")}
+	for _, m := range u.UnknownHas {
+		members = append(members, jen.Lit(m.Name), kinds(string(runes(m.Kinds))))
+	}
+	return []jen.Code{
+		jen.Var().Id("read").Id(u.Go),
+		check(jen.Id("read")),
+		jen.If(jen.List(jen.Id("_"), jen.Id("unknown")).Op(":=").Id("read").Dot("Variant").Assert(jen.Op("*").Id(u.Unknown.Go)), jen.Id("unknown")).Block(
+			call(e, "CheckMembers", members...)),
+	}
 }
 
 // encodeInto writes the members of a variant into the open object.
 func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	u := v.Union
 	if v == u.Unknown {
-		return []jen.Code{g.checkTag(u), call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...)}
+		return append(g.checkUnknown(u), call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...))
 	}
 	var code []jen.Code
 	var names []string

@@ -168,8 +168,10 @@ type Union struct {
 	// KeptTag is the Go name of the field that keeps a tag beside Untagged, set by naming where
 	// KeepsTag.
 	KeptTag string
-	// Unknown says that a tag without a variant is kept as it came, in a variant of its own.
-	Unknown *Variant
+	// Unknown says that a tag without a variant is kept as it came, in a variant of its own. The schema may require
+	// UnknownHas of it.
+	Unknown    *Variant
+	UnknownHas []Member
 	// Fallback is the variant of a union without tag that takes any value which is none of the
 	// others, or nil.
 	Fallback *Variant
@@ -219,6 +221,12 @@ func (u *Union) Objects() bool {
 		}
 	}
 	return true
+}
+
+// Member is the name of a member, and the JSON types that its values may be of, none for all.
+type Member struct {
+	Name  string
+	Kinds []string
 }
 
 // Variant is one choice of a Union.

@@ -916,7 +916,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("state", v.Tag, v.Raw)
+		e.CheckTag("state", v.Tag, v.Raw, new(StateUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -959,7 +959,7 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(BackgroundWork).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -1121,7 +1121,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 			e.FailObject("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("stopReason", v.Tag, v.Raw)
+		e.CheckTag("stopReason", v.Tag, v.Raw, new(IdleStateUpdate).decodeVariant)
 		e.Members(v.Raw, "usage", "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -1446,7 +1446,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("sessionUpdate", v.Tag, v.Raw)
+		e.CheckTag("sessionUpdate", v.Tag, v.Raw, new(SessionUpdate).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1527,7 +1527,11 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		var read PlanUpdateContent
+		e.CheckTag("type", v.Tag, v.Raw, read.DecodeJSON)
+		if _, unknown := read.Variant.(*PlanUpdateContentUnknown); unknown {
+			e.CheckMembers(v.Raw, "planId", `"`)
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -2142,7 +2146,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")

@@ -135,7 +135,7 @@ func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 			e.Failf("a variant that is a nil %T", v)
 			break
 		}
-		e.CheckTag("type", v.Tag, v.Raw)
+		e.CheckTag("type", v.Tag, v.Raw, new(IndexEvent).DecodeJSON)
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("IndexEvent without a variant")
