@@ -200,6 +200,22 @@ func (b block) file(root string) string {
 	return file.String()
 }
 
+// A tool call that a block of a guide updates under a name of its own is one that the block starts.
+func TestGuidesStartToolCalls(t *testing.T) {
+	updated := regexp.MustCompile(`\b(?:UpdateToolCall|AboutToolCall)\(("[^"]*")`)
+	found := 0
+	for _, b := range guideBlocks(t) {
+		for _, m := range updated.FindAllStringSubmatch(b.text, -1) {
+			if found++; !strings.Contains(b.text, "StartToolCall("+m[1]) {
+				t.Errorf("%s:%d: the tool call %s is updated, and nobody has started it", b.guide, b.line, m[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no guide updates a tool call")
+	}
+}
+
 // TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
 func TestGuidesNames(t *testing.T) {
 	imports, err := compiled()

@@ -257,9 +257,12 @@ func (c *AgentConn) check(method string, params any) error {
 	return nil
 }
 
-// checkSession refuses what is wrong in what a handler says of a session that it has opened.
-func (c *AgentConn) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
-	return cmp.Or(checkModes(modes), c.checkConfigOptions("/configOptions", options.Value()))
+// checkSession refuses what is wrong in what a handler says of a session that it has opened, and warns of what the session
+// offers without a handler for it.
+func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
+	warnUnserved(&a.opts.Conn, modes.Present(), "modes", MethodSetSessionMode, a.handlers.SetSessionMode != nil)
+	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
+	return cmp.Or(checkModes(modes), a.conn.checkConfigOptions("/configOptions", options.Value()))
 }
 
 // checkConfigOptions refuses options of the same id, and boolean options for a client that did not say that

@@ -351,6 +351,62 @@ func TestResultsAreChecked(t *testing.T) {
 	}
 }
 
+// The owner of an agent is warned of modes and config options that no handler sets, when the session is opened.
+func TestOffersWithoutHandlers(t *testing.T) {
+	modes := acp.Some(acp.SessionModeState{CurrentModeID: "a", AvailableModes: []acp.SessionMode{{ID: "a", Name: "A"}}})
+	options := acp.Some([]acp.SessionConfigOption{acp.SelectOption("o", "O", "v", acp.SelectValue("v", "V"))})
+	var logged syncBuffer
+	opts := &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}}
+	agent := acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s", Modes: modes, ConfigOptions: options}, nil
+		},
+		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			return &acp.LoadSessionResponse{Modes: modes, ConfigOptions: options}, nil
+		},
+		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{Modes: modes, ConfigOptions: options}, nil
+		},
+	}
+	open := func(t *testing.T, agent acp.AgentHandlers) (warnings []string) {
+		conn, _ := pair(t, agent, opts, acp.ClientHandlers{}, nil)
+		for _, call := range []func() error{
+			func() error { _, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}); return err },
+			func() error {
+				_, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: "/"})
+				return err
+			},
+			func() error {
+				_, err := conn.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: "s", Cwd: "/"})
+				return err
+			},
+		} {
+			logged.reset()
+			if err := call(); err != nil {
+				t.Error(err)
+			}
+			warnings = append(warnings, logged.String())
+		}
+		return warnings
+	}
+	for _, warned := range open(t, agent) {
+		if strings.Count(warned, "level=WARN") != 2 || !strings.Contains(warned, "method=session/set_mode") || !strings.Contains(warned, "method=session/set_config_option") {
+			t.Errorf("logged %q", warned)
+		}
+	}
+	agent.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		return nil, nil
+	}
+	agent.SetSessionConfigOption = func(context.Context, *acp.AgentSession, *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+		return &acp.SetSessionConfigOptionResponse{ConfigOptions: options.Value()}, nil
+	}
+	for _, warned := range open(t, agent) {
+		if warned != "" {
+			t.Errorf("with the handlers: logged %q", warned)
+		}
+	}
+}
+
 // syncBuffer is a buffer for several goroutines.
 type syncBuffer struct {
 	mu sync.Mutex

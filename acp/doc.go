@@ -45,7 +45,8 @@
 //
 // A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
 // of a handler that fails one is answered with an internal error that names the member, and the owner gets a
-// warning, through [ConnOptions].Logger. A nil request is an empty one. Calls that the peer did not advertise
+// warning, through [ConnOptions].Logger; so does the owner of an agent whose session offers modes or config options that
+// no handler sets. A nil request is an empty one. Calls that the peer did not advertise
 // fail with [ErrUnsupported], unsent. What cannot be encoded, such as a union without a variant, is not sent
 // either: the error is a [codec.Error], which names the member.
 //

@@ -144,13 +144,13 @@ func (a *agentSide) prepare() (err error) {
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return a.conn.checkSession(res.Modes, res.ConfigOptions)
+		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession, func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
-		return a.conn.checkSession(res.Modes, res.ConfigOptions)
+		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return a.conn.checkSession(res.Modes, res.ConfigOptions)
+		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {

@@ -52,6 +52,15 @@ func verified[P, R, Of any](
 	}
 }
 
+// warnUnserved tells the owner of an agent that a result offers something which a client cannot choose, because the
+// handler of the method for that is not set.
+func warnUnserved(opts *ConnOptions, offers bool, what, method string, served bool) {
+	if offers && !served {
+		loggerOf(opts).Warn("the result of a handler offers what no handler serves: clients that choose one are told that the method does not exist",
+			"offers", what, "method", method)
+	}
+}
+
 // loggerOf is where warnings for the owner go.
 func loggerOf(opts *ConnOptions) *slog.Logger {
 	if opts.Logger == nil {

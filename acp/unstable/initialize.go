@@ -95,7 +95,7 @@ func (a *agentSide) verify() {
 	a.baseVerify()
 	h := &a.handlers
 	h.ForkSession = verified(&a.opts.Conn, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
-		return a.conn.checkSession(res.Modes, res.ConfigOptions)
+		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
 }
 

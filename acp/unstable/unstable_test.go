@@ -3,9 +3,11 @@ package unstable_test
 // This file owns what this package has beyond the stable one: capabilities, sessions, proxies.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -241,6 +243,24 @@ func TestProxy(t *testing.T) {
 	}
 	if err := errors.Join(conductor.Close(), proxy.Wait()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A fork that offers config options which no handler sets is warned of, as other ways to open a session are.
+func TestForkOffersWithoutHandlers(t *testing.T) {
+	agent := basic()
+	agent.ForkSession = func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		options := []acp.SessionConfigOption{acp.SelectOption("o", "O", "v", acp.SelectValue("v", "V"))}
+		return &acp.ForkSessionResponse{SessionID: "f", ConfigOptions: acp.Some(options)}, nil
+	}
+	var logged bytes.Buffer
+	opts := &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}}
+	conn, _ := connect(t, map[string]string{"ADD-2": "no session is made"}, agent, opts, acp.ClientHandlers{}, nil)
+	if _, err := conn.Session("s").Fork(t.Context(), &acp.ForkSessionRequest{Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := logged.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "method=session/set_config_option") {
+		t.Errorf("logged %q", got)
 	}
 }
 

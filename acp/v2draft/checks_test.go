@@ -3,9 +3,11 @@ package v2draft_test
 // This file shows what is checked of what this side sends, and what a session knows of itself.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -198,6 +200,47 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, "no options", s.SetConfigOption(t.Context(), "o", "v"), "/configId")
+}
+
+// The owner of an agent is warned of config options that no handler sets, when the session is opened.
+func TestOffersWithoutHandlers(t *testing.T) {
+	var options []v2draft.SessionConfigOption
+	const text = `[{"type":"boolean","configId":"o","name":"O","currentValue":true}]`
+	if err := json.Unmarshal([]byte(text), &options); err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	h := handlers(unprompted)
+	h.NewSession = func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+		return &v2draft.NewSessionResponse{SessionID: session, ConfigOptions: options}, nil
+	}
+	h.ResumeSession = func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+		return &v2draft.ResumeSessionResponse{ConfigOptions: options}, nil
+	}
+	open := func(want int) {
+		t.Helper()
+		conn := connect(t, h, v2draft.ClientHandlers{}, &v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}})
+		for _, call := range []func() error{
+			func() error { _, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"}); return err },
+			func() error {
+				_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+				return err
+			},
+		} {
+			logged.Reset()
+			if err := call(); err != nil {
+				t.Error(err)
+			}
+			if got := logged.String(); strings.Count(got, "level=WARN") != want || strings.Count(got, "method=session/set_config_option") != want {
+				t.Errorf("logged %q, want %d warnings", got, want)
+			}
+		}
+	}
+	open(1)
+	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
+		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
+	}
+	open(0)
 }
 
 // A client that asks by the older member of _meta is offered terminal methods, and a command of an MCP server

@@ -151,6 +151,17 @@ func TestPairings(t *testing.T) {
 	t.Logf("\n%s", strings.Join(table, "\n"))
 }
 
+// What no rule finds fault with does not depend on whether the command prints something.
+func TestCommandWithoutOutput(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	for _, version := range []int{1, 2} {
+		stdout, stderr := play(t, t.TempDir(), version, version)
+		if !strings.HasSuffix(steady(stdout), "\nN messages, 0 findings\n") || stderr != "" {
+			t.Errorf("version %d: the client prints\n%s\nand complains %q", version, stdout, stderr)
+		}
+	}
+}
+
 // A shown keeps what a client shows of a session: what an update replaces is replaced, what a chunk adds is added.
 type shown struct {
 	messages  map[v2draft.MessageID]string

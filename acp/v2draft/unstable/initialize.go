@@ -62,6 +62,6 @@ func (a *agentSide) verify() {
 	a.baseVerify()
 	h := &a.handlers
 	h.ForkSession = verified(&a.opts.Conn, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
-		return checkConfigOptions("/configOptions", res.ConfigOptions)
+		return a.checkSession(res.ConfigOptions)
 	})
 }

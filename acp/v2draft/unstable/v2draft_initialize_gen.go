@@ -149,10 +149,10 @@ func (a *agentSide) prepare() (err error) {
 func (a *agentSide) baseVerify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return checkConfigOptions("/configOptions", res.ConfigOptions)
+		return a.checkSession(res.ConfigOptions)
 	})
 	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return checkConfigOptions("/configOptions", res.ConfigOptions)
+		return a.checkSession(res.ConfigOptions)
 	})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
@@ -160,6 +160,13 @@ func (a *agentSide) baseVerify() {
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
+}
+
+// checkSession refuses config options of the same id in what a handler says of a session that it has opened, and warns of
+// options without a handler for them.
+func (a *agentSide) checkSession(options []SessionConfigOption) *flaw {
+	warnUnserved(&a.opts.Conn, len(options) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
+	return checkConfigOptions("/configOptions", options)
 }
 
 // baseConfigureRoute sets the turn, cancel and check options of a route.

@@ -87,15 +87,16 @@ func (s *screenV1) propose(ctx context.Context, c *command) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	option, _ := chosen.Selected()
-	return option == "allow", nil
+	if option, _ := chosen.Selected(); option != "allow" {
+		return false, nil
+	}
+	return true, s.session.Update(ctx, acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusInProgress)))
 }
 
 // output shows all of the output again: version 1 cannot append.
 func (s *screenV1) output(ctx context.Context, c *command, text string) error {
 	s.shown[c.id] += text
-	return s.session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(c.id),
-		acp.WithStatus(acp.ToolCallStatusInProgress), acp.WithContent(acp.ToolText(s.shown[c.id]))))
+	return s.session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(c.id), acp.WithContent(acp.ToolText(s.shown[c.id]))))
 }
 
 func (s *screenV1) end(ctx context.Context, c *command, how outcome) error {
