@@ -356,6 +356,19 @@ func TestEncodeIsStrict(t *testing.T) {
 	}
 }
 
+// The libraries of other languages read some messages that this one refuses, and the other way round. The schema is right.
+func TestWhatOthersRead(t *testing.T) {
+	gentest.Read(t, loadSchema(t), definitions, []gentest.Reading{
+		{Definition: "SetSessionConfigOptionRequest", Text: `{"sessionId":"s","configId":"c","value":42}`},
+		{Definition: "SetSessionConfigOptionRequest", Text: `{"sessionId":"s","configId":"c","value":true}`},
+		{Definition: "SetSessionConfigOptionRequest", Text: `{"sessionId":"s","configId":"c","type":"boolean","value":true}`, Read: true},
+		{Definition: "SessionConfigOption", Text: `{"type":"select","id":"o","name":"O","currentValue":"v","options":[{"group":"g","options":[]}]}`},
+		{Definition: "SessionUpdate", Text: `{"sessionUpdate":"notice","severity":"warning","title":"T"}`, Read: true},
+		{Definition: "CreateElicitationResponse", Text: `{"action":"accept","content":{"a":{"b":1}}}`},
+		{Definition: "SessionInfoUpdate", Text: `{"updatedAt":"yesterday"}`, Read: true},
+	})
+}
+
 // Required arrays and maps are never null.
 func TestEncodeNilIsEmpty(t *testing.T) {
 	tests := []struct {

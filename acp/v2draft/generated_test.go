@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/gen/sample"
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -19,4 +20,19 @@ func TestGenerated(t *testing.T) {
 		Names:    map[string]string{"Command": "SlashCommand"},
 		Handlers: map[string]string{"UpdateSessionNotification": "SessionUpdate", "CancelSessionNotification": "Cancel"},
 	}).Test(t)
+}
+
+// The libraries of other languages read some messages that this one refuses, and the other way round. The schema is right, or
+// docs/leniency.md says what is read.
+func TestWhatOthersRead(t *testing.T) {
+	s, err := sample.Load(sdk.SchemaV2())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gentest.Read(t, s, definitions, []gentest.Reading{
+		{Definition: "RequestPermissionRequest", Text: `{"sessionId":"s","title":"T","options":[]}`},
+		{Definition: "CreateElicitationResponse", Text: `{"action":"accept","content":{"a":{"b":1}}}`, Read: true},
+		{Definition: "AuthMethod", Text: `{"type":"_x","methodId":"m"}`, Read: true, Lenient: true},
+		{Definition: "PlanUpdateContent", Text: `{"type":"_x"}`, Read: true, Lenient: true},
+	})
 }

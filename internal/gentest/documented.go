@@ -144,6 +144,30 @@ func (p *Package) ComesOutTheSame(s *sample.Schema, definition string, data []by
 	return len(d.Repairs()), encodesAs(s, definition, v, want)
 }
 
+// A Reading is a value of a definition, and whether it is read.
+type Reading struct {
+	Definition, Text string
+	Read             bool
+	Lenient          bool // although the schema forbids it
+}
+
+// Read requires that the values are read, or not, and that the schema says the same of those that are not read leniently.
+func Read(t *testing.T, s *sample.Schema, definitions map[string]func() codec.Value, readings []Reading) {
+	t.Helper()
+	for _, r := range readings {
+		v, err := sample.Parse([]byte(r.Text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if valid := s.Valid(r.Definition, v); valid != (r.Read && !r.Lenient) {
+			t.Errorf("%s: the schema's valid of %s is %v", r.Definition, r.Text, valid)
+		}
+		if err := codec.Unmarshal([]byte(r.Text), definitions[r.Definition]()); (err == nil) != r.Read {
+			t.Errorf("%s: %s: got %v, want read %v", r.Definition, r.Text, err, r.Read)
+		}
+	}
+}
+
 // without removes the member or item at path.
 func without(v any, path []string) any {
 	switch v := v.(type) {
