@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -354,54 +355,7 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
 			session, m := p.sessionAnswer()
-			options := optionsOf(m)
-			if len(options) == 0 {
-				p.stopf("the agent has no options")
-			}
-			set := func(id, value string) string {
-				return `{"sessionId":` + quote(session) + `,"configId":` + quote(id) + `,` + value + `}`
-			}
-			// One option may decide which others there are, and which values they have.
-			now := options
-			value := func(o option, value string) string {
-				if o.kind == "select" {
-					return set(o.id, `"value":`+quote(value))
-				}
-				return set(o.id, `"type":"boolean","value":`+value)
-			}
-			for _, o := range options {
-				// What it has already comes first: where nothing changes, nothing may be left out.
-				for _, v := range append([]string{o.current}, o.values[:min(len(o.values), 5)]...) {
-					i := find(now, o.id)
-					if i < 0 || now[i].kind != o.kind || !slices.Contains(now[i].values, v) {
-						continue
-					}
-					before := now
-					m := p.must("CFG-17", "session/set_config_option", value(o, v))
-					if m == nil {
-						continue
-					}
-					now = optionsOf(m)
-					for _, was := range before {
-						switch {
-						case find(now, was.id) >= 0:
-							continue
-						case before[i].current == v:
-							p.fail("CFG-17", "the answer lacks the option %s, though %s had this value before", was.id, o.id)
-						case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", value(was, was.current))), was.id) >= 0:
-							p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
-						default:
-							continue
-						}
-						now = append(now, was)
-					}
-				}
-				if o.kind == "select" {
-					p.refused("ERR-4", p.call("session/set_config_option", set(o.id, `"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
-				}
-			}
-			p.refused("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", `"value":"x"`)), "an unknown option", -32602)
-			p.refused("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
+			p.setOptions(session, m, "")
 		},
 	},
 	{
@@ -495,6 +449,59 @@ var sessionScenarios = []Scenario{
 			p.alive("ADD-1", "wrong MCP servers")
 		},
 	},
+}
+
+// setOptions sets each value of the options that an answer has, and looks whether each answer to that is complete. The tag is
+// what version 2 has in front of the value of a select.
+func (p *play) setOptions(session string, m *message, tag string) {
+	options := optionsOf(m)
+	if len(options) == 0 {
+		p.stopf("the agent has no options")
+	}
+	set := func(id, value string) string {
+		return `{"sessionId":` + quote(session) + `,"configId":` + quote(id) + `,` + value + `}`
+	}
+	// One option may decide which others there are, and which values they have.
+	now := options
+	value := func(o option, value string) string {
+		if o.kind == "select" {
+			return set(o.id, tag+`"value":`+quote(value))
+		}
+		return set(o.id, `"type":"boolean","value":`+value)
+	}
+	for _, o := range options {
+		// What it has already comes first: where nothing changes, nothing may be left out.
+		for _, v := range append([]string{o.current}, o.values[:min(len(o.values), 5)]...) {
+			i := find(now, o.id)
+			if i < 0 || now[i].kind != o.kind || !slices.Contains(now[i].values, v) {
+				continue
+			}
+			before := now
+			m := p.must("CFG-17", "session/set_config_option", value(o, v))
+			if m == nil {
+				continue
+			}
+			now = optionsOf(m)
+			for _, was := range before {
+				switch {
+				case find(now, was.id) >= 0:
+					continue
+				case before[i].current == v:
+					p.fail("CFG-17", "the answer lacks the option %s, though %s had this value before", was.id, o.id)
+				case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", value(was, was.current))), was.id) >= 0:
+					p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
+				default:
+					continue
+				}
+				now = append(now, was)
+			}
+		}
+		if o.kind == "select" {
+			p.refused("ERR-4", p.call("session/set_config_option", set(o.id, tag+`"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
+		}
+	}
+	p.refused("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", tag+`"value":"x"`)), "an unknown option", -32602)
+	p.refused("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
 }
 
 // eventually looks from time to time, until something is so or for as long as a silence lasts: what happens beside the
@@ -702,7 +709,8 @@ func optionsOf(m *message) []option {
 	var options []option
 	for _, item := range elements(member(m.params, "configOptions")) {
 		var o struct {
-			ID, Type     string
+			ID, ConfigID string
+			Type         string
 			CurrentValue any
 			Options      []struct {
 				Value   *string
@@ -712,7 +720,7 @@ func optionsOf(m *message) []option {
 		if json.Unmarshal(item, &o) != nil {
 			continue
 		}
-		read := option{id: o.ID, kind: o.Type, current: fmt.Sprint(o.CurrentValue)}
+		read := option{id: cmp.Or(o.ID, o.ConfigID), kind: o.Type, current: fmt.Sprint(o.CurrentValue)}
 		if o.Type == "boolean" {
 			read.values = []string{"true", "false"}
 		}

@@ -25,6 +25,9 @@ const (
 	version2     = "version 2"
 	onlyVersion2 = "version 2 alone"
 	noVersion1   = "the agent does not speak version 1"
+	// otherVersion is the trait of an agent that does not speak the version that is probed, if that is 2.
+	otherVersion = "no version 2"
+	noVersion2   = "the agent does not speak version 2"
 )
 
 // codeVersion is the error of an agent of version 2 for a version that it does not speak.

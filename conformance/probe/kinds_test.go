@@ -68,15 +68,7 @@ func TestKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
-			var found []string
-			for _, row := range r.Rows {
-				if row.Verdict == probe.Fail || row.Verdict == probe.Warn || row.Verdict == probe.Doubtful {
-					found = append(found, row.ID)
-					for _, f := range row.Failures {
-						t.Logf("%s %s %s: %s %s", f.Scenario, row.ID, f.Method, f.Message, f.Excerpt)
-					}
-				}
-			}
+			found := findings(t, r)
 			if got := strings.Join(found, " "); got != right.known {
 				t.Errorf("found %q, want %q", got, right.known)
 			}
@@ -84,8 +76,23 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// typeScript has the agent on the official SDK that the tests of interoperation use.
-var typeScript = npmtest.Folder{Files: []string{"../interop/agent.mjs", "../interop/turns.mjs", "../interop/package.json", "../interop/package-lock.json"}}
+// findings are the requirements that a report has something to say against.
+func findings(t *testing.T, r *probe.Report) (found []string) {
+	t.Helper()
+	for _, row := range r.Rows {
+		if row.Verdict == probe.Fail || row.Verdict == probe.Warn || row.Verdict == probe.Doubtful {
+			found = append(found, row.ID)
+			t.Logf("%s: %s", row.ID, row.Reason)
+			for _, f := range row.Failures {
+				t.Logf("%s %s %s: %s %s", f.Scenario, row.ID, f.Method, f.Message, f.Excerpt)
+			}
+		}
+	}
+	return found
+}
+
+// typeScript has the agents on the official SDK that the tests of interoperation use.
+var typeScript = npmtest.Folder{Files: []string{"../interop/agent.mjs", "../interop/turns.mjs", "../interop/v2-agent.mjs", "../interop/package.json", "../interop/package-lock.json"}}
 
 // nodeAgent starts a program by Node.js.
 func nodeAgent(t *testing.T, program string) probe.Launch {

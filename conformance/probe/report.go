@@ -258,6 +258,8 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 		row.Verdict = Pass
 	case r.OnlyVersion2:
 		row.Verdict, row.Reason = NotApplicable, noVersion1
+	case traits[otherVersion]:
+		row.Verdict, row.Reason = NotApplicable, noVersion2
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
 	case cut:

@@ -21,6 +21,8 @@ import (
 
 // Options configure a probe. The zero value of each field means its default.
 type Options struct {
+	// Protocol is the version of the protocol that agents are probed in: 1, or 2, which is a draft. Default 1.
+	Protocol int
 	// Target is how the program is named in the report.
 	Target string
 	// Version is that of the tool, for the report.
@@ -60,6 +62,7 @@ type Options struct {
 // subject is what a probe is about.
 type subject struct {
 	side               conformance.Side
+	version            int    // of the protocol that it is played in, 0 for 1
 	word               string // for it
 	capabilities, info string // the members of initialize in which it states them
 	rows               map[string]exercise
@@ -71,7 +74,11 @@ type subject struct {
 
 // Agent puts an agent through the protocol.
 func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
-	return run(ctx, launch, options, &agents)
+	about := &agents
+	if options != nil && options.Protocol == 2 {
+		about = &drafts
+	}
+	return run(ctx, launch, options, about)
 }
 
 // agents are what [Agent] is about.
@@ -395,6 +402,9 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 			return ""
 		}
 		return noVersion1
+	}
+	if first.traits[otherVersion] {
+		return noVersion2
 	}
 	if len(first.slow) > 0 {
 		return "the " + about.word + " is too slow for the time that an answer may take: " + strings.Join(first.slow, ", ")

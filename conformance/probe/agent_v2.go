@@ -1,0 +1,359 @@
+// Scenarios for agents of version 2 of the protocol, which is a draft, and what shows there that a requirement was exercised.
+
+package probe
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// drafts are what [Agent] is about in version 2.
+var drafts = subject{
+	side: conformance.Agent, word: "agent", capabilities: "capabilities", info: "info", version: 2,
+	rows: draftRows, scenarios: func() []Scenario { return draftScenarios }, script: func(p *play, s *Scenario) { s.run(p) },
+	request: (*play).observeRequest, result: (*play).observeResult,
+}
+
+// draftCapabilities is all that a client of version 2 can do.
+const draftCapabilities = `{"elicitation":{"form":{},"url":{}},"auth":{"terminal":{}}}`
+
+// draft starts the agent, initializes with version 2, and makes a session.
+func (p *play) draft() (session string, m *message) {
+	p.start()
+	p.grant("all", draftCapabilities)
+	m = p.call("initialize", `{"protocolVersion":2,"capabilities":`+draftCapabilities+`,"info":`+clientInfo+`}`)
+	p.exercised("INI-9")
+	switch {
+	case m == nil:
+		p.failAt("INI-16", conformance.Must, "%s", p.why("initialize is not answered"))
+		panic(stop{})
+	case m.kind == conformance.ErrorReply:
+		p.fail("INI-9", "version 2 is answered with an error: %s", clip(string(m.params)))
+		panic(stop{})
+	case versionOf(m) != 2:
+		p.trait(otherVersion)
+		p.stopf("%s", noVersion2)
+	}
+	p.init, p.itself = m, m.params
+	p.trait(version2)
+	if !p.can("session") {
+		p.stopf("the agent has no sessions")
+	}
+	session, m = p.sessionAnswer()
+	return session, m
+}
+
+// work prompts, and waits for the end of the work.
+func (p *play) work(session, kind string) *message {
+	before := p.count()
+	return p.rests(session, p.begin(session, kind), before)
+}
+
+// rests waits for the answer to a prompt that was sent behind a message, and for the idle state that ends its work, for as long
+// as updates come.
+func (p *play) rests(session, prompt string, number int) *message {
+	p.exercised("INI-16", "V2-2")
+	switch m := p.await(prompt); {
+	case m == nil:
+		p.fail("INI-16", "%s", p.why("session/prompt is not answered"))
+		panic(stop{})
+	case m.code() == codeAuth:
+		p.stopf("the agent wants authentication for prompts: %s", clip(m.text("message")))
+	case m.kind == conformance.ErrorReply:
+		p.failAt("INI-16", conformance.Should, "session/prompt is answered with an error: %s", clip(string(m.params)))
+		return m
+	}
+	for {
+		seen := p.count()
+		var idle *message
+		if p.wait(p.ctx, p.limits.answer, func() bool { idle = p.idleSince(session, number); return idle != nil }) {
+			p.trait("turn")
+			return idle
+		}
+		if p.inTime(); p.hasEnded() || p.count() == seen {
+			p.fail("V2-2", "%s", p.why("the work of a prompt is not reported as running and then as idle"))
+			panic(stop{})
+		}
+	}
+}
+
+// idleSince is the idle state that ends work which was reported behind a message. The lock of the connection is held.
+func (p *play) idleSince(session string, number int) *message {
+	working := false
+	for _, m := range p.kept {
+		if m.number <= number || m.method != "session/update" || m.text("sessionId") != session {
+			continue
+		}
+		switch m.text("update", "state") {
+		case "running", "requires_action":
+			working = true
+		case "idle":
+			if working {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// streams waits for so many updates of work behind a message, and reports whether that goes on.
+func (p *play) streams(session string, number, n int) bool {
+	p.wait(p.ctx, p.limits.answer, func() bool {
+		count := 0
+		for _, m := range p.kept {
+			if kind := m.text("update", "sessionUpdate"); m.number > number && (ofTurn(kind) || strings.HasPrefix(kind, "agent_")) {
+				count++
+			}
+		}
+		return count >= n || p.idleSince(session, number) != nil
+	})
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	return p.idleSince(session, number) == nil
+}
+
+// cancels cancels the work of a prompt and waits for its end, which is then reported as cancelled: the agent has read the
+// cancellation when it answers a later request, and what ends behind that answer was ended by it.
+func (p *play) cancels(session, prompt string, number int) {
+	p.cancel(session)
+	alive := p.call("_acp.probe/alive", "{}")
+	end := p.rests(session, prompt, number)
+	if end.text("update", "stopReason") == "cancelled" {
+		p.exercised("V2-22")
+		return
+	}
+	if alive != nil && end.number > alive.number {
+		p.fail("V2-22", "work that was cancelled ends as %q", end.text("update", "stopReason"))
+	}
+}
+
+// permits is a scenario in which the agent asks for permission.
+func permits(name, text string, answer func(*message) (outcome, text string)) Scenario {
+	return Scenario{
+		Name: name, Text: text, Exercises: []string{"V2-2", "ADD-14"}, Prompts: []string{"permission"},
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.client.permission = answer
+			const text = "Old.\n"
+			file := p.file("old.txt", text)
+			before := p.count()
+			p.work(session, "permission")
+			p.spared(before, "permission", file, text)
+			p.client.nextTurn(session)
+			p.work(session, "text")
+			p.settle()
+		},
+	}
+}
+
+var draftScenarios = []Scenario{
+	{
+		Name: startScenario, Prompts: []string{"text"}, Exercises: []string{"INI-9", "INI-16", "V2-2"},
+		Text: "A client of version 2 starts the agent, makes a session and prompts it: the work is reported as running, and as idle.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.work(session, "text")
+			p.settle()
+			p.wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(session, "") })
+		},
+	},
+	{
+		Name: "unknown-methods", Exercises: []string{"EXT-4", "EXT-5", "ERR-3", "OVW-4"},
+		Text: "Unknown requests are refused with -32601, unknown notifications are ignored.",
+		run: func(p *play) {
+			p.draft()
+			p.notify("_acp.probe/note", `{"x":1}`)
+			p.exercised("EXT-4", "OVW-4")
+			p.refused("EXT-5", p.call("_acp.probe/unknown", "{}"), "an unknown request", -32601)
+			p.refused("ERR-3", p.call("acp.probe/unknown", "{}"), "an unknown request", -32601)
+			p.settle()
+		},
+	},
+	{
+		Name: "sessions", Exercises: []string{"SES-2", "ERR-4", "ERR-5"},
+		Text: "Several sessions have ids of their own; a relative directory and an unknown session are refused.",
+		run: func(p *play) {
+			first, _ := p.draft()
+			p.check("SES-2", p.newSession() != first, "two sessions have the id %s", first)
+			p.refused("ERR-4", p.call("session/new", `{"cwd":"relative/path"}`), "session/new with a relative cwd", wrongParams...)
+			p.refused("ERR-5", p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`), "a prompt for an unknown session", -32002)
+		},
+	},
+	{
+		Name: "tools", Prompts: []string{"read", "edit", "terminal"}, Exercises: []string{"V2-2"},
+		Text: "The agent reads a file, edits one and runs a command, one piece of work after the other.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.file("notes.txt", "Notes of the probe.\n")
+			p.file("demo.txt", "A file of the probe.\n")
+			for _, kind := range []string{"read", "edit", "terminal"} {
+				p.work(session, kind)
+			}
+			p.settle()
+		},
+	},
+	permits("permission", "The agent asks for permission, and gets it.", nil),
+	permits("permission-rejected", "The agent asks for permission, and is refused it: nothing is done.", func(m *message) (string, string) {
+		return "result", choose(m, "reject_once", "reject_always")
+	}),
+	permits("permission-dismissed", "The agent asks for permission, and the question is dismissed: nothing is done.", func(*message) (string, string) {
+		return "result", `{"outcome":{"outcome":"cancelled"}}`
+	}),
+	permits("permission-unknown", "The agent asks for permission, and gets an option that it has not offered.", func(*message) (string, string) {
+		return "result", `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
+	}),
+	{
+		Name: "cancel-at-once", Prompts: []string{"long"}, Exercises: []string{"V2-22"},
+		Text: "Work is cancelled as soon as its prompt is accepted.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			before := p.count()
+			id := p.begin(session, "long")
+			p.await(id)
+			p.cancels(session, id, before)
+			p.client.nextTurn(session)
+			p.work(session, "text")
+		},
+	},
+	{
+		Name: "cancel-in-the-stream", Prompts: []string{"long"}, Exercises: []string{"V2-22"},
+		Text: "Work is cancelled in the middle of its text.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			before := p.count()
+			id := p.begin(session, "long")
+			if p.streams(session, before, 3) {
+				p.cancels(session, id, before)
+			}
+			p.client.nextTurn(session)
+			p.work(session, "text")
+		},
+	},
+	{
+		Name: "cancel-in-a-permission", Prompts: []string{"permission"}, Exercises: []string{"V2-22"},
+		Text: "Work is cancelled while it waits for permission, which is answered as cancelled.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.file("old.txt", "Old.\n")
+			p.client.hold["session/request_permission"] = true
+			before := p.count()
+			id := p.begin(session, "permission")
+			asked := func() bool {
+				return p.idleSince(session, before) != nil || slices.ContainsFunc(p.kept, func(m *message) bool {
+					return m.number > before && m.method == "session/request_permission"
+				})
+			}
+			if p.wait(p.ctx, p.limits.answer, asked); p.saw("<- session/request_permission") {
+				p.cancels(session, id, before)
+			}
+		},
+	},
+	{
+		Name: "list", Exercises: []string{"LST-8", "LST-11", "ADD-16"},
+		Text: "The sessions are listed, all and those of a directory; a cursor that nobody gave is refused.",
+		run: func(p *play) {
+			p.draft()
+			p.list("INI-16", "")
+			sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
+			p.check("LST-8", len(sessions) == 0, "a directory that was never used has %d sessions", len(sessions))
+			p.list("INI-16", `"cwd":`+quote(p.dir))
+			p.refused("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", wrongParams...)
+		},
+	},
+	{
+		Name: "resume", Prompts: []string{"text"}, Exercises: []string{"V2-9", "V2-10", "V2-11"},
+		Text: "A session is resumed in the launch that made it, without its history and with it; an unknown cursor is refused.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.work(session, "text")
+			p.must("INI-16", "session/close", onlySession(session, ""))
+			p.must("V2-10", "session/resume", withSession("")(session, p.dir))
+			p.must("INI-16", "session/close", onlySession(session, ""))
+			p.exercised("V2-9", "V2-11")
+			p.must("V2-10", "session/resume", withSession(`,"replayFrom":{"type":"start"}`)(session, p.dir))
+			p.refused("ERR-4", p.call("session/resume", withSession(`,"replayFrom":{"type":"_acp.probe"}`)(session, p.dir)), "an unknown type of replayFrom", -32602)
+			p.work(session, "text")
+		},
+	},
+	{
+		Name: "close", Prompts: []string{"text"}, Exercises: []string{"V2-5", "ERR-5"},
+		Text: "A session is closed: nothing more comes for it, and it takes no prompts.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.work(session, "text")
+			p.must("INI-16", "session/close", onlySession(session, ""))
+			p.exercised("V2-5")
+			p.refused("ERR-5", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session", -32002)
+			p.settle()
+		},
+	},
+	{
+		Name: "close-at-work", Prompts: []string{"long"}, Exercises: []string{"V2-4"},
+		Text: "A session is closed in the middle of its work, whose end is reported before the answer.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			before := p.count()
+			p.begin(session, "long")
+			if !p.streams(session, before, 3) {
+				return
+			}
+			p.exercised("V2-4")
+			p.must("INI-16", "session/close", onlySession(session, ""))
+			p.settle()
+		},
+	},
+	{
+		Name: "delete", Needs: []string{"session.delete"}, Exercises: []string{"DEL-5"},
+		Text: "A session is deleted, and one that there is not: both succeed.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.must("DEL-5", "session/delete", onlySession(session, ""))
+			p.must("DEL-5", "session/delete", onlySession(noSession, ""))
+			p.list("INI-16", "")
+		},
+	},
+	{
+		Name: "options", Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
+		Text: "Every value that is offered for an option can be set, and no other; each answer has all options.",
+		run: func(p *play) {
+			session, m := p.draft()
+			p.setOptions(session, m, `"type":"id",`)
+		},
+	},
+}
+
+// draftRows are the requirements that bind agents of version 2 and that a machine can judge.
+var draftRows = map[string]exercise{
+	"OVW-1": on("path").by(byTools), "OVW-3": on("answer"), "OVW-4": {},
+	"TRN-1": on("message"), "TRN-3": on("message"), "TRN-4": on("message"), "TRN-5": on("message"), "TRN-10": {},
+	"INI-6": on("message"), "INI-9": {}, "INI-16": {}, "INI-19": on("auth methods").by(byAgent),
+	"AUT-9": on("authenticated").by(byAuth), "AUT-10": on("logged out").by(byAuth),
+	"SES-2": on("result session/new"), "SES-31": on("result session/new"),
+	"LST-8": {}, "LST-11": {},
+	"DEL-4": on("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
+	"CFG-7": on("category").needs("options").by("an agent whose options have categories"), "CFG-14": on("options").needs("options"),
+	"CFG-17": on("result session/set_config_option").needs("options"),
+	"CFG-18": on("update config_option_update").needs("options").by(byAgent),
+	"CAN-1":  exercise{}.by(byAgent), "CON-3": on("content image", "content audio", "content resource", "content resource_link").by(byAgent),
+	"TOL-9": on("update tool_call_update").by(byTools), "PLN-3": on("update plan_update").by(byPlan),
+	"CMD-2": on("update available_commands_update").by("an agent that has slash commands"),
+	"ELI-5": on("<- elicitation/create").by(byForm), "ELI-11": on("elicitation form").by(byForm), "ELI-19": on("elicitation url").by(byLink),
+	"ELI-21": on("<- elicitation/complete").by(byLink), "ELI-25": on("elicitation url").by(byLink),
+	"ELI-26": on("elicitation url").by(byLink), "ELI-27": on("elicitation form").by(byForm),
+	"EXT-1": on("meta").by(byAgent), "EXT-2": on("message"), "EXT-3": on("message"), "EXT-4": {}, "EXT-5": {},
+	"EXT-6": on("extension").by("an agent that has methods of its own"),
+	"ERR-2": on("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": exercise{}.by(byAgent), "ERR-9": on("error"),
+	"SCH-2": on("answer"), "SCH-4": on("message"), "SCH-11": on("message"), "SCH-15": on("elicitation form").by(byForm),
+	"ADD-2": on("turn"), "ADD-5": on("auth methods").by(byAgent), "ADD-6": on("error"), "ADD-7": on("result initialize"), "ADD-10": on("message"),
+	"ADD-14": exercise{}.by(byPermission), "ADD-16": on("result session/list"),
+
+	"V2-1": on("turn"), "V2-2": {}, "V2-3": on("turn"), "V2-4": exercise{}.by(byLong), "V2-5": {},
+	"V2-6": on("update tool_call_update").by(byTools), "V2-7": on("update terminal_update").by(byTerminal),
+	"V2-8": on("update terminal_output_chunk").by(byTerminal), "V2-9": {}, "V2-10": {}, "V2-11": {},
+	"V2-14": exercise{}.by("an agent that is closed before it takes a prompt"), "V2-15": on("turn"), "V2-16": on("result session/resume"),
+	"V2-17": on("turn"), "V2-18": on("<- session/request_permission").by(byPermission),
+	"V2-19": on("update available_commands_update").by("an agent that has slash commands"), "V2-20": on("options").needs("options"),
+	"V2-21": on("auth methods").by(byAgent), "V2-22": exercise{}.by(byLong),
+}
