@@ -40,6 +40,7 @@ type probeFlags struct {
 	timeout, quiet, rung time.Duration
 	scenarioTime, time   time.Duration
 	list, noProgress     bool
+	protocol             int
 	model                modelFlags
 	registry             string
 	offline              bool
@@ -74,8 +75,11 @@ not be started at all. A baseline file has one known failure in each line, with 
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if f.protocol != 1 && f.protocol != 2 {
+				return usagef("--protocol is 1 or 2")
+			}
 			if f.list {
-				return listScenarios(p)
+				return listScenarios(p, f.protocol)
 			}
 			if f.registry != "" {
 				if len(args) > 0 {
@@ -96,6 +100,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
 	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `FOLDER` such as the one where it is logged in; default: an empty one for each")
+	flags.IntVar(&f.protocol, "protocol", 1, "the `VERSION` of the protocol to probe: 1, or 2, which is a draft and has fewer scenarios")
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
@@ -135,10 +140,15 @@ func (f *probeFlags) addCommon(c *cobra.Command, what string) {
 }
 
 // listScenarios lists what there is.
-func listScenarios(p *program) error {
+func listScenarios(p *program, protocol int) error {
+	scenarios := probe.AgentScenarios()
+	if protocol == 2 {
+		scenarios = probe.DraftScenarios()
+	}
+
 	w := bufio.NewWriter(p.stdout)
 	fmt.Fprintln(w, "Scenarios:")
-	writeScenarios(w, probe.AgentScenarios())
+	writeScenarios(w, scenarios)
 	fmt.Fprintln(w, "\nKinds of prompts, and their texts:")
 	for _, kind := range probe.PromptKinds() {
 		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
@@ -238,6 +248,9 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 	add("--cwd", f.dir)
 	add("--home", f.home)
 	add("--auth", f.auth)
+	if f.protocol == 2 {
+		add("--protocol", "2")
+	}
 	words = append(words, f.model.words()...)
 	return shellLine(append(append(words, "--"), command...))
 }
@@ -257,6 +270,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	o.Protocol = f.protocol
 	if f.model.preset != "" {
 		model, failed := f.model.serve(o.Scratch)
 		if failed != nil {

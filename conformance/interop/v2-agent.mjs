@@ -9,14 +9,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2";
 
-const sessions = new Map(); // by id: {cwd, history, state, turn}
+const sessions = new Map(); // by id: {cwd, history, state, turn, worked}; one that is closed stays, without being open
 let count = 0;
 const next = (kind) => `${kind}-${++count}`;
 
 function find(sessionId) {
   const session = sessions.get(sessionId);
-  if (!session) throw acp.RequestError.resourceNotFound(sessionId);
+  if (!session?.open) throw acp.RequestError.sessionNotFound(sessionId);
   return session;
+}
+
+// check refuses a working directory that is not an absolute path.
+function check(cwd) {
+  if (!path.isAbsolute(cwd)) throw acp.RequestError.invalidParams({ cwd });
+}
+
+// close cancels the work of a session, and waits for its end.
+async function close(session) {
+  session.turn?.abort();
+  await session.worked;
+  session.open = false;
 }
 
 // updater sends updates of a session, and keeps what belongs to its history.
@@ -150,25 +162,34 @@ const app = acp
     capabilities: { session: { prompt: { image: {} }, delete: {} } },
   }))
   .onRequest(m.session.new, ({ params }) => {
+    check(params.cwd);
     const sessionId = next("session");
-    sessions.set(sessionId, { cwd: params.cwd, history: [], state: { sessionUpdate: "state_update", state: "idle" } });
+    sessions.set(sessionId, { open: true, cwd: params.cwd, history: [], state: { sessionUpdate: "state_update", state: "idle" } });
     return { sessionId };
   })
-  .onRequest(m.session.list, () => ({
-    sessions: [...sessions].map(([sessionId, { cwd }]) => ({ sessionId, cwd, title: `In ${cwd}` })),
-  }))
-  .onRequest(m.session.resume, async ({ params: { sessionId, replayFrom }, client: peer }) => {
-    const session = find(sessionId);
+  .onRequest(m.session.list, ({ params: { cwd: wanted, cursor } }) => {
+    if (cursor != null) throw acp.RequestError.invalidParams({ cursor }); // all are on the first page
+    const listed = [...sessions].filter(([, { cwd }]) => wanted == null || cwd === wanted);
+    return { sessions: listed.map(([sessionId, { cwd }]) => ({ sessionId, cwd, title: `In ${cwd}` })) };
+  })
+  .onRequest(m.session.resume, async ({ params: { sessionId, cwd, replayFrom }, client: peer }) => {
+    check(cwd);
+    if (replayFrom && replayFrom.type !== "start") throw acp.RequestError.invalidParams({ replayFrom });
+    const session = sessions.get(sessionId);
+    if (!session) throw acp.RequestError.sessionNotFound(sessionId);
+    session.open = true;
     const send = (update) => peer.notify(acp.methods.client.session.update, { sessionId, update });
     if (replayFrom?.type === "start") for (const update of session.history) await send(update);
     await send(session.state);
     return {};
   })
-  .onRequest(m.session.close, ({ params }) => {
-    find(params.sessionId).turn?.abort();
+  .onRequest(m.session.close, async ({ params }) => {
+    await close(find(params.sessionId));
     return {};
   })
-  .onRequest(m.session.delete, ({ params }) => {
+  .onRequest(m.session.delete, async ({ params }) => {
+    const session = sessions.get(params.sessionId);
+    if (session?.open) await close(session);
     sessions.delete(params.sessionId);
     return {};
   })
@@ -177,7 +198,9 @@ const app = acp
     if (session.turn) throw acp.RequestError.invalidRequest({ sessionId }, "a turn is running");
     session.turn = new AbortController();
     const messageId = next("message");
-    setImmediate(() => void work(peer, sessionId, session, prompt, messageId));
+    session.worked = new Promise((resolve) => {
+      setImmediate(() => resolve(work(peer, sessionId, session, prompt, messageId)));
+    });
     return { messageId };
   })
   .onNotification(m.session.cancel, ({ params }) => sessions.get(params.sessionId)?.turn?.abort());

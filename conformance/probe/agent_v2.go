@@ -16,6 +16,9 @@ var drafts = subject{
 	request: (*play).observeRequest, result: (*play).observeResult,
 }
 
+// DraftScenarios returns the scenarios for agents of version 2, in the order in which they are reported.
+func DraftScenarios() []Scenario { return drafts.scenarios() }
+
 // draftCapabilities is all that a client of version 2 can do.
 const draftCapabilities = `{"elicitation":{"form":{},"url":{}},"auth":{"terminal":{}}}`
 

@@ -26,7 +26,7 @@ var kinds = map[string]mutant{
 	"an answer with the changed option alone":                {"options", "CFG-17", changedAlone(always)},
 	"an answer with the changed option alone, where another": {"options", "CFG-17", changedAlone(changes)},
 	"a plan with the changed entry alone":                    {"plan", "PLN-3", changedEntryAlone},
-	"a file deleted though the user has refused":             {"permission-rejected", "ADD-14", deletesAnyway},
+	"a file deleted though the user has refused":             {"permission-rejected", "ADD-14", deletesAt(`"optionId":"reject"`)},
 	"a file written outside the directories":                 {"outside", "SES-24", asking(request("fs/write_text_file", elsewhere+`,"content":"x"`))},
 	"a file read for an unknown session":                     {"tools", "ADD-2", asking(func(string) string { return request(fsRead, elsewhere)("no-such-session") })},
 	"a terminal used after its release":                      {"tools", "ADD-15", usesReleased},
@@ -149,20 +149,22 @@ var changedEntryAlone = fault{toClient: func(s *state, m *line) []string {
 	return []string{m.text}
 }}
 
-// deletesAnyway deletes a file when the user has refused that.
-var deletesAnyway = fault{toAgent: func(s *state, m *line) ([]string, []string) {
-	if m.answer && strings.Contains(m.text, `"optionId":"reject"`) {
-		for _, sent := range s.all {
-			var p struct{ Cwd string }
-			if sent.method == "session/new" && json.Unmarshal(sent.params, &p) == nil {
-				if err := os.Remove(filepath.Join(p.Cwd, "old.txt")); err != nil && !os.IsNotExist(err) {
-					panic(err)
+// deletesAt deletes a file when the user has answered with a text.
+func deletesAt(text string) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if m.answer && strings.Contains(m.text, text) {
+			for _, sent := range s.all {
+				var p struct{ Cwd string }
+				if sent.method == "session/new" && json.Unmarshal(sent.params, &p) == nil {
+					if err := os.Remove(filepath.Join(p.Cwd, "old.txt")); err != nil && !os.IsNotExist(err) {
+						panic(err)
+					}
 				}
 			}
 		}
-	}
-	return []string{m.text}, nil
-}}
+		return []string{m.text}, nil
+	}}
+}
 
 // usesReleased asks for the output of a terminal behind its release, and keeps the answer to itself.
 var usesReleased = fault{

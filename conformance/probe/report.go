@@ -133,8 +133,8 @@ type Report struct {
 	Side         string          `json:"side"`           // what it is: "agent" or "client"
 	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
-	// Version2 says that an agent speaks the draft of version 2, of which nothing but initialize is played, and OnlyVersion2
-	// that it does not speak version 1.
+	Protocol     int             `json:"protocol"` // the version that was probed
+	// Version2 says that an agent speaks the draft of version 2, and OnlyVersion2 that it does not speak version 1.
 	Version2     bool       `json:"version2,omitempty"`
 	OnlyVersion2 bool       `json:"onlyVersion2,omitempty"`
 	Seconds      float64    `json:"seconds"`

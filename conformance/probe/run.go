@@ -75,8 +75,12 @@ type subject struct {
 // Agent puts an agent through the protocol.
 func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
 	about := &agents
-	if options != nil && options.Protocol == 2 {
+	switch {
+	case options == nil || options.Protocol == 0 || options.Protocol == 1:
+	case options.Protocol == 2:
 		about = &drafts
+	default:
+		return nil, fmt.Errorf("version %d of the protocol cannot be probed", options.Protocol)
 	}
 	return run(ctx, launch, options, about)
 }
@@ -102,7 +106,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	began := time.Now()
 	chosen := o.chosen(about.scenarios())
 	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Rows: []Row{}, Scenarios: []*Outcome{},
+		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Protocol: max(1, about.version), Rows: []Row{}, Scenarios: []*Outcome{},
 		partial: len(o.Only)+len(o.Skip) > 0,
 	}
 	var runs [][]*Outcome

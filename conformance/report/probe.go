@@ -267,10 +267,14 @@ func (p *painter) probeSummary(r *probe.Report) {
 // probedVersion says which version of the protocol a report is about.
 func probedVersion(r *probe.Report) string {
 	switch {
+	case r.Protocol == 2 && !r.Version2:
+		return "The agent does not speak version 2 of the protocol, so that nothing was probed."
+	case r.Protocol == 2:
+		return "Version 2 of the protocol, which is a draft, was probed."
 	case r.OnlyVersion2:
-		return "The agent does not speak version 1 of the protocol. It speaks version 2, a draft, of which nothing but initialize was probed."
+		return "The agent does not speak version 1 of the protocol. It speaks version 2, a draft, which --protocol 2 probes."
 	case r.Version2:
-		return "Version 1 of the protocol was probed. The agent speaks version 2, a draft, too: of that nothing but initialize was."
+		return "Version 1 of the protocol was probed. The agent speaks version 2, a draft, too, which --protocol 2 probes."
 	case r.Side != "": // an entry of the registry has none
 		return "Version 1 of the protocol was probed. Version 2 is a draft, and was not."
 	}
