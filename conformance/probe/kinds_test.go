@@ -23,17 +23,17 @@ const elsewhere = `"path":"/acp-probe-elsewhere.txt"`
 
 // kinds are agents with faults that show only to a probe that compares answers, looks at the disk, or remembers.
 var kinds = map[string]mutant{
-	"an answer with the changed option alone":                {"options", "CFG-17", changedAlone(always)},
-	"an answer with the changed option alone, where another": {"options", "CFG-17", changedAlone(changes)},
-	"a plan with the changed entry alone":                    {"plan", "PLN-3", changedEntryAlone},
-	"a file deleted though the user has refused":             {"permission-rejected", "ADD-14", deletesAt(`"optionId":"reject"`)},
-	"a file written outside the directories":                 {"outside", "SES-24", asking(request("fs/write_text_file", elsewhere+`,"content":"x"`))},
-	"a file read for an unknown session":                     {"tools", "ADD-2", asking(func(string) string { return request(fsRead, elsewhere)("no-such-session") })},
-	"a terminal used after its release":                      {"tools", "ADD-15", usesReleased},
-	"a time in words, in an update":                          {"start", "ADD-13", rewriting(`"updatedAt":"[^"]*"`, `"updatedAt":"yesterday"`)},
-	"a time in words, in a list":                             {"list", "ADD-13", rewriting(`"updatedAt":"[^"]*"`, `"updatedAt":"yesterday"`)},
-	"permission for a call that was never announced":         {"permission", "TOL-1", dropping(`"sessionUpdate":"tool_call",`)},
-	"a call left in progress":                                {"tools", "TOL-9", dropping(`"status":"completed"`)},
+	"an answer with the changed option alone":        {"options", "CFG-17", changedAlone(always)},
+	"the same, but whole where nothing changes":            {"options", "CFG-17", changedAlone(changes)},
+	"a plan with the changed entry alone":            {"plan", "PLN-3", changedEntryAlone},
+	"a file deleted though the user has refused":     {"permission-rejected", "ADD-14", deletesAt(`"optionId":"reject"`)},
+	"a file written outside the directories":         {"outside", "SES-24", asking(request("fs/write_text_file", elsewhere+`,"content":"x"`))},
+	"a file read for an unknown session":             {"tools", "ADD-2", asking(func(string) string { return request(fsRead, elsewhere)("no-such-session") })},
+	"a terminal used after its release":              {"tools", "ADD-15", usesReleased},
+	"a time in words, in an update":                  {"start", "ADD-13", rewriting(`"updatedAt":"[^"]*"`, `"updatedAt":"yesterday"`)},
+	"a time in words, in a list":                     {"list", "ADD-13", rewriting(`"updatedAt":"[^"]*"`, `"updatedAt":"yesterday"`)},
+	"permission for a call that was never announced": {"permission", "TOL-1", dropping(`"sessionUpdate":"tool_call",`)},
+	"a call left in progress":                        {"tools", "TOL-9", dropping(`"status":"completed"`)},
 }
 
 // TestKinds: agents with a fault of each kind are found out, by the requirement that they break and no other, and nothing is
