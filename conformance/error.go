@@ -137,7 +137,8 @@ var errorRules = []Rule{
 	{
 		ID:       "ERR-7",
 		Versions: both,
-		Breaks:   "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with another code than -32600. For a line that is nested deeper than 64 both are right.",
+		Breaks: "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with " +
+			"another code than -32600. For a line that is nested deeper than 64 both are right.",
 		Right: `
 			-> {"jsonrpc":
 			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,

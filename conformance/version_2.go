@@ -375,11 +375,11 @@ var version2Rules = []Rule{
 							look(at(where, i)+"/options", group)
 							continue
 						}
-						if id := text(v, "value"); seen[id] {
+						id := text(v, "value")
+						if seen[id] {
 							e.broken(at(where, i)+"/value", "%q for a second time", clip(id))
-						} else {
-							seen[id] = true
 						}
+						seen[id] = true
 					}
 				}
 				look(where, member(option, "options"))

@@ -71,7 +71,7 @@ func (p *play) rests(session, prompt string, number int) *message {
 	for {
 		seen := p.count()
 		var idle *message
-		if p.wait(p.ctx, p.limits.answer, func() bool { idle = p.idleSince(session, number); return idle != nil }) {
+		if p.wait(p.ctx, p.limits.answer+p.limits.grace, func() bool { idle = p.idleSince(session, number); return idle != nil }) {
 			p.trait("turn")
 			return idle
 		}
@@ -332,7 +332,7 @@ var draftRows = map[string]exercise{
 	"OVW-1": on("path").by(byTools), "OVW-3": on("answer"), "OVW-4": {},
 	"TRN-1": on("message"), "TRN-3": on("message"), "TRN-4": on("message"), "TRN-5": on("message"), "TRN-10": {},
 	"INI-6": on("message"), "INI-9": {}, "INI-16": {}, "INI-19": on("auth methods").by(byAgent),
-	"AUT-9": on("authenticated").by(byAuth), "AUT-10": on("logged out").by(byAuth),
+	"AUT-9": on("result auth/login").by(byAuth), "AUT-10": exercise{}.by(byAgent),
 	"SES-2": on("result session/new"), "SES-31": on("result session/new"),
 	"LST-8": {}, "LST-11": {},
 	"DEL-4": on("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),

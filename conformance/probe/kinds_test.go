@@ -24,7 +24,7 @@ const elsewhere = `"path":"/acp-probe-elsewhere.txt"`
 // kinds are agents with faults that show only to a probe that compares answers, looks at the disk, or remembers.
 var kinds = map[string]mutant{
 	"an answer with the changed option alone":        {"options", "CFG-17", changedAlone(always)},
-	"the same, but whole where nothing changes":            {"options", "CFG-17", changedAlone(changes)},
+	"the same, but whole where nothing changes":      {"options", "CFG-17", changedAlone(changes)},
 	"a plan with the changed entry alone":            {"plan", "PLN-3", changedEntryAlone},
 	"a file deleted though the user has refused":     {"permission-rejected", "ADD-14", deletesAt(`"optionId":"reject"`)},
 	"a file written outside the directories":         {"outside", "SES-24", asking(request("fs/write_text_file", elsewhere+`,"content":"x"`))},

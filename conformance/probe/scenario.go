@@ -440,7 +440,11 @@ func (p *play) newSessionWith(more string) string {
 // authenticate uses the method that was chosen. If that fails, the scenario ends.
 func (p *play) authenticate() {
 	p.authenticated = true
-	m := p.await(p.ask("authenticate", `{"methodId":`+quote(p.options.Auth)+`}`, ""))
+	method := "authenticate"
+	if p.options.subject.version == 2 {
+		method = "auth/login"
+	}
+	m := p.await(p.ask(method, `{"methodId":`+quote(p.options.Auth)+`}`, ""))
 	if m == nil || m.kind == conformance.ErrorReply {
 		p.stopf("authentication with %s failed: %s", p.options.Auth, answerText(m))
 	}
@@ -452,7 +456,7 @@ func (p *play) authMethods() []string {
 	if p.init != nil {
 		for _, m := range elements(member(p.init.params, "authMethods")) {
 			var id string
-			if json.Unmarshal(member(m, "id"), &id) == nil {
+			if json.Unmarshal(member(m, "id"), &id) == nil || json.Unmarshal(member(m, "methodId"), &id) == nil {
 				ids = append(ids, id)
 			}
 		}
