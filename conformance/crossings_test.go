@@ -431,6 +431,7 @@ func TestConversations(t *testing.T) {
 		"updates of a subagent's own session": {"v1u-methods", all(set("-> initialize", "/params/clientCapabilities/subagents", "{}"), insert(after("<- session/new"),
 			`<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess_1","update":{"sessionUpdate":"subagent_update","sessionId":"child"}}}`,
 			`<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`))},
+		"work ends by itself while its cancellation is on the way":  {"v2-cancel", set("<- session/update:state_update#2", "/params/update/stopReason", `"end_turn"`)},
 		"$/cancel_request for a request that is answered":           {"v1-bare", insert(after("<- session/new"), `-> {"method":"$/cancel_request","params":{"requestId":2}}`)},
 		"$/cancel_request for a request that nobody made":           {"v1-bare", insert(atEnd, `-> {"method":"$/cancel_request","params":{"requestId":"none"}}`, `<- {"method":"$/cancel_request","params":{"requestId":7}}`)},
 		"$/cancel_request, and the answer is a result all the same": {"v1-turns", insert(after("<- fs/read_text_file"), `<- {"method":"$/cancel_request","params":{"requestId":1}}`)},

@@ -71,6 +71,7 @@ type ledger struct {
 	kept         int                     // bytes of the lines whose params are kept
 	asked        *request                // by the last message
 	cancelled    []*turn                 // in flight and cancelled, which the agent may not have read
+	halting      []*session              // likewise of version 2, whose work was cancelled
 	sessions     table[*session]
 	listed       table[*Evidence] // by id: the sessions that session/list told of
 	cursors      table[*Evidence] // those that session/list gave out
@@ -200,6 +201,8 @@ type session struct {
 	stated     *Evidence  // the update that reported it
 	background *Evidence  // a state that reported background work
 	accepted   []accepted // the prompts that await the end of their work
+	halted     *Evidence  // the session/cancel of the work that goes on
+	heeded     *Evidence  // an answer after which the agent has read it
 	made       bool       // by session/new, on this connection
 
 	idle    *Evidence // a session/cancel while no turn was in flight, until the next prompt
@@ -537,6 +540,10 @@ func (l *ledger) takeNotification(e *event) {
 				}
 			}
 		}
+		if e.inForce == 2 && working(s.state) && s.halted == nil && len(l.halting) < maxTurns {
+			s.halted = e.evidence()
+			l.halting = append(l.halting, s)
+		}
 	case e.method == methodUpdate && e.direction == ToClient:
 		l.takeUpdate(e, s)
 	}
@@ -606,6 +613,7 @@ func (s *session) change(e *event, update value) {
 	if s.state != stateIdle {
 		return
 	}
+	s.halted, s.heeded = nil, nil
 	var rest []accepted
 	for _, a := range s.accepted {
 		if a.during {
@@ -953,6 +961,12 @@ func (l *ledger) obey(e *event) {
 			t.obeyed = e.evidence()
 		}
 		return t.obeyed != nil || r == t.prompt
+	})
+	l.halting = slices.DeleteFunc(l.halting, func(s *session) bool {
+		if s.halted != nil && r.direction == ToAgent && r.at.Number > s.halted.Number {
+			s.heeded = e.evidence()
+		}
+		return s.halted == nil || s.heeded != nil
 	})
 }
 

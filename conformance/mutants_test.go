@@ -575,6 +575,8 @@ var mutants = []mutant{
 	{rule: "SCH-11", clean: "v2-turns", mutation: set("<- session/update:notice", "/params/update/severity", `"loud"`)},
 	{rule: "SCH-15", clean: "v2-elicitations", mutation: set("<- elicitation/create#2", "/params/requestedSchema/properties/name", `{"type":"object"}`)},
 	{rule: "V2-17", clean: "v2-turns", mutation: set("<- session/prompt#2", "/result/messageId", `"user_1"`)},
+	{rule: "V2-22", clean: "v2-cancel", mutation: all(set("<- session/update:state_update#2", "/params/update/stopReason", `"end_turn"`), insert(after("-> session/cancel"),
+		`-> {"jsonrpc":"2.0","id":90,"method":"_x"}`, `<- {"jsonrpc":"2.0","id":90,"error":{"code":-32601,"message":"Method not found"}}`))},
 	{rule: "V2-19", clean: "v2-turns", mutation: set("<- session/update:available_commands_update", "/params/update/availableCommands/0/name", `"make plan"`)},
 	{rule: "V2-19", clean: "v2-turns", mutation: set("<- session/update:available_commands_update", "/params/update/availableCommands/-", `{"type":"command","name":"plan","description":"Plan"}`)},
 	{rule: "V2-20", clean: "v2-sessions", mutation: set("<- session/new", "/result/configOptions/0/options/-", `{"value":"small","name":"Small"}`)},

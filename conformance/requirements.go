@@ -423,6 +423,6 @@ var pages = []page{
 		{"V2-19", "MUST", Agent, byRule, "", "Names of commands are unique within their list, and have no white space."},
 		{"V2-20", "MUST", Agent, byRule, "", "Each value of a select is unique, across groups too."},
 		{"V2-21", "MUST", Agent, byRule, "", "Names in the env of a login in a terminal are unique."},
-		{"V2-22", "MUST", Agent, byScenario, "", "Work that session/cancel ends is reported as idle with the stop reason cancelled."},
+		{"V2-22", "MUST", Agent, byRule, "", "Work that session/cancel ends is reported as idle with the stop reason cancelled."},
 	}},
 }

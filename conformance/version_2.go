@@ -405,6 +405,30 @@ var version2Rules = []Rule{
 			}
 		},
 	},
+	{
+		ID:       "V2-22",
+		Versions: []int{2},
+		Breaks:   "The idle state with another stop reason than cancelled, at the end of work that was cancelled, though the agent had read session/cancel: it had answered a later request.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		on: updates("state_update"),
+		check: func(e *event) {
+			s, stop := e.session, e.text("update", "stopReason")
+			if s != nil && s.heeded != nil && e.text("update", "state") == stateIdle && stop != "" && stop != "cancelled" {
+				e.broken("/update/stopReason", "the work was cancelled").because(s.halted, "the cancellation").because(s.heeded, "the agent had read it when this was answered")
+			}
+		},
+	},
 }
 
 // unique reports elements of a list that have a member in common with an earlier one.
