@@ -45,6 +45,7 @@ var untapped = map[string]string{
 	"acp/unstable/unstable_test.go TestTogether":             "nothing is sent",
 	"acp/v2draft/memory_test.go TestLongIDsAreNotRemembered": "states of sessions that nobody has opened",
 	"acp/v2draft/initialize_test.go TestStartErrors":         "nothing is sent",
+	"acp/v2draft/checks_test.go TestLoginsAreChecked":        "nothing is sent",
 	"acp/unstable/unstable_test.go TestProxy":                "the schema says nothing of messages between proxies as a client or an agent sees them",
 
 	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",

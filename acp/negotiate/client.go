@@ -59,6 +59,10 @@ func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version i
 	case 1:
 		return 1, v1.err
 	case 2:
+		// The end of ctx ends the stream too, which the connection may notice first.
+		if cause := context.Cause(ctx); v2.err != nil && cause != nil && !errors.Is(v2.err, cause) {
+			return 2, fmt.Errorf("%w: %w", cause, v2.err)
+		}
 		return 2, v2.err
 	}
 	return 0, errors.Join(v1.early, v2.early, stream.Close())
