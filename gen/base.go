@@ -123,7 +123,8 @@ func (r *relation) types(a, b model.Type) bool {
 
 func (r *relation) union(a, b *model.Union) bool {
 	return a.VariantName == b.VariantName && a.Tag == b.Tag && a.KeptTag == b.KeptTag && a.TagNull == b.TagNull && a.TagLenient == b.TagLenient &&
-		(a.Unknown == nil) == (b.Unknown == nil) && slices.EqualFunc(a.UnknownHas, b.UnknownHas, sameMember) && r.fields(a.Fields, b.Fields) && slices.EqualFunc(a.Variants, b.Variants, r.variant)
+		(a.Unknown == nil) == (b.Unknown == nil) && slices.EqualFunc(a.UnknownHas, b.UnknownHas, sameMember) &&
+		r.fields(a.Fields, b.Fields) && slices.EqualFunc(a.Variants, b.Variants, r.variant)
 }
 
 func sameMember(a, b model.Member) bool { return a.Name == b.Name && slices.Equal(a.Kinds, b.Kinds) }

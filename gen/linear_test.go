@@ -53,7 +53,8 @@ func TestTimeIsLinear(t *testing.T) {
 		"branches with keys":      `{"$defs":{"T":{"oneOf":[<list>]}}}|{"type":"object","properties":{"k<i>":{},"m":{"type":"string"}},"required":["k<i>"]}`,
 		"branches of one kind":    `{"$defs":{"T":{"oneOf":[<list>]}}}|{"title":"V<i>","type":"object","properties":{"m":{"type":"string"}},"required":["m"]}`,
 		"branches beside members": `{"$defs":{"T":{"type":"object","properties":{"m":{"type":"string"}},"oneOf":[<list>]}}}|{"properties":{"k<i>":{},"m":{"minLength":1}},"required":["k<i>"]}`,
-		"many constants":          `{"$defs":{"T":{"anyOf":[<list>]}}}|{"const":<i>}`,
+		"branches with a number":  `{"$defs":{"T":{"oneOf":[<list>]}}}|{"title":"V<i>","type":"object","properties":{"n":{"const":<i>}},"required":["n"]}`,
+		"constants":               `{"$defs":{"T":{"anyOf":[<list>]}}}|{"const":<i>}`,
 		"values":                  `{"$defs":{"T":{"type":"string","allOf":[{"enum":[<list>]},{"enum":[<list>]}]}}}|"v<i>"`,
 		"values that not excludes": `{"$defs":{"T":{"anyOf":[{"type":"object","properties":{"t":{"const":"a"}},"required":["t"]},{"type":"object","properties":{"t":{"type":"string"}},"required":["t"],` +
 			`"not":{"anyOf":[<list>]}}]}}}|{"type":"object","properties":{"t":{"const":"v<i>"}},"required":["t"]}`,
@@ -64,11 +65,8 @@ func TestTimeIsLinear(t *testing.T) {
 	}
 	for name, shape := range wide {
 		document, item, _ := strings.Cut(shape, "|")
-		few := 250
-		if strings.HasPrefix(name, "many ") {
-			few = 10_000
-		}
-		requireLinear(t, name, few, func(n int) {
+		few := map[string]int{"branches with a number": 1000, "constants": 10_000}[name]
+		requireLinear(t, name, max(few, 250), func(n int) {
 			schema := strings.ReplaceAll(document, "<list>", repeat(n, item))
 			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
 			if err != nil {

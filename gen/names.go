@@ -106,13 +106,14 @@ type namer struct {
 	judgements *judgements
 	facade     bool
 	taken      map[string]string // identifier → what has it
+	suggested  map[string]int    // identifier → the number behind it in the last suggestion
 	nameless   int               // how many things have nothing to be named by
 	problems   []error
 }
 
 // name sets every Go name of the package.
 func name(pkg *model.Package, j *judgements, facade bool) error {
-	n := &namer{judgements: j, facade: facade, taken: map[string]string{}}
+	n := &namer{judgements: j, facade: facade, taken: map[string]string{}, suggested: map[string]int{}}
 	for _, d := range pkg.Decls {
 		n.decl(d)
 	}
@@ -168,10 +169,11 @@ func (n *namer) take(taken map[string]string, identifier string, what named) str
 	}
 	if other, ok := taken[identifier]; ok {
 		free := func(i int) string { return strings.Replace(identifier, what.name, fmt.Sprint(what.name, i), 1) }
-		i := 2
-		for ; taken[free(i)] != ""; i++ {
+		i := max(2, n.suggested[identifier]+1)
+		for taken[free(i)] != "" {
+			i++
 		}
-		taken[free(i)] = what.pointer
+		taken[free(i)], n.suggested[identifier] = what.pointer, i
 		n.want(what, fmt.Sprint(what.name, i), fmt.Sprintf("the name %s is taken by %s", identifier, other), fmt.Sprintf("%s has the name %s", other, identifier))
 		return identifier
 	}

@@ -105,6 +105,9 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 // discriminated reports whether n says that the tag is what tells its branches apart, of which some do not require it:
 // pydantic writes so what has a default, but reads nothing without it.
 func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branch) bool {
+	if u.Tag == "" || u.Tag != n.Discriminator {
+		return false
+	}
 	optional := false
 	for _, br := range choices {
 		tag := br.form.Property(u.Tag)
@@ -116,7 +119,7 @@ func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branc
 		}
 		optional = optional || !br.form.Requires(u.Tag)
 	}
-	return optional && u.Tag != "" && u.Tag == n.Discriminator
+	return optional
 }
 
 // shared reports whether what stands beside the choice is not only about members that no branch says anything of,
@@ -700,12 +703,21 @@ func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers [
 // which are left do not know, or that has another value in all of them; the last needs none.
 func (b *builder) keys(u *model.Union, choices []*branch, group []int, items bool) {
 	known := make([]*memberNames, len(choices))
-	left := map[string]int{} // how many variants know a member
+	left := map[string]int{}     // how many variants know a member
+	constant := map[string]int{} // and in how many it has one value
+	same := map[string]int{}     // and in how many that one, by its key
+	count := func(i, more int) {
+		for name := range known[i].all {
+			left[name] += more
+		}
+		for name, value := range known[i].values {
+			constant[name] += more
+			same[value.key] += more
+		}
+	}
 	for _, i := range group {
 		known[i] = b.memberNames(choices[i], items)
-		for name := range known[i].all {
-			left[name]++
-		}
+		count(i, 1)
 	}
 	if !items {
 		for _, i := range group {
@@ -751,7 +763,16 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 		if at >= 0 {
 			u.Variants[rest[at]].Key = own(rest[at])
 		} else {
-			at = b.byValue(u, known, rest)
+			at = slices.IndexFunc(rest, func(i int) bool {
+				for _, name := range known[i].required {
+					value, ok := known[i].values[name]
+					if ok && constant[name] == left[name] && same[value.key] == 1 {
+						u.Variants[i].Key, u.Variants[i].KeyValue = name, value.raw
+						return true
+					}
+				}
+				return false
+			})
 		}
 		if at < 0 && !items {
 			at = b.byPresence(u, choices, rest)
@@ -764,9 +785,7 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 		}
 		i := rest[at]
 		u.Variants[i].Rank = rank
-		for name := range known[i].all {
-			left[name]--
-		}
+		count(i, -1)
 		rest = slices.Delete(rest, at, at+1)
 		if rank == len(group)-2 {
 			u.Variants[rest[0]].Rank = rank + 1
@@ -775,32 +794,6 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 	if items {
 		b.problem(u.Pointer, "arrays without a required member of their items for each have no Go shape")
 	}
-}
-
-// byValue finds a variant with a required member that has one value, and in all of the rest that know it
-// another, and returns its place among the rest, or -1.
-func (b *builder) byValue(u *model.Union, known []*memberNames, rest []int) int {
-	count := map[string]int{}
-	constant := map[string]int{}
-	for _, i := range rest {
-		for name := range known[i].all {
-			count[name]++
-		}
-		for name, value := range known[i].values {
-			constant[name]++
-			count[name+"="+schema.ValueKey(value)]++
-		}
-	}
-	for j, i := range rest {
-		for _, name := range known[i].required {
-			value, ok := known[i].values[name]
-			if ok && constant[name] == count[name] && count[name+"="+schema.ValueKey(value)] == 1 {
-				u.Variants[i].Key, u.Variants[i].KeyValue = name, value
-				return j
-			}
-		}
-	}
-	return -1
 }
 
 // byPresence finds, among variants of the same members, one that is right for every value of the others that has
@@ -842,9 +835,15 @@ func (b *builder) ownMember(choices []*branch, i int) string {
 type memberNames struct {
 	required []string
 	all      map[string]bool
-	values   map[string]json.RawMessage // of required members with one value
-	open     bool                       // others are kept
-	strict   bool                       // others are none, or must be of a schema
+	values   map[string]fixed // of required members with one value
+	open     bool             // others are kept
+	strict   bool             // others are none, or must be of a schema
+}
+
+// fixed is the only value of a member, and the same key, which has the name, for the same value, however it is written.
+type fixed struct {
+	raw json.RawMessage
+	key string
 }
 
 // memberNames returns the members of a branch, or of its items.
@@ -867,7 +866,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 	if known, ok := b.known[form]; ok {
 		return known
 	}
-	out := &memberNames{all: map[string]bool{}, values: map[string]json.RawMessage{}, required: slices.Clone(form.Required)}
+	out := &memberNames{all: map[string]bool{}, values: map[string]fixed{}, required: slices.Clone(form.Required)}
 	b.known[form] = out // what a choice that has itself as a branch knows so far
 	for _, p := range b.shapes.Members(form) {
 		member := b.shapes.Full(p.Node)
@@ -880,7 +879,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 		}
 		out.all[p.Name] = true
 		if value, ok := constant(member); ok && form.Requires(p.Name) {
-			out.values[p.Name] = value
+			out.values[p.Name] = fixed{value, p.Name + "=" + schema.ValueKey(value)}
 		}
 	}
 	out.open = len(form.Branches()) == 0 && others(form) != nil

@@ -246,10 +246,13 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	case "default":
 		err = w.raw(at, &n.Default)
 	case "enum":
-		if err = w.value(at, &n.Enum); err == nil && n.Enum != nil && len(n.Enum) == 0 {
+		if err = w.value(at, &n.Enum); err != nil {
+			return err
+		}
+		if n.Enum != nil && len(n.Enum) == 0 {
 			w.problem(at, "must not be empty")
 		}
-		err = errors.Join(err, w.counted(len(n.Enum)))
+		err = w.counted(len(n.Enum))
 	case "deprecated":
 		err = w.value(at, &n.Deprecated)
 	case "x-method":
