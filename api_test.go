@@ -1,8 +1,5 @@
 package sdk_test
 
-// This file owns the goldens of the exported API, an api.txt in each package's folder: what a bump of the
-// schema changes for users is a diff of these files.
-
 import (
 	"flag"
 	"go/types"

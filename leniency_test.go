@@ -1,7 +1,5 @@
 package sdk_test
 
-// This file owns the table of docs/leniency.md, which is made from the schemas.
-
 import (
 	"encoding/json"
 	"fmt"

@@ -1,8 +1,5 @@
 package sdk_test
 
-// This file owns that the README and the guides are true: what they show in Go compiles, the README's client runs
-// against its agent, names that they mention exist, and links lead to files.
-
 import (
 	"context"
 	"errors"

@@ -1,7 +1,5 @@
 package sdk_test
 
-// This file owns which tests are not under the tap.
-
 import (
 	"fmt"
 	"go/ast"

@@ -1,7 +1,5 @@
 package sdk_test
 
-// This file owns the test of what others generate: a module with a schema of its own, outside this one.
-
 import (
 	"context"
 	"fmt"

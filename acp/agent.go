@@ -1,5 +1,3 @@
-// This file owns serving an agent: starting it, what it serves, and what is refused before initialize.
-
 package acp
 
 import (

@@ -1,6 +1,3 @@
-// This file owns the names of package rpc that authors of agents and clients need, so that one import
-// is enough.
-
 package acp
 
 import (

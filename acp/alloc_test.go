@@ -1,6 +1,3 @@
-// This file owns the budgets of allocations: what a chunk and a call may allocate, over pipes of the
-// operating system, with the whole runtime between them.
-
 package acp_test
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what it costs to read and to write the message that is sent most: a chunk of text.
-
 package acp_test
 
 import (

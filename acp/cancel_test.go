@@ -1,5 +1,3 @@
-// This file owns the order of a cancellation and what its caller sends next, and what comes of a cancelled turn.
-
 package acp_test
 
 import (

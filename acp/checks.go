@@ -1,5 +1,3 @@
-// This file owns what version 1 asks of messages beyond schema and capabilities.
-
 package acp
 
 import (

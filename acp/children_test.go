@@ -1,6 +1,3 @@
-// This file owns the subprocesses of the tests: an agent made with this package, which raw lines drive,
-// and a raw agent, which knows nothing of this package and drives a client made with it.
-
 package acp_test
 
 import (

@@ -1,5 +1,3 @@
-// This file owns connecting to an agent: starting the connection, the handshake, and what a client serves.
-
 package acp
 
 import (

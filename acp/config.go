@@ -1,5 +1,3 @@
-// This file owns the config options of sessions: what is checked of them, and short ways to write them.
-
 package acp
 
 import (

@@ -1,7 +1,5 @@
 package acp_test
 
-// This file owns how long a client waits for an agent that does not answer, and what it says then.
-
 import (
 	"context"
 	"errors"

@@ -1,6 +1,3 @@
-// This file owns what the connections of both sides and of all versions have: the raw connection, its end,
-// what the other side said in the handshake, and the handles of sessions.
-
 package acp
 
 import (

@@ -1,5 +1,3 @@
-// This file owns short ways to read values that agents and clients meet all the time.
-
 package acp
 
 // Text returns the text of a text block; ok is false for other blocks.

@@ -1,7 +1,5 @@
 package acp_test
 
-// This file owns unions with a variant that needs no tag: what it takes, and what becomes of the tag.
-
 import (
 	"errors"
 	"fmt"

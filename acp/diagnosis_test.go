@@ -1,7 +1,5 @@
 package acp_test
 
-// This file owns that errors and warnings say what a new user did wrong.
-
 import (
 	"bytes"
 	"context"

@@ -1,8 +1,5 @@
 //go:build unix
 
-// This file owns the faults of subprocesses: agents that die, stop, fall silent or do not go, each a few
-// lines of shell behind real pipes.
-
 package acp_test
 
 import (

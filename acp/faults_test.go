@@ -1,6 +1,6 @@
-// This file owns the faults of the wire: a recorded turn that is cut at every byte, and turns whose bytes
-// are lost, repeated and mixed with others. The connections are in memory and run in bubbles of
-// testing/synctest, where a hang and a goroutine that is left are deadlocks, which the bubble reports.
+// The faults of the wire: a recorded turn that is cut at every byte, and turns whose bytes are lost, repeated and mixed
+// with others. The connections are in memory and run in bubbles of testing/synctest, where a hang and a goroutine that
+// is left are deadlocks, which the bubble reports.
 
 package acp_test
 

@@ -1,6 +1,3 @@
-// This file owns the recordings of real agents that end too early: each is cut behind every line of the
-// agent's and in the middle of it.
-
 package acp_test
 
 import (

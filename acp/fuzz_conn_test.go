@@ -1,6 +1,3 @@
-// This file owns the fuzz targets that have any bytes as the peer of an agent or a client, and of single
-// methods, and the agent and the client that they try.
-
 package acp_test
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what messages cost that are made to cost much: memory and time against their size.
-
 package acp
 
 import (

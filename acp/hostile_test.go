@@ -1,5 +1,3 @@
-// This file owns what an agent and a client do about lines that no peer should send: a table of them.
-
 package acp_test
 
 import (

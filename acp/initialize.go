@@ -1,6 +1,3 @@
-// This file owns version 1's initialize: what agents and clients say of themselves, and which methods
-// the runtime treats in a way of their own.
-
 package acp
 
 import (

@@ -1,7 +1,7 @@
 package acp
 
-// This file owns real messages, which agents and clients have exchanged. They lie outside the repository, in the
-// folder that ACP_SHARED names.
+// Real messages, which agents and clients have exchanged. They lie outside the repository, in the folder that
+// ACP_SHARED names.
 
 import (
 	"bytes"

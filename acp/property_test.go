@@ -1,5 +1,5 @@
-// This file owns the properties of cancellation in the protocol's own terms, over pipes of the operating
-// system. Package rpc has those of order.
+// The properties of cancellation in the protocol's own terms, over pipes of the operating system. Package rpc has those
+// of order.
 
 package acp_test
 

@@ -1,6 +1,3 @@
-// This file owns what the protocol requires of agents, and of both sides, as a raw client sees it: an
-// agent made with this package is driven by written lines, and each line that it sends is compared.
-
 package acp_test
 
 import (

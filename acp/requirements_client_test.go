@@ -1,6 +1,3 @@
-// This file owns what the protocol requires of clients, as a raw agent sees it: a client made with this
-// package talks to written lines, and each line that it sends is compared.
-
 package acp_test
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the protocol requires behind errors, and of answers that are none.
-
 package acp_test
 
 import (

@@ -1,5 +1,5 @@
-// This file owns the short form in which the requirements' conversations are written. It is expanded to
-// a transcript, which plays the raw peer of an agent or a client made with this package.
+// The short form in which the requirements' conversations are written. It is expanded to a transcript, which plays the
+// raw peer of an agent or a client made with this package.
 
 package acp_test
 

@@ -1,8 +1,5 @@
 package acp_test
 
-// This file owns which test shows which requirement of docs/requirements.md, and which rule of package
-// rpc: by name, so that a requirement without a test, and a test that is gone, fail here.
-
 import (
 	"fmt"
 	"go/ast"

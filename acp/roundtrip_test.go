@@ -1,7 +1,5 @@
 package acp
 
-// This file owns the proof that every definition survives decoding and encoding.
-
 import (
 	"encoding/json"
 	"errors"

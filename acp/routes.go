@@ -1,5 +1,3 @@
-// This file owns how handlers become routes, and what is common to handlers.
-
 package acp
 
 import (

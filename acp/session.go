@@ -1,5 +1,3 @@
-// This file owns what sessions of all versions have, and the list of them.
-
 package acp
 
 import (

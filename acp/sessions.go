@@ -1,5 +1,3 @@
-// This file owns the sessions of version 1.
-
 package acp
 
 import (

@@ -1,5 +1,3 @@
-// This file owns terminals of the client's, as an agent uses them.
-
 package acp
 
 import (

@@ -1,5 +1,3 @@
-// This file owns short ways to write tool calls and the questions about them.
-
 package acp
 
 import "encoding/json"

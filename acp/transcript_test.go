@@ -1,6 +1,3 @@
-// This file owns the written conversations of conformance/testdata: each is played against an agent and
-// against a client made with this package.
-
 package acp_test
 
 import (

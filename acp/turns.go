@@ -1,6 +1,3 @@
-// This file owns the turns of version 1: a prompt, the updates that come meanwhile, and the answer that
-// ends it.
-
 package acp
 
 import (

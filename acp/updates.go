@@ -1,6 +1,3 @@
-// This file owns short ways to write the updates that agents send all the time; the generated
-// constructors make the rest.
-
 package acp
 
 import "encoding/json"

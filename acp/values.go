@@ -1,6 +1,3 @@
-// This file owns the checks of single values that stand in messages of all versions: paths, lines, ids,
-// enums, and what is found wrong.
-
 package acp
 
 import (

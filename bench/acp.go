@@ -1,7 +1,5 @@
 package main
 
-// This file owns the conversation by this module, as its users write it.
-
 import (
 	"context"
 	"errors"

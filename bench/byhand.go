@@ -1,8 +1,7 @@
 package main
 
-// This file owns the conversation as a loop written by hand on this module's codec: no JSON-RPC
-// library, no queue, no limits, no cancellation, no reaction to errors. It is what the guarantees of
-// this module's runtime are held against.
+// The conversation as a loop written by hand on this module's codec: no JSON-RPC library, no queue, no limits, no
+// cancellation, no reaction to errors. It is what the guarantees of this module's runtime are held against.
 
 import (
 	"bytes"

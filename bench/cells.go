@@ -1,7 +1,5 @@
 package main
 
-// This file owns the numbers of the table: medians, their spread, ratios, and whether targets are met.
-
 import (
 	"fmt"
 	"math"

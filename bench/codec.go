@@ -1,7 +1,5 @@
 package main
 
-// This file owns encoding and decoding alone: the messages, the libraries, and the measuring.
-
 import (
 	"encoding/json"
 	"fmt"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns the conversation by github.com/coder/acp-go-sdk, as its examples write it.
-
 import (
 	"context"
 	"errors"

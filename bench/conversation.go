@@ -1,7 +1,5 @@
 package main
 
-// This file owns one measured conversation: a client, its agent, and what the client sees.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns what a library costs its users before anything runs: packages, build time, size.
-
 import (
 	"fmt"
 	"os"

@@ -1,8 +1,5 @@
 package main
 
-// This file owns the messages by hand for encoding/json, as most write them: a union is read twice, for
-// its tag and for its variant.
-
 import (
 	"encoding/json"
 	"fmt"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns what is measured: the experiments, and the rows that their results make.
-
 import (
 	"fmt"
 	"math"

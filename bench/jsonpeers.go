@@ -1,8 +1,8 @@
 package main
 
-// This file owns the conversations by encoding/json with the types of encodingjson.go: a raw loop over
-// bufio, and sourcegraph/jsonrpc2 with its default stream. Both handle notifications on their reader,
-// which keeps their order, and requests by a goroutine each, which lets handlers call back.
+// The conversations by encoding/json with the types of encodingjson.go: a raw loop over bufio, and sourcegraph/jsonrpc2
+// with its default stream. Both handle notifications on their reader, which keeps their order, and requests by a
+// goroutine each, which lets handlers call back.
 
 import (
 	"bufio"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns the same messages written and read token by token with jsontext.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns what a library must do to be measured, and what its two sides run on.
-
 import (
 	"context"
 	"errors"

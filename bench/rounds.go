@@ -1,7 +1,5 @@
 package main
 
-// This file owns running the experiments: in rounds, in which the libraries take turns.
-
 import (
 	"bytes"
 	"context"

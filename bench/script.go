@@ -1,7 +1,6 @@
 package main
 
-// This file owns what an agent plays in a turn. The prompt's text says it, so that every library's agent
-// plays the same.
+// What an agent plays in a turn. The prompt's text says it, so that every library's agent plays the same.
 
 import (
 	"context"

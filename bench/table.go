@@ -1,8 +1,5 @@
 package main
 
-// This file owns the report: the table as Markdown, the page round it, and what changed against the
-// committed one.
-
 import (
 	"fmt"
 	"io"

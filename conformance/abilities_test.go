@@ -1,7 +1,5 @@
 package conformance_test
 
-// This file owns what every wrapper of a stream must do: pass on all that makes the stream fast.
-
 import (
 	"bytes"
 	"context"

@@ -1,8 +1,8 @@
 package conformance_test
 
-// This file owns the clean recordings of testdata/clean: what passes between agents and clients that keep to the
-// protocol. Live programs wrote them: those of package acp here, in memory and with everything that varies fixed, and
-// those of the folder interop as processes. What breaks a rule is made from them by mutants_test.go.
+// The clean recordings of testdata/clean: what passes between agents and clients that keep to the protocol. Live
+// programs wrote them: those of package acp here, in memory and with everything that varies fixed, and those of the
+// folder interop as processes. What breaks a rule is made from them by mutants_test.go.
 
 import (
 	"context"

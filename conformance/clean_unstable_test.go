@@ -1,7 +1,5 @@
 package conformance_test
 
-// This file owns the clean recording of what version 1 has beyond its stable part.
-
 import (
 	"context"
 	"errors"

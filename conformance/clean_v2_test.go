@@ -1,7 +1,5 @@
 package conformance_test
 
-// This file owns the clean recordings of the draft of version 2.
-
 import (
 	"context"
 	"encoding/base64"

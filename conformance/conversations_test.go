@@ -1,8 +1,5 @@
 package conformance
 
-// This file owns the conversations that rules of the pages from session-config-options to schema are told apart by: what
-// must be found beside the rules' own examples, and what must not, because some order of events explains it.
-
 import (
 	"fmt"
 	"regexp"

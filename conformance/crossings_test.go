@@ -1,7 +1,7 @@
 package conformance_test
 
-// This file owns conversations that differ from the clean recordings by what no side can help, or by what means the same:
-// messages that cross on the way, other ids, another order of members. Nothing may be found in them.
+// Conversations that differ from the clean recordings by what no side can help, or by what means the same: messages
+// that cross on the way, other ids, another order of members. Nothing may be found in them.
 
 import (
 	"bytes"

@@ -1,8 +1,5 @@
 package conformance_test
 
-// This file owns the mutants: for each rule, conversations that break it and nothing else, made from the clean
-// recordings.
-
 import (
 	"maps"
 	"math/rand/v2"

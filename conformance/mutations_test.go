@@ -1,7 +1,5 @@
 package conformance_test
 
-// This file owns the operations by which mutants are made from clean recordings, and how they name messages.
-
 import (
 	"bytes"
 	"encoding/json"

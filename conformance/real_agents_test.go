@@ -1,8 +1,5 @@
 package conformance_test
 
-// This file owns the true findings in the recordings of real agents: each was looked at by hand, against the requirement
-// and the lines.
-
 import (
 	"bytes"
 	"cmp"

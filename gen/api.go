@@ -1,6 +1,3 @@
-// This file owns the comparison of two schemas: what the step from one to the other does to users of what
-// is generated from them.
-
 package gen
 
 import (

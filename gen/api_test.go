@@ -1,7 +1,7 @@
 package gen
 
-// This file owns the tests of the report on two schemas. What it says is held against the compiler: against
-// programs written for the old package, and against one that uses everything in it.
+// The tests of the report on two schemas. What it says is held against the compiler: against programs written for the
+// old package, and against one that uses everything in it.
 
 import (
 	"bytes"

@@ -1,8 +1,5 @@
 package gen
 
-// This file owns trying what is generated for many small schemas: each is generated in a process that may
-// crash or hang, and what comes out is compiled into one program, which reads and writes values.
-
 import (
 	"bufio"
 	"bytes"

@@ -1,7 +1,5 @@
 package gen
 
-// This file owns the table of constructs: small schemas, each with what must come of it.
-
 import (
 	"bytes"
 	"encoding/json"

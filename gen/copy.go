@@ -1,6 +1,6 @@
-// This file owns the hand-written files that several generated packages share. Like go/types, which is
-// generated from the compiler's types2, they are written once, in one package, and copied: what they say
-// is the same for all, but each says it of the types of its own package.
+// The hand-written files that several generated packages share. Like go/types, which is generated from the compiler's
+// types2, they are written once, in one package, and copied: what they say is the same for all, but each says it of the
+// types of its own package.
 
 package gen
 

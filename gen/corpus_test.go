@@ -1,9 +1,5 @@
 package gen
 
-// This file owns the schemas that the generator is tried on: those of the repository, one with odd
-// names, and from tier Full on some old releases that npm installs and, where the folder is that ACP_SHARED names, every
-// published one.
-
 import (
 	"crypto/sha256"
 	"fmt"

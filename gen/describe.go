@@ -1,5 +1,3 @@
-// This file owns the table of what was understood of a schema, for people who check it by reading.
-
 package gen
 
 import (

@@ -1,7 +1,5 @@
 package gen
 
-// This file owns what the tests of the generator share: type-checking its output in this process.
-
 import (
 	"bytes"
 	"flag"

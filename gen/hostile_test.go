@@ -1,7 +1,5 @@
 package gen
 
-// This file owns the tests of what the text of a schema can do: nothing but be shown.
-
 import (
 	"bytes"
 	"encoding/json"

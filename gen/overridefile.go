@@ -1,5 +1,3 @@
-// This file owns overrides as text, for schemas that are not of this project.
-
 package gen
 
 import (

@@ -1,5 +1,5 @@
-// This file owns every human judgement about a schema: what cannot be derived from it. An entry that
-// the schema has no use for is an error, so that a schema bump shows which judgements are stale.
+// Every human judgement about a schema: what cannot be derived from it. An entry that the schema has no use for is an
+// error, so that a schema bump shows which judgements are stale.
 
 package gen
 

@@ -1,5 +1,3 @@
-// This file owns the list of what is generated in this repository.
-
 package gen
 
 // A Target is a generated package of this repository.

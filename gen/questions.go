@@ -1,5 +1,4 @@
-// This file owns the question whether a capability gates a method. Only people can answer it, but what a schema says
-// can raise it.
+// The question whether a capability gates a method. Only people can answer it, but what a schema says can raise it.
 
 package gen
 

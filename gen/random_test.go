@@ -1,7 +1,5 @@
 package gen
 
-// This file owns the schemas made at random, and those of a fuzzer.
-
 import (
 	"cmp"
 	"encoding/json"

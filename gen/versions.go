@@ -1,6 +1,3 @@
-// This file owns the list of the schemas that are kept in the repository, schema/VERSIONS, and the
-// generated package that embeds them.
-
 package gen
 
 import (

@@ -1,6 +1,3 @@
-// This file owns session/fork, which version 1 has only in its unstable form: it is served beside the methods of package
-// acp, and advertised in an answer to initialize whose type does not know it.
-
 package agentkit
 
 import (

@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns what a client finds of a session whose agent was killed.
-
 import (
 	"context"
 	"errors"

@@ -1,5 +1,5 @@
-// This file owns the modes and the config options of a session. Clients of today show config options, and those of
-// yesterday modes: a session with modes has both, and what changes one is told about the other.
+// The modes and the config options of a session. Clients of today show config options, and those of yesterday modes: a
+// session with modes has both, and what changes one is told about the other.
 
 package agentkit
 

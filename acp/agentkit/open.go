@@ -1,5 +1,3 @@
-// This file owns what texts and tool calls need of a session, their errors, and their end with the turn.
-
 package agentkit
 
 import (

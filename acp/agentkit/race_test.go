@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns the tests of requests about a session that come at the same time.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,6 +1,3 @@
-// This file owns what of a conversation is stored, and that what replaces or continues other things is stored with them:
-// the chunks of a message as one, the updates of a tool call as one.
-
 package agentkit
 
 import (

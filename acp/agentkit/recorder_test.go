@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns the tests of what is stored of tool calls, which change many times, and of what Config.Open says.
-
 import (
 	"context"
 	"errors"

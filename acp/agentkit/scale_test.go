@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns what updates and long sessions cost.
-
 import (
 	"context"
 	"fmt"

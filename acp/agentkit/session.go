@@ -1,5 +1,3 @@
-// This file owns a session: its life, its modes, and what it has in the store.
-
 package agentkit
 
 import (

@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns the tests of opening and closing sessions, and of what is stored.
-
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,3 @@
-// This file owns tool calls as values: what the client knows of one, and what may be said next.
-
 package agentkit
 
 import (

@@ -1,6 +1,3 @@
-// This file owns turns: in which order prompts become turns, what a running turn may do with those that wait, and what
-// is done before a turn's answer.
-
 package agentkit
 
 import (

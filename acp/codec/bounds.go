@@ -1,7 +1,7 @@
 package codec
 
-// This file owns what schemas ask of values beyond their types. Each function returns an error that
-// says how v misses the mark, or nil; Check makes a failure of it.
+// What schemas ask of values beyond their types. Each function returns an error that says how v misses the mark, or
+// nil; Check makes a failure of it.
 
 import (
 	"cmp"

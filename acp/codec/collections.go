@@ -1,8 +1,5 @@
 package codec
 
-// This file owns what is generic over the generated types: slices, maps, strings and integers of
-// named types, and lenient reading.
-
 import (
 	"encoding/json"
 	"slices"

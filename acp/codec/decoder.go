@@ -1,7 +1,5 @@
 package codec
 
-// This file owns reading JSON.
-
 import (
 	"bytes"
 	"encoding/json"

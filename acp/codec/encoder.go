@@ -1,7 +1,5 @@
 package codec
 
-// This file owns writing JSON.
-
 import (
 	"encoding/json"
 	"errors"

@@ -1,8 +1,5 @@
 package codec
 
-// This file owns errors, and JSON pointers (RFC 6901), which are computed from the text only when
-// there is something to report.
-
 import (
 	"errors"
 	"fmt"

@@ -1,7 +1,5 @@
 package codec_test
 
-// This file owns comparing this package with others on whatever the fuzzer finds.
-
 import (
 	"bytes"
 	"encoding/json"

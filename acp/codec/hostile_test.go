@@ -1,7 +1,5 @@
 package codec_test
 
-// This file owns pointers into texts that are made to be long.
-
 import (
 	"errors"
 	"strings"

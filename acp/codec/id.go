@@ -1,7 +1,5 @@
 package codec
 
-// This file owns request ids as values.
-
 import (
 	"bytes"
 	"encoding/json"

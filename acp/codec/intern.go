@@ -1,7 +1,5 @@
 package codec
 
-// This file owns strings that come again and again.
-
 import "hash/maphash"
 
 // interned remembers short strings, one for each slot: what falls into the same slot as another

@@ -1,8 +1,5 @@
 package codec
 
-// This file owns going back in the text, and the record of what was read although it is not what
-// the schema says.
-
 import (
 	"cmp"
 	"errors"

@@ -1,7 +1,5 @@
 package codec
 
-// This file owns Meta, the member _meta that almost every object of the protocol has.
-
 import (
 	"encoding/json"
 	"fmt"

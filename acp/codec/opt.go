@@ -1,7 +1,5 @@
 package codec
 
-// This file owns Opt, a value that may be absent or null.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package codec
 
-// This file owns values as people read them, in logs and in the messages of failed tests.
-
 import (
 	"fmt"
 	"unicode/utf8"

@@ -1,9 +1,5 @@
 package codec_test
 
-// This file owns the cases of JSONTestSuite (github.com/nst/JSONTestSuite, test_parsing), by their
-// names there: y_ must be accepted, n_ refused, and for i_, which are left to the implementation, it
-// is decided here and said why.
-
 import (
 	"errors"
 	"strings"

@@ -1,8 +1,5 @@
 package codec
 
-// This file owns the inside of JSON strings: finding their end, eight bytes at a time, and
-// escaping and unescaping.
-
 import (
 	"bytes"
 	"math/bits"

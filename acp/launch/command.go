@@ -1,5 +1,3 @@
-// This file owns how a program is started: where it is found, and in which environment it runs.
-
 package launch
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the examination of an agent: it is started as a client starts it, and what it does is put in words.
-
 package launch
 
 import (

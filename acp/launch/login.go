@@ -1,5 +1,3 @@
-// This file owns the login in a terminal.
-
 package launch
 
 import (

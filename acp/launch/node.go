@@ -1,5 +1,3 @@
-// This file owns versions of Node.js: which one a package wants, and whether a version is in a range.
-
 package launch
 
 import (

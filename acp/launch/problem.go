@@ -1,5 +1,3 @@
-// This file owns the kinds of problems, and how they are recognized in what programs write.
-
 package launch
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what can be seen of a program without starting it.
-
 package launch
 
 import (

@@ -2,9 +2,6 @@
 
 package local_test
 
-// This file owns the test that clients of package acp and of acp/unstable are served by the same files and terminals,
-// and that values of one package are values of the other.
-
 import (
 	"context"
 	"errors"

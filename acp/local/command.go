@@ -1,6 +1,3 @@
-// This file owns how a request becomes a command that can be started: the executable, its environment
-// and its directory.
-
 package local
 
 import (

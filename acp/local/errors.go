@@ -1,5 +1,3 @@
-// This file owns the failures of this package and what a peer sees of them.
-
 package local
 
 import (

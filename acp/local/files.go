@@ -1,5 +1,3 @@
-// This file owns reading and writing the files of a client.
-
 package local
 
 import (

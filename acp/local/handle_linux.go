@@ -1,5 +1,3 @@
-// This file owns what replacing files and starting in directories needs of Linux.
-
 package local
 
 import (

@@ -1,7 +1,5 @@
 //go:build !linux
 
-// This file owns what replacing files and starting in directories needs of other systems than Linux.
-
 package local
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the handlers: how requests reach the files and terminals, and how answers are made.
-
 package local
 
 import (

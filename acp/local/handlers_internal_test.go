@@ -2,8 +2,6 @@
 
 package local
 
-// This file owns the test that large answers wait for each other.
-
 import (
 	"context"
 	"fmt"

@@ -1,7 +1,5 @@
 package local
 
-// This file owns the attacks on files that need Linux: sparse files, attributes, full disks, swaps.
-
 import (
 	"context"
 	"errors"

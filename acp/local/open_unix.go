@@ -1,7 +1,5 @@
 //go:build unix
 
-// This file owns what opening and reading files needs of Unix.
-
 package local
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what opening and reading files needs of Windows.
-
 package local
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the output that terminals keep: the newest of each, as valid text, and how much it is together.
-
 package local
 
 import (

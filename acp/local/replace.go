@@ -1,5 +1,3 @@
-// This file owns the two ways to write a file: a new one in its place, or its bytes where they are.
-
 package local
 
 import (

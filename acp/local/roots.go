@@ -1,6 +1,3 @@
-// This file owns which directories a session may reach, and how an absolute path becomes a place in
-// one of them.
-
 package local
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the short form.
-
 package local
 
 import (

@@ -1,5 +1,3 @@
-// This file owns how sessions are told apart, and what happens when a connection ends.
-
 package local
 
 import (

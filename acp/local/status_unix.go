@@ -1,7 +1,5 @@
 //go:build unix
 
-// This file owns how commands end on Unix.
-
 package local
 
 import (

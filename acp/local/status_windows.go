@@ -1,5 +1,3 @@
-// This file owns how commands end on Windows.
-
 package local
 
 import "os"

@@ -1,5 +1,3 @@
-// This file owns one terminal: a running command, the two goroutines that watch it, and its end.
-
 package local
 
 import (

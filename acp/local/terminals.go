@@ -1,5 +1,3 @@
-// This file owns the terminals of a client: which exist, whose they are, how many there may be.
-
 package local
 
 import (

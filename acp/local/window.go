@@ -1,5 +1,3 @@
-// This file owns which lines of a text a request wants.
-
 package local
 
 import (

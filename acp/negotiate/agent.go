@@ -1,5 +1,3 @@
-// This file owns the agent's side: what happens before the version is chosen, and the choice.
-
 package negotiate
 
 import (

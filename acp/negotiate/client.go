@@ -1,6 +1,3 @@
-// This file owns the client's side: one initialize request that agents of both versions understand, and
-// the connection that goes on with the answer.
-
 package negotiate
 
 import (

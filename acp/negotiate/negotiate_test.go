@@ -1,7 +1,5 @@
 package negotiate_test
 
-// This file owns the pairings of clients and agents that speak one version or both, in one process.
-
 import (
 	"context"
 	"errors"

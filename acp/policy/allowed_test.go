@@ -1,7 +1,7 @@
 package policy_test
 
-// This file owns the search for requests that are allowed and that no rule allows. The oracle has nothing in common with
-// the package: paths are compared element by element, and what a line for a shell does, bash says, which runs it.
+// The search for requests that are allowed and that no rule allows. The oracle has nothing in common with the package:
+// paths are compared element by element, and what a line for a shell does, bash says, which runs it.
 
 import (
 	"bytes"

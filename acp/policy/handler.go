@@ -1,5 +1,3 @@
-// This file owns answering requests for permission.
-
 package policy
 
 import (

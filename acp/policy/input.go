@@ -1,5 +1,3 @@
-// This file owns a tool's input: which commands and paths it names, however deep.
-
 package policy
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the user has decided for always: for a session, or in a file.
-
 package policy
 
 import (

@@ -1,5 +1,3 @@
-// This file owns paths: how they are read, and what patterns they match.
-
 package policy
 
 import (

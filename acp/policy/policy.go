@@ -1,5 +1,3 @@
-// This file owns decisions: what a request is about, which rules match it, and what follows from that.
-
 package policy
 
 import (

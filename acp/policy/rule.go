@@ -1,5 +1,3 @@
-// This file owns rules, and the file format of rules.
-
 package policy
 
 import (

@@ -1,7 +1,7 @@
 package policy_test
 
-// This file owns the search for lines that run what a rule rejects, or what no rule allows, by way of another program. The
-// oracle is what shells do: they run the lines, with real programs and with commands that note that they were run.
+// The search for lines that run what a rule rejects, or what no rule allows, by way of another program. The oracle is
+// what shells do: they run the lines, with real programs and with commands that note that they were run.
 
 import (
 	"bytes"

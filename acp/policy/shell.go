@@ -1,5 +1,3 @@
-// This file owns lines for a shell: which commands they run, and whether that is all that they do.
-
 package policy
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the connection that is made again: when, how often, and what is told of it.
-
 package reconnect
 
 import (

@@ -1,5 +1,3 @@
-// This file owns sessions that outlive their connections.
-
 package reconnect
 
 import (

@@ -1,5 +1,3 @@
-// This file owns unpacking: archives come from a network, and may try to write elsewhere, or without end.
-
 package registry
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the check of an entry for its authors: what the registry demands, requirement by requirement.
-
 package registry
 
 import (

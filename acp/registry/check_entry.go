@@ -1,5 +1,3 @@
-// This file owns what can be seen of agent.json without the network.
-
 package registry
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the check of icon.svg.
-
 package registry
 
 import (

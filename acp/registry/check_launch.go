@@ -1,5 +1,3 @@
-// This file owns the launches of a check: each distribution that this machine can run, as the registry's own check starts it.
-
 package registry
 
 import (

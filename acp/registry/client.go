@@ -1,5 +1,3 @@
-// This file owns the Client, and the registry's list with its cache.
-
 package registry
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the registry says of agents.
-
 package registry
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the network: which addresses are taken, and how files are fetched.
-
 package registry
 
 import (

@@ -1,4 +1,4 @@
-// This file owns what is installed: where it is kept, how it comes there, and what starts it.
+// What is installed: where it is kept, how it comes there, and what starts it.
 //
 // An agent has a folder in Client.Dir. In it, installed.json says which of the folders beside it is the one that is
 // started. A folder of a version is new each time, and nobody knows of it before installed.json names it: what was

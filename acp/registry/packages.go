@@ -1,5 +1,3 @@
-// This file owns packages of npm and PyPI: they are installed by npm and uv into the folder of the agent.
-
 package registry
 
 import (

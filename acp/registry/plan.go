@@ -1,5 +1,3 @@
-// This file owns what the user is asked before something is fetched or run.
-
 package registry
 
 import (

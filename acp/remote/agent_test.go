@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns the agent and the raw client of the tests of the server.
-
 import (
 	"bufio"
 	"bytes"

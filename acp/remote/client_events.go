@@ -1,5 +1,3 @@
-// This file owns the event streams of a client: opening one, reading it, and opening it again.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the client's side of streamable HTTP as a stream of messages: its life, and what is read.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what a client sends over HTTP: the order of the POSTs, and what becomes of each.
-
 package remote
 
 import (

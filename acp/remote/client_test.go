@@ -1,7 +1,5 @@
 package remote
 
-// This file owns the server that the tests of the client run against: plain net/http, which does what a script says.
-
 import (
 	"errors"
 	"fmt"

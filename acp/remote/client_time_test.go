@@ -1,7 +1,7 @@
 package remote
 
-// This file owns the tests of the client in which time matters. They run in a bubble of synctest, over responses that are
-// made in memory.
+// The tests of the client in which time matters. They run in a bubble of synctest, over responses that are made in
+// memory.
 
 import (
 	"context"

@@ -1,5 +1,3 @@
-// This file owns the client's side of WebSocket: opening one.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the client: its options, which transport a URL means, and what every request of it has.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the errors of both sides.
-
 package remote
 
 import (

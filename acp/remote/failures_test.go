@@ -1,7 +1,7 @@
 package remote_test
 
-// This file owns what becomes of a connection whose network, proxy, agent or server fails: our client and our server with
-// a proxy between them that fails by rules. The names of the tests are those of the failures.
+// What becomes of a connection whose network, proxy, agent or server fails: our client and our server with a proxy
+// between them that fails by rules. The names of the tests are those of the failures.
 
 import (
 	"context"

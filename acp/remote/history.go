@@ -1,5 +1,3 @@
-// This file owns what a server keeps of streams for clients that lose them: a draft of the protocol.
-
 package remote
 
 import (

@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns the tests of streams that go on where they were lost.
-
 import (
 	"bufio"
 	"context"

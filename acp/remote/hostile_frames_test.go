@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns frames of WebSocket that no library writes.
-
 import (
 	"bufio"
 	"bytes"

@@ -1,7 +1,7 @@
 package remote_test
 
-// This file owns real proxies in front of the server: nginx and Caddy with the settings of docs/remote.md, if they are
-// installed. Times are a fifteenth: proxies cut what is idle for 4 s, and the server keeps alive every second.
+// Real proxies in front of the server: nginx and Caddy with the settings of docs/remote.md, if they are installed.
+// Times are a fifteenth: proxies cut what is idle for 4 s, and the server keeps alive every second.
 
 import (
 	"context"

@@ -1,5 +1,3 @@
-// This file owns what errors of a client repeat of a server's words.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the server: its options, which connections there are, and who may have one.
-
 package remote
 
 import (

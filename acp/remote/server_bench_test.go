@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns what the server's framing costs.
-
 import (
 	"bytes"
 	"fmt"

@@ -1,6 +1,3 @@
-// This file owns a connection over HTTP as its agent has it: messages that wait for the agent, and streams of messages
-// that wait for the client.
-
 package remote
 
 import (

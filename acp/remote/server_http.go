@@ -1,5 +1,4 @@
-// This file owns the server's side of streamable HTTP: what POST, GET and DELETE do. The connection itself is in
-// server_connection.go.
+// The server's side of streamable HTTP: what POST, GET and DELETE do. The connection itself is in server_connection.go.
 
 package remote
 

@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns the tests of who may connect.
-
 import (
 	"bufio"
 	"context"

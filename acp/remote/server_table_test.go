@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns the table of what the server answers, case by case.
-
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,3 @@
-// This file owns the server's side of WebSocket.
-
 package remote
 
 import (

@@ -1,7 +1,5 @@
 package remote_test
 
-// This file owns the tests of the server's side of WebSocket.
-
 import (
 	"context"
 	"crypto/rand"

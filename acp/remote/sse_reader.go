@@ -1,5 +1,3 @@
-// This file owns reading server-sent events: bytes in, the data of one event after the other out.
-
 package remote
 
 import (

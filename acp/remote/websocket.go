@@ -1,5 +1,3 @@
-// This file owns the stream of a WebSocket, which both sides have: frames, pings, closing.
-
 package remote
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the subprocess transport: starting an agent, its standard files, and its end.
-
 package rpc
 
 import (

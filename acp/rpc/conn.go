@@ -1,5 +1,3 @@
-// This file owns the raw connection: its life from Connect to Wait.
-
 package rpc
 
 import (

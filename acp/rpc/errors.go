@@ -1,6 +1,3 @@
-// This file owns the errors of the runtime: the JSON-RPC error object, its codes, and the errors that callers
-// act on.
-
 package rpc
 
 import (

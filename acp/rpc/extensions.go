@@ -1,5 +1,3 @@
-// This file owns handlers of methods outside the protocol.
-
 package rpc
 
 import (

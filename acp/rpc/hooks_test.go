@@ -1,7 +1,5 @@
 package rpc
 
-// This file owns the tests of hooks that are made for each connection.
-
 import (
 	"context"
 	"errors"

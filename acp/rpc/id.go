@@ -1,5 +1,3 @@
-// This file owns the request id as callers of this package see it.
-
 package rpc
 
 import "github.com/acpgo/sdk/acp/codec"

@@ -1,5 +1,3 @@
-// This file owns what is called: methods with types, and methods by name.
-
 package rpc
 
 import (

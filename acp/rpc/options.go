@@ -1,5 +1,3 @@
-// This file owns the options and hooks of a connection.
-
 package rpc
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what a subprocess says beside its messages, and what of that says best why it ended.
-
 package rpc
 
 import (

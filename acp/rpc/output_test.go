@@ -2,8 +2,6 @@
 
 package rpc
 
-// This file owns what errors say of a subprocess: its standard error, what was no message, its silence.
-
 import (
 	"context"
 	"errors"

@@ -2,8 +2,6 @@
 
 package rpc
 
-// This file owns IO over sockets: what was sent arrives, and the peer sees the end.
-
 import (
 	"bufio"
 	"bytes"

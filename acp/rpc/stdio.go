@@ -1,5 +1,3 @@
-// This file owns this process's own standard input and output as a transport.
-
 package rpc
 
 import (

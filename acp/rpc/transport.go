@@ -1,6 +1,3 @@
-// This file owns what a connection runs on: the Transport and Stream interfaces, the errors that a
-// Stream may return, and the in-memory Pipe.
-
 package rpc
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the places in a list, and the cursors that name them.
-
 package sessionstore
 
 import (

@@ -1,7 +1,5 @@
 package sessionstore_test
 
-// This file owns what is there after a process was killed at each of its writes, and within them.
-
 import (
 	"bytes"
 	"context"

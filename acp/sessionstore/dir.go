@@ -1,4 +1,4 @@
-// This file owns the store in a folder: its options, and what it does with sessions.
+// The store in a folder: its options, and what it does with sessions.
 //
 // A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced as a
 // whole, and the session is there when it is. NAME.jsonl has an update in each line, and only grows. A line without its

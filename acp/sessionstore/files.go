@@ -1,5 +1,5 @@
-// This file owns the files of a Dir: their names, and that only regular ones are opened. What others have put there is
-// neither followed nor waited for.
+// The files of a Dir: their names, and that only regular ones are opened. What others have put there is neither
+// followed nor waited for.
 
 package sessionstore
 

@@ -1,7 +1,5 @@
 //go:build !unix
 
-// This file owns what files need of systems other than Unix.
-
 package sessionstore
 
 // openFlags are none: opening waits for nobody here, and names of devices are refused by os.Root.

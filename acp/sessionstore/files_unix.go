@@ -1,7 +1,5 @@
 //go:build unix
 
-// This file owns what files need of Unix.
-
 package sessionstore
 
 import (

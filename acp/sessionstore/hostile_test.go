@@ -1,7 +1,5 @@
 package sessionstore_test
 
-// This file owns what is in the folder of a store that the store has not put there.
-
 import (
 	"context"
 	"encoding/json"

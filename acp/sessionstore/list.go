@@ -1,6 +1,3 @@
-// This file owns the list of a Dir: an index of the heads of its sessions, in memory, of which only those are read again
-// that have changed.
-
 package sessionstore
 
 import (

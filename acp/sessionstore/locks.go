@@ -1,5 +1,5 @@
-// This file owns that one session is changed by one at a time, of all goroutines and processes. Sessions share a few
-// lock files, which are never removed, so that nobody locks a file that is no longer there.
+// One session is changed by one at a time, of all goroutines and processes. Sessions share a few lock files, which are
+// never removed, so that nobody locks a file that is no longer there.
 
 package sessionstore
 

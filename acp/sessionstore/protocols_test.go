@@ -1,7 +1,5 @@
 package sessionstore_test
 
-// This file owns stores of versions of the protocol other than the first.
-
 import (
 	"errors"
 	"os"

@@ -1,7 +1,5 @@
 package sessionstore_test
 
-// This file owns what many sessions, and long ones, cost.
-
 import (
 	"fmt"
 	"os"

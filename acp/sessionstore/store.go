@@ -1,5 +1,3 @@
-// This file owns what a store is: the interface, what it keeps of a session, and its errors.
-
 package sessionstore
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what agents and clients say of themselves beyond the stable version 1.
-
 package unstable
 
 import (

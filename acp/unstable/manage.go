@@ -1,5 +1,3 @@
-// This file owns what a client can do with sessions beyond talking in them.
-
 package unstable
 
 import (

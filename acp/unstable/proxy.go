@@ -1,6 +1,3 @@
-// This file owns the connection between a proxy and its conductor, which starts the components of a chain
-// and passes messages between them.
-
 package unstable
 
 import (

@@ -1,7 +1,5 @@
 package unstable_test
 
-// This file owns the proof that a value of package acp is one of this package, where the schemas agree.
-
 import (
 	"encoding/json"
 	"testing"

@@ -1,5 +1,3 @@
-// This file owns what tool calls of this package and of the stable one have in common beside their types.
-
 package unstable
 
 import "github.com/acpgo/sdk/acp"

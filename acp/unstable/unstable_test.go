@@ -1,7 +1,5 @@
 package unstable_test
 
-// This file owns what this package has beyond the stable one: capabilities, sessions, proxies.
-
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,3 @@
-// This file owns what version 2 asks of messages beyond schema and capabilities.
-
 package v2draft
 
 import (

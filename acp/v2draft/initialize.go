@@ -1,6 +1,3 @@
-// This file owns version 2's initialize: what agents and clients say of themselves, and which methods
-// the runtime treats in a way of their own.
-
 package v2draft
 
 import (

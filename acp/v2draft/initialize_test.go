@@ -1,7 +1,5 @@
 package v2draft_test
 
-// This file owns initialize: versions, what is advertised, and what follows from that.
-
 import (
 	"context"
 	"encoding/json"

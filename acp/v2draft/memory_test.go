@@ -1,7 +1,5 @@
 package v2draft_test
 
-// This file owns what a client remembers of what an agent chooses.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,3 @@
-// This file owns the sessions of version 2.
-
 package v2draft
 
 import (

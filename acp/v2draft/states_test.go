@@ -1,7 +1,5 @@
 package v2draft_test
 
-// This file owns the tests of the states that are reported when a turn takes an unusual course.
-
 import (
 	"bytes"
 	"context"

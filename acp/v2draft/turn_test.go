@@ -1,7 +1,5 @@
 package v2draft_test
 
-// This file owns turns between an agent and a client of this package.
-
 import (
 	"bytes"
 	"context"

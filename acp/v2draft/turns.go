@@ -1,6 +1,3 @@
-// This file owns turns as a client sees them: a prompt, its answer, which only says that the message is
-// in the conversation, and the updates until the session is idle.
-
 package v2draft
 
 import (

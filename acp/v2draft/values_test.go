@@ -1,8 +1,5 @@
 package v2draft_test
 
-// This file owns the values that version 1 has nothing like: choices within choices in one object, patches,
-// open enums.
-
 import (
 	"encoding/json"
 	"reflect"

@@ -1,5 +1,3 @@
-// This file owns turns as an agent works them off: which states of a session are reported when.
-
 package v2draft
 
 import (

@@ -1,5 +1,3 @@
-// This file owns content that comes in pieces.
-
 package view
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what a conversation consists of.
-
 package view
 
 import (

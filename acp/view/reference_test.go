@@ -1,6 +1,6 @@
 package view_test
 
-// This file owns the reference: what updates do to a conversation, written as simply as possible, on plain JSON. It searches
+// The reference: what updates do to a conversation, written as simply as possible, on plain JSON. It searches
 // everything from the beginning, and joins text by copying it.
 
 import (

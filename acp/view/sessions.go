@@ -1,5 +1,3 @@
-// This file owns the States of a client's sessions.
-
 package view
 
 import (

@@ -1,5 +1,3 @@
-// This file owns snapshots, and waiting for the next one.
-
 package view
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the State: what updates do to it.
-
 package view
 
 import (

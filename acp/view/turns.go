@@ -1,5 +1,3 @@
-// This file owns turns: prompts that this client sends, their ends, what was asked meanwhile, and turns of a history.
-
 package view
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the structure that makes snapshots cheap: a sequence whose copies share what did not change.
-
 package view
 
 import "slices"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp agents: the list, and what changes it.
-
 import (
 	"cmp"
 	"context"

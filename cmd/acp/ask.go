@@ -1,7 +1,5 @@
 package main
 
-// This file owns questions to the user on the terminal, and how commands find agents.
-
 import (
 	"context"
 	"errors"

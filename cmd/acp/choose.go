@@ -1,7 +1,5 @@
 package main
 
-// This file owns what settings say of talking to agents: where, under which rules, and what sessions are set to.
-
 import (
 	"context"
 	"errors"

@@ -1,6 +1,6 @@
 package main
 
-// This file owns what shells complete beside the names of commands and flags: agents. Nothing of it uses the network.
+// What shells complete beside the names of commands and flags: agents. Nothing of it uses the network.
 
 import (
 	"maps"

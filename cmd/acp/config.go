@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp config.
-
 import (
 	"encoding/json"
 	"errors"

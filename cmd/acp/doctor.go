@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp agents doctor.
-
 import (
 	"context"
 	"fmt"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns what a terminal shows while something large is fetched.
-
 import (
 	"fmt"
 	"io"

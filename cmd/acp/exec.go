@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp exec: its flags, and what is asked of which agents.
-
 import (
 	"cmp"
 	"context"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp exec with agents of others, and a fake model.
-
 import (
 	"bytes"
 	"encoding/json"

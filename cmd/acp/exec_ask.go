@@ -1,7 +1,5 @@
 package main
 
-// This file owns who answers what an agent asks permission for.
-
 import (
 	"context"
 	"errors"

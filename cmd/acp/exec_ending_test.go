@@ -2,8 +2,6 @@
 
 package main
 
-// This file owns how acp exec ends when it is told to.
-
 import (
 	"bufio"
 	"bytes"

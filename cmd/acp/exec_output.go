@@ -1,7 +1,5 @@
 package main
 
-// This file owns what acp exec prints.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns a run of acp exec: the turn with each agent, and how it ends.
-
 import (
 	"context"
 	"errors"

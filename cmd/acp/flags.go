@@ -1,7 +1,5 @@
 package main
 
-// This file owns flags that have one of a few values.
-
 import (
 	"fmt"
 	"slices"

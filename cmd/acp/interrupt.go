@@ -1,7 +1,5 @@
 package main
 
-// This file owns standard input that goes on until the user interrupts the program.
-
 import (
 	"io"
 	"os"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp agents login and logout.
-
 import (
 	"cmp"
 	"context"

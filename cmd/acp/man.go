@@ -1,7 +1,5 @@
 package main
 
-// This file owns the manual page, which is made of the commands and the settings.
-
 import (
 	"bufio"
 	"fmt"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns output that must not hold up the program: whoever reads it may be slow, or gone.
-
 import (
 	"context"
 	"io"

@@ -1,7 +1,5 @@
 package main
 
-// This file owns the command line as a whole: the list of commands, help, and how errors are printed.
-
 import (
 	"errors"
 	"fmt"

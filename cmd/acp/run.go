@@ -1,7 +1,5 @@
 package main
 
-// This file owns acp run: its flags, and which of the two programs for people is run.
-
 import (
 	"cmp"
 	"context"

@@ -2,8 +2,8 @@
 
 package main
 
-// This file owns the table of attacks over the network: on acp serve, and on a program with remote.Handler. Each row says
-// what the attacker gets and when, what that takes of the server, and that others are served meanwhile.
+// The table of attacks over the network: on acp serve, and on a program with remote.Handler. Each row says what the
+// attacker gets and when, what that takes of the server, and that others are served meanwhile.
 
 import (
 	"bufio"

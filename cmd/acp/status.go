@@ -1,7 +1,5 @@
 package main
 
-// This file owns the exit statuses.
-
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,3 @@
-// This file owns how generated files get into folders: all of them or none, and never over a file that somebody wrote.
-
 package main
 
 import (

@@ -1,7 +1,7 @@
 package interop
 
-// This file owns the clean recordings of processes, which the judge's tests read: -update writes them anew. They are
-// different each time, so the tests do not compare them; what they say is validated when they are made.
+// The clean recordings of processes, which the judge's tests read: -update writes them anew. They are different each
+// time, so the tests do not compare them; what they say is validated when they are made.
 
 import (
 	"encoding/json"

@@ -1,8 +1,5 @@
 package interop
 
-// This file owns the load: one connection over the network with a great many updates, with this module and the TypeScript
-// SDK on either side, each in a process of its own.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package interop
 
-// This file owns the tests over the network: the TypeScript SDK's server and clients for HTTP and WebSocket with ours.
-
 import (
 	"bufio"
 	"context"

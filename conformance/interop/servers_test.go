@@ -1,8 +1,9 @@
 package interop
 
-// This file owns other programs over the network: whole turns of our client with goose, an agent in Rust, and qwen, which
-// serve HTTP and WebSocket themselves and run on a model that is made up; with stdio-to-ws, which puts any agent on a
-// WebSocket; and of goose's client with our server. They have some 500 MB, so ACP_SERVERS says into which folder npm has installed them; make remote does that.
+// Other programs over the network: whole turns of our client with goose, an agent in Rust, and qwen, which serve HTTP
+// and WebSocket themselves and run on a model that is made up; with stdio-to-ws, which puts any agent on a WebSocket;
+// and of goose's client with our server. They have some 500 MB, so ACP_SERVERS says into which folder npm has installed
+// them; make remote does that.
 
 import (
 	"context"

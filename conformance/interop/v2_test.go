@@ -1,7 +1,5 @@
 package interop
 
-// This file owns version 2 between this module and the TypeScript SDK, and the fallback to version 1.
-
 import (
 	"bytes"
 	"context"

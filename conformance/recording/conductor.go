@@ -1,7 +1,5 @@
 package recording
 
-// This file owns the trace of the Rust conductor.
-
 import (
 	"strconv"
 	"strings"

@@ -1,7 +1,5 @@
 package recording
 
-// This file owns what a recording consists of.
-
 import (
 	"encoding/json"
 	"time"

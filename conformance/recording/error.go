@@ -1,7 +1,5 @@
 package recording
 
-// This file owns what can be wrong with a file.
-
 import (
 	"errors"
 	"fmt"

@@ -1,7 +1,5 @@
 package recording
 
-// This file owns what one line of a file is: which form it is of, and the forms that are JSON.
-
 import (
 	"bytes"
 	"encoding/base64"

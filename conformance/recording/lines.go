@@ -1,7 +1,5 @@
 package recording
 
-// This file owns where in a file the messages of a connection stand.
-
 import "sort"
 
 // Lines knows the line of each message of one connection, from the message's number: where the difference of the two

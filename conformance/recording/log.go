@@ -1,7 +1,5 @@
 package recording
 
-// This file owns lines of text that may have a message in them: logs.
-
 import (
 	"bytes"
 	"regexp"

@@ -1,7 +1,5 @@
 package recording
 
-// This file owns secrets: what is one, and what takes its place.
-
 import (
 	"bytes"
 	"crypto/hmac"

@@ -1,7 +1,5 @@
 package recording
 
-// This file owns reading as a whole: lines, what a line is, and what is said about those that are skipped.
-
 import (
 	"bufio"
 	"bytes"

@@ -1,7 +1,5 @@
 package recording
 
-// This file owns telling who has sent a message that does not say it: by its method, or by the request that it answers.
-
 import (
 	"bytes"
 	"crypto/sha256"

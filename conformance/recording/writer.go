@@ -1,7 +1,5 @@
 package recording
 
-// This file owns writing.
-
 import (
 	"bytes"
 	"encoding/base64"

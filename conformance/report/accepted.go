@@ -1,7 +1,5 @@
 package report
 
-// This file owns the file of accepted findings.
-
 import (
 	"bufio"
 	"errors"

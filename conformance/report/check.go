@@ -1,7 +1,5 @@
 package report
 
-// This file owns judging a recording while it is read.
-
 import (
 	"errors"
 	"fmt"

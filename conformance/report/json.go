@@ -1,7 +1,5 @@
 package report
 
-// This file owns the JSON document.
-
 import (
 	"bytes"
 	"encoding/json"

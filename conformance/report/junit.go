@@ -1,8 +1,5 @@
 package report
 
-// This file owns JUnit's XML, in the form that Jenkins, GitLab and the actions for GitHub read: a suite for each page of
-// the protocol, a test for each requirement.
-
 import (
 	"encoding/xml"
 	"fmt"

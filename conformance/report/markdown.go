@@ -1,7 +1,5 @@
 package report
 
-// This file owns the Markdown for the summary of a job.
-
 import (
 	"bufio"
 	"fmt"

@@ -1,7 +1,5 @@
 package report
 
-// This file owns the reports of probes, in all formats.
-
 import (
 	"bufio"
 	"cmp"

@@ -1,7 +1,5 @@
 package report
 
-// This file owns the entries between reading and judging.
-
 import (
 	"sync"
 

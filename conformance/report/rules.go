@@ -1,7 +1,5 @@
 package report
 
-// This file owns the list of what is judged, and the explanation of one requirement.
-
 import (
 	"cmp"
 	"fmt"

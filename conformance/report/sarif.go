@@ -1,7 +1,5 @@
 package report
 
-// This file owns SARIF 2.1.0, which GitHub's code scanning and editors read.
-
 import (
 	"crypto/sha256"
 	"encoding/hex"

@@ -1,7 +1,5 @@
 package report
 
-// This file owns the text for people.
-
 import (
 	"bufio"
 	"cmp"

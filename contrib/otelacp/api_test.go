@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns the golden of the exported API, api.txt.
-
 import (
 	"os"
 	"strings"

@@ -1,8 +1,5 @@
 package otelacp_test
 
-// This file owns what telemetry costs: the same work without hooks, with providers that drop everything, and with the
-// SDK's.
-
 import (
 	"context"
 	"errors"

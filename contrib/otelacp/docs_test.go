@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns that docs/telemetry.md is true: its program compiles, and its trace is that of the test.
-
 import (
 	"os"
 	"os/exec"

@@ -1,8 +1,5 @@
 package otelacp_test
 
-// This file owns what the tests share: an agent and a client, who collects their telemetry, and how a trace looks as
-// text.
-
 import (
 	"cmp"
 	"context"

@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns the test that the values of attributes are those of the schemas.
-
 import (
 	"encoding/json"
 	"slices"

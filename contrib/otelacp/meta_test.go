@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns the tests of the trace context in _meta: what is added to what, and what becomes of what comes.
-
 import (
 	"context"
 	"encoding/json"

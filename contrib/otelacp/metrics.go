@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns the metrics.
-
 import (
 	"context"
 	"slices"

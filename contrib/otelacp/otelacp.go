@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns the one call that authors make, and what is kept for each connection.
-
 import (
 	"sync"
 	"sync/atomic"

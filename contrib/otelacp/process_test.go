@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns the tests with several processes, which export what they have seen to an OTLP receiver on loopback.
-
 import (
 	"bytes"
 	"compress/gzip"

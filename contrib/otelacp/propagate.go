@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns the trace context in _meta.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns the spans of calls and of what is served.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns the tests of spans and metrics in one process, where time is that of the test.
-
 import (
 	"context"
 	"errors"

@@ -1,7 +1,5 @@
 package otelacp
 
-// This file owns what calls mean to the protocol: turns and their updates, questions, sessions, and who the agent is.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package otelacp_test
 
-// This file owns the tests with the official TypeScript SDK, which has no telemetry and shows which _meta it was given.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package sqlitestore_test
 
-// This file owns the golden of the exported API, api.txt.
-
 import (
 	"flag"
 	"os"

@@ -1,5 +1,3 @@
-// This file owns the database: opening it, its tables, and waiting for other processes that write to it.
-
 package sqlitestore
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the methods of a store, each of which is a statement or a transaction.
-
 package sqlitestore
 
 import (

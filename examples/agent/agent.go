@@ -1,5 +1,3 @@
-// This file owns the agent as a whole: what it serves, and what it says of itself.
-
 package main
 
 import (

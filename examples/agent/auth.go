@@ -1,5 +1,3 @@
-// This file owns authentication: there is no account, but all the ways to log in and out are, and a login is kept.
-
 package main
 
 import (

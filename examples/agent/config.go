@@ -1,5 +1,3 @@
-// This file owns what the user can set in a session: the modes, and the config options beside them.
-
 package main
 
 import (

@@ -1,5 +1,4 @@
-// This file owns questions to the user. Whatever the client does with one, the turn goes on (ELI-17,
-// ELI-18).
+// Questions to the user. Whatever the client does with one, the turn goes on (ELI-17, ELI-18).
 
 package main
 

@@ -1,6 +1,3 @@
-// This file owns what the tests share: an agent in memory or as a process, a client for it, and the
-// record of all messages between them.
-
 package main
 
 import (

@@ -1,5 +1,5 @@
-// This file owns the MCP servers of a session. MCP over stdio frames its messages as ACP does, so the
-// runtime's own connection speaks it; mcp_http.go speaks it over HTTP.
+// The MCP servers of a session. MCP over stdio frames its messages as ACP does, so the runtime's own connection speaks
+// it; mcp_http.go speaks it over HTTP.
 
 package main
 

@@ -1,5 +1,3 @@
-// This file owns MCP over HTTP: a POST for each message, answered with JSON or with a stream of events.
-
 package main
 
 import (

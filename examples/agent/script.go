@@ -1,5 +1,3 @@
-// This file owns the script: which words of a prompt play which scenes, and the scenes that need no tool.
-
 package main
 
 import (

@@ -1,5 +1,5 @@
-// This file owns sessions: what the agent keeps of one beside the conversation, and what is there while it is open.
-// Package agentkit does the rest.
+// Sessions: what the agent keeps of one beside the conversation, and what is there while it is open. Package agentkit
+// does the rest.
 
 package main
 

@@ -1,5 +1,3 @@
-// This file owns tool calls: what every call has in common, and the scenes that play one.
-
 package main
 
 import (

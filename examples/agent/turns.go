@@ -1,5 +1,3 @@
-// This file owns a turn: from the prompt to the answer, and what it tells the client on the way.
-
 package main
 
 import (

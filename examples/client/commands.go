@@ -1,5 +1,5 @@
-// This file owns what the user can have done besides sending prompts: the lines that begin with a colon. The slash is for
-// the agent's commands.
+// What the user can have done besides sending prompts: the lines that begin with a colon. The slash is for the agent's
+// commands.
 
 package main
 

@@ -1,5 +1,3 @@
-// This file owns the agent's other questions: forms, and pages to open.
-
 package main
 
 import (

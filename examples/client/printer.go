@@ -1,5 +1,5 @@
-// This file owns what the user sees. All text of the agent's goes through text or printf, which take out what would make
-// the terminal do more than show it, and every line of it has a mark in front: it cannot pass for the client's own words.
+// What the user sees. All text of the agent's goes through text or printf, which take out what would make the terminal
+// do more than show it, and every line of it has a mark in front: it cannot pass for the client's own words.
 
 package main
 

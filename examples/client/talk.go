@@ -1,5 +1,3 @@
-// This file owns the conversation: what is said to the agent, and what is answered to its questions.
-
 package main
 
 import (

@@ -1,7 +1,5 @@
 package dual
 
-// This file owns the pairings of the two programs, over real processes, with every message validated.
-
 import (
 	"bytes"
 	"context"

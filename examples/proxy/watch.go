@@ -1,5 +1,3 @@
-// This file owns looking at messages: what they are, and what is in them, without changing them.
-
 package main
 
 import (

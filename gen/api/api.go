@@ -1,7 +1,5 @@
 // Package api knows what users of a Go package can see of it, as lines of text, and what a change of the
 // schema does to them. It reads type-checked packages, and the model for what Go's types do not show.
-//
-// This file owns the lines.
 package api
 
 import (

@@ -1,7 +1,6 @@
 package api
 
-// This file owns the tests on packages that are written for them. What schemas become is compared in the
-// tests of package gen.
+// The tests on packages that are written for them. What schemas become is compared in the tests of package gen.
 
 import (
 	"fmt"

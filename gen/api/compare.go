@@ -1,5 +1,3 @@
-// This file owns what is different between two versions of a package as Go sees them.
-
 package api
 
 import (

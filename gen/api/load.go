@@ -1,6 +1,3 @@
-// This file owns how packages are read: compiled ones through the go command, generated ones from their
-// source.
-
 package api
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the report of what a change of the schema does to users.
-
 package api
 
 import (

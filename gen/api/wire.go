@@ -1,6 +1,3 @@
-// This file owns what is different between two versions of the protocol beside Go's types: what is read
-// and written, which methods there are, and what they need.
-
 package api
 
 import (

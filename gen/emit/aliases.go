@@ -1,5 +1,3 @@
-// This file owns aliases_gen.go: what the package has from the one that it extends.
-
 package emit
 
 import (

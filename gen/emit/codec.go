@@ -1,5 +1,5 @@
-// This file owns codec_gen.go: for every type, how it is written and read. The functions list members;
-// what is done with them stands in packages codec and rpc.
+// Codec_gen.go: for every type, how it is written and read. The functions list members; what is done with them stands
+// in packages codec and rpc.
 
 package emit
 

@@ -1,5 +1,3 @@
-// This file owns comments: schema descriptions, which are Markdown, as Go doc comments.
-
 package emit
 
 import (

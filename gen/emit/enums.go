@@ -1,5 +1,3 @@
-// This file owns enums_gen.go: named types with known values.
-
 package emit
 
 import (

@@ -1,6 +1,3 @@
-// This file owns gates_gen.go: which capability a method needs, which a call needs for what it says, which
-// follow from the handlers that are set, and which ids a message must have.
-
 package emit
 
 import (

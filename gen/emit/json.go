@@ -1,5 +1,3 @@
-// This file owns json_gen.go: every type as encoding/json sees it.
-
 package emit
 
 import (

@@ -1,6 +1,3 @@
-// This file owns methods_gen.go, handlers_gen.go, conns_gen.go and sessions_gen.go: the methods of the
-// protocol as names, as functions to be set, and as functions to be called.
-
 package emit
 
 import (

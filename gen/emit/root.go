@@ -1,5 +1,3 @@
-// This file owns acp_gen.go, the package that embeds the schemas.
-
 package emit
 
 import (

@@ -1,5 +1,3 @@
-// This file owns definitions_gen_test.go: what tests of a generated package look types up in.
-
 package emit
 
 import (

@@ -1,5 +1,5 @@
-// This file owns how text gets into Go source: all comments, tags and literals that are not written in this
-// package pass through it. Names do not: gen has checked that they are identifiers.
+// How text gets into Go source: all comments, tags and literals that are not written in this package pass through it.
+// Names do not: gen has checked that they are identifiers.
 
 package emit
 

@@ -1,5 +1,3 @@
-// This file owns types_gen.go: structs, named types, their zero tests and defaults.
-
 package emit
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the part of codec_gen.go that is about unions.
-
 package emit
 
 import (

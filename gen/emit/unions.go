@@ -1,5 +1,3 @@
-// This file owns unions_gen.go: the union structs, their sealed interfaces, variants and constructors.
-
 package emit
 
 import (

@@ -1,7 +1,5 @@
 package model
 
-// This file owns which kinds of JSON values the values of a type are of.
-
 import "slices"
 
 // Kinds returns the JSON types that the values of a type may be of, each once; null only where it is the type. It

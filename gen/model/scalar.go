@@ -1,7 +1,5 @@
 package model
 
-// This file owns which JSON values are values of a basic type, and how Go writes them.
-
 import (
 	"encoding/json"
 	"fmt"

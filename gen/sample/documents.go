@@ -1,7 +1,5 @@
 package sample
 
-// This file owns making schemas.
-
 import (
 	"encoding/json"
 	"fmt"

@@ -4,9 +4,6 @@
 // that a misreading in the generator is not repeated here.
 package sample
 
-// This file owns the judgement of values: a validator of others decides what a schema accepts, and from the
-// bare schema it is decided what documented leniency accepts beyond that, and what must come out again.
-
 import (
 	"bytes"
 	"encoding/json"

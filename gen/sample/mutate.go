@@ -1,5 +1,3 @@
-// This file owns making mistakes in valid values, and what leniency must make of each.
-
 package sample
 
 import (

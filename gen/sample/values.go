@@ -1,7 +1,5 @@
 package sample
 
-// This file owns making values of a schema's definitions from the bare schema.
-
 import (
 	"encoding/json"
 	"maps"

@@ -1,8 +1,5 @@
 package sample
 
-// This file owns the memory of what was judged: values that differ in one place share all the others, and a
-// value is asked about again for each branch that it may be of.
-
 import (
 	"maps"
 	"reflect"

@@ -1,6 +1,6 @@
-// This file owns the canonical form of a schema: one node that says by itself what is said by a schema, by
-// the parts of its allOf and by what it refers to. Whoever makes something of a schema looks at that form
-// alone, and refuses each keyword of it that it has no use for.
+// The canonical form of a schema: one node that says by itself what is said by a schema, by the parts of its allOf and
+// by what it refers to. Whoever makes something of a schema looks at that form alone, and refuses each keyword of it
+// that it has no use for.
 //
 // In the canonical form there is no allOf; $ref stands alone, or not at all; type agrees with const and
 // enum; a not that only restricts members is part of these members; what stands beside a choice and is

@@ -1,6 +1,6 @@
-// This file owns go-jsonschema, which does one thing for us: it reads the keywords of one schema object whose
-// values are texts and lists of texts, refuses those of another type, and knows that type is a name or a list.
-// Schemas inside of schemas, order and exact values are read by parse.go, because the library drops them.
+// Go-jsonschema, which does one thing for us: it reads the keywords of one schema object whose values are texts and
+// lists of texts, refuses those of another type, and knows that type is a name or a list. Schemas inside of schemas,
+// order and exact values are read by parse.go, because the library drops them.
 
 package schema
 

@@ -1,5 +1,3 @@
-// This file owns the ordered walk over a schema document and its limits.
-
 package schema
 
 import (

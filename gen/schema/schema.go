@@ -3,8 +3,6 @@
 // An ordered walk over the bytes finds every schema in them. Keywords with plain values are read by
 // go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
 // silence.
-//
-// This file owns the tree that the rest of the generator sees; parse.go owns the walk.
 package schema
 
 import (

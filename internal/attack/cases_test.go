@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns the table of the attacks: which one is made on whom, and what must hold.
-
 import (
 	"fmt"
 	"os"

@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns the tests: which attacks run, and the table that is printed of them.
-
 import (
 	"flag"
 	"fmt"

@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns the run of an attack: both programs, what watches them, and what must hold at the end.
-
 import (
 	"bytes"
 	"errors"

@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns attacks on acpgen by the schema that it is given.
-
 import (
 	"errors"
 	"fmt"

@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns what a user sees, and what the user does.
-
 import (
 	"bytes"
 	"fmt"

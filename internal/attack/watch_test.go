@@ -2,8 +2,6 @@
 
 package attack
 
-// This file owns what is known of processes, from /proc.
-
 import (
 	"bytes"
 	"fmt"

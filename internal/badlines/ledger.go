@@ -1,7 +1,5 @@
 package badlines
 
-// This file owns the answers, and whether they are the right ones.
-
 import (
 	"bytes"
 	"encoding/json"

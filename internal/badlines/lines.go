@@ -1,7 +1,5 @@
 package badlines
 
-// This file owns lines that are wrong, or strange, on purpose.
-
 import "strings"
 
 // A Line is one of them, with the answer that it must get.

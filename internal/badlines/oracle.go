@@ -2,8 +2,6 @@
 // encoding/json, so that it does not depend on the code under test. Tests use it.
 package badlines
 
-// This file owns how any line must be answered.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package badlines
 
-// This file owns the other end of a connection.
-
 import (
 	"bufio"
 	"bytes"

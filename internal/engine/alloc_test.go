@@ -1,6 +1,3 @@
-// This file owns the budgets of allocations of a connection alone, over pipes of the operating system,
-// with messages as generated code makes them.
-
 package engine_test
 
 import (

@@ -1,7 +1,5 @@
 package engine_test
 
-// This file owns the benchmarks of a connection in memory: what the runtime costs beside the codec.
-
 import (
 	"context"
 	"strings"

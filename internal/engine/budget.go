@@ -1,6 +1,3 @@
-// This file owns the budget in bytes of a connection: what requests in progress and their answers may take, and the
-// parts of it that notifications get.
-
 package engine
 
 import (

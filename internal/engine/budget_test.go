@@ -1,5 +1,3 @@
-// This file owns what a connection holds at most, in bytes.
-
 package engine_test
 
 import (

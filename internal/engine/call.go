@@ -1,5 +1,3 @@
-// This file owns what this side sends: calls, notifications, and the calls in flight.
-
 package engine
 
 import (

@@ -1,6 +1,3 @@
-// This file owns what a connection is told when it starts: limits and times, who watches it, and how its
-// errors look.
-
 package engine
 
 import (

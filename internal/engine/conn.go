@@ -1,5 +1,3 @@
-// This file owns the connection: its life from Start to Wait.
-
 package engine
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the peer sends: the reader's decisions, and the requests in progress.
-
 package engine
 
 import (

@@ -1,7 +1,5 @@
 package engine
 
-// This file owns what tests see of the inside of a connection.
-
 import "fmt"
 
 // Sessions are the sessions that a connection knows, and how much is going on in each.

@@ -1,5 +1,3 @@
-// This file owns that failures of handlers do not stay hidden from the owner of a connection.
-
 package engine_test
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the faults of a stream are to a connection, byte by byte and in simulated time.
-
 package engine_test
 
 import (

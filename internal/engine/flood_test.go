@@ -1,5 +1,3 @@
-// This file owns floods over real pipes: a process that serves is attacked by its parent, and measures its heap.
-
 package engine_test
 
 import (

@@ -1,6 +1,3 @@
-// This file owns who waits for the reader: callers, and handlers and loops that hold notifications up while they
-// call.
-
 package engine
 
 import (

@@ -1,6 +1,3 @@
-// This file owns turns that are longer than their request: those of this side which end by a notification,
-// and those of the peer's whose work goes on after the answer.
-
 package engine
 
 import (

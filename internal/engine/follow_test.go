@@ -1,7 +1,5 @@
 package engine_test
 
-// This file owns the tests of turns that are longer than their request.
-
 import (
 	"context"
 	"errors"

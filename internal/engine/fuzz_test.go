@@ -1,5 +1,3 @@
-// This file owns the fuzz target of this package: whole connections, with any bytes as the peer.
-
 package engine_test
 
 import (

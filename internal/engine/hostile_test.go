@@ -1,5 +1,3 @@
-// This file owns what a peer may make a connection hold or say.
-
 package engine_test
 
 import (

@@ -1,7 +1,5 @@
 //go:build race
 
-// This file owns the locks of a connection and their order.
-
 package engine
 
 import "sync"

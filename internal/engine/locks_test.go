@@ -1,5 +1,3 @@
-// This file owns the check of the order of locks.
-
 package engine_test
 
 import (

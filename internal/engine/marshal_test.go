@@ -1,7 +1,5 @@
 package engine_test
 
-// This file owns values that authors encode: their methods may use the connection, and wait.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,4 @@
-// This file owns middleware: what the owner of a connection has put round its handlers and calls. Without any
-// nothing here runs.
+// Middleware: what the owner of a connection has put round its handlers and calls. Without any nothing here runs.
 
 package engine
 

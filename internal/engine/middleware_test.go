@@ -1,5 +1,3 @@
-// This file owns the tests of middleware: what it sees, what it may change, and what comes of that.
-
 package engine_test
 
 import (

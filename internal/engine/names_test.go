@@ -1,6 +1,3 @@
-// This file owns how the tests name things, and start connections: as package rpc does it, with the engine's own
-// routes.
-
 package engine_test
 
 import (

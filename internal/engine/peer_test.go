@@ -1,5 +1,3 @@
-// This file owns the raw peer of the tests: it writes and reads lines, and knows nothing else.
-
 package engine_test
 
 import (

@@ -1,8 +1,5 @@
 package engine_test
 
-// This file owns the properties of order, cancellation and ending: an agent and a client do what a seed
-// says, every message is written down, and what both saw is compared with what the rules allow.
-
 import (
 	"context"
 	"encoding/json"

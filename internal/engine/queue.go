@@ -1,6 +1,3 @@
-// This file owns order and backpressure: the queue of a session's notifications, its worker, and what
-// waits for them.
-
 package engine
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what a connection serves: routes, and the typed methods that make them.
-
 package engine
 
 import (

@@ -1,5 +1,5 @@
-// This file owns the state of a session beside its queue: the turns of both sides and the questions that belong to
-// them. All of it changes in step, which is where the rules of turns and their cancellation stand.
+// The state of a session beside its queue: the turns of both sides and the questions that belong to them. All of it
+// changes in step, which is where the rules of turns and their cancellation stand.
 
 package engine
 

@@ -1,6 +1,3 @@
-// This file owns the turns of this side: a long request whose session sends updates meanwhile, and
-// which is cancelled by a notification and not by giving up.
-
 package engine
 
 import (

@@ -1,6 +1,3 @@
-// This file owns the tests of turns that end, or are cancelled, before or while they are sent, and of what is
-// around them then.
-
 package engine_test
 
 import (

@@ -1,6 +1,3 @@
-// This file owns the pipe: two directions of bytes with a bounded buffer each, and the faults of a script
-// applied as the bytes pass.
-
 package faultpipe
 
 import (

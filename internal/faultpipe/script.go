@@ -1,5 +1,3 @@
-// This file owns the script: which faults happen, and where.
-
 package faultpipe
 
 import (

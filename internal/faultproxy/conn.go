@@ -1,5 +1,3 @@
-// This file owns the sockets under the proxy, which can be frozen and reset.
-
 package faultproxy
 
 import (

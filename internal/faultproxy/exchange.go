@@ -1,5 +1,3 @@
-// This file owns how one request is passed on, with its response, or with both directions after an upgrade.
-
 package faultproxy
 
 import (

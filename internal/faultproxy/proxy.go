@@ -1,5 +1,3 @@
-// This file owns the proxy: its listener, and how a request, its response and what comes after an upgrade are passed on.
-
 package faultproxy
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the rules: which requests they are about, and what they do to them.
-
 package faultproxy
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the comparison of the exported names of two packages.
-
 package gentest
 
 import (

@@ -1,7 +1,6 @@
 package gentest
 
-// This file owns the example messages of the protocol's pages. They are not in the repository but in the
-// folder that ACP_SHARED names.
+// The example messages of the protocol's pages. They are not in the repository but in the folder that ACP_SHARED names.
 
 import (
 	"encoding/json"

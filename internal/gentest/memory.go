@@ -1,8 +1,5 @@
 package gentest
 
-// This file owns texts that need the most memory for their size: arrays and objects with very many items,
-// each as short as possible.
-
 import (
 	"cmp"
 	"encoding/json"

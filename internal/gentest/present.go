@@ -1,5 +1,3 @@
-// This file owns the comparison of a package's source with its schema: nothing of the protocol is missing.
-
 package gentest
 
 import (

@@ -1,5 +1,3 @@
-// This file owns texts that are sent in pieces: their order, and that a piece ends at the end of a character.
-
 package openturn
 
 import (

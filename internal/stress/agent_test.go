@@ -1,5 +1,3 @@
-// This file owns the agent of the tests, which does what prompts tell it to.
-
 package stress
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the accounts: which messages passed, how each call ended, and whether the two agree.
-
 package stress
 
 import (

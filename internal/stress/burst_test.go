@@ -1,5 +1,3 @@
-// This file owns bursts: one turn with a great many updates, and consumers of all kinds.
-
 package stress
 
 import (

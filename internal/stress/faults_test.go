@@ -1,5 +1,3 @@
-// This file owns what goes wrong on purpose, on either side of a connection.
-
 package stress
 
 import (

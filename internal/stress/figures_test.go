@@ -1,5 +1,3 @@
-// This file owns what the tests measure and how they print it.
-
 package stress
 
 import (

@@ -1,5 +1,3 @@
-// This file owns one connection of the soak: its traffic, its end, and its accounts.
-
 package stress
 
 import (

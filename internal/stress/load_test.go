@@ -1,5 +1,3 @@
-// This file owns load of other kinds than bursts: many sessions, many calls, long messages.
-
 package stress
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what the test binary is: the tests, or one of their subprocesses.
-
 package stress
 
 import (

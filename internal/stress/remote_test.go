@@ -1,5 +1,3 @@
-// This file owns many connections over the network: what each takes on a server, and what is left of clients that die.
-
 package stress
 
 import (

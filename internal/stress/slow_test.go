@@ -1,6 +1,3 @@
-// This file owns what is slow, or stands still: consumers of updates, and agents that do not read, that
-// trickle, and that are gone before they are read.
-
 package stress
 
 import (

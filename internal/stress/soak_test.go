@@ -1,6 +1,3 @@
-// This file owns the soak: connections with all kinds of traffic that end in all ways, one after the other,
-// and what is left in the end.
-
 package stress
 
 import (

@@ -1,5 +1,3 @@
-// This file owns long buffers between one long message and the next.
-
 package wire
 
 import (

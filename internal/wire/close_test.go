@@ -1,5 +1,3 @@
-// This file owns what a connection leaves behind.
-
 package wire
 
 import (

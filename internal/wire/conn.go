@@ -1,5 +1,3 @@
-// This file owns the connection: its life, what is sent, and where what is read goes.
-
 package wire
 
 import (

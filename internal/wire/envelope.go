@@ -1,5 +1,3 @@
-// This file owns the JSON-RPC envelope: what kind of message a line is.
-
 package wire
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the fuzz targets of this package: lines, envelopes, and the damage that length does.
-
 package wire
 
 import (

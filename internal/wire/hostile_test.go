@@ -1,5 +1,3 @@
-// This file owns what is sent to a bare connection: single lines and what comes back.
-
 package wire
 
 import (

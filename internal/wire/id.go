@@ -1,5 +1,3 @@
-// This file owns what request ids mean to a connection.
-
 package wire
 
 import (

@@ -1,6 +1,6 @@
-// This file owns the library, github.com/sourcegraph/jsonrpc2, and alone imports it. For us it keeps the
-// calls that wait for a response, sends them one after the other, and closes: what waits, and the stream,
-// once. It sees no payload; what it has nothing to correlate with does not enter it.
+// The library, github.com/sourcegraph/jsonrpc2, and alone imports it. For us it keeps the calls that wait for a
+// response, sends them one after the other, and closes: what waits, and the stream, once. It sees no payload; what it
+// has nothing to correlate with does not enter it.
 
 package wire
 

@@ -1,5 +1,3 @@
-// This file owns framing: one message a line.
-
 package wire
 
 import (

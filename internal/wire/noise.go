@@ -1,5 +1,3 @@
-// This file owns text among messages: what programs print on standard output by mistake.
-
 package wire
 
 import (

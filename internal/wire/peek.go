@@ -1,5 +1,3 @@
-// This file owns messages as those see them who pass them on: what kind, which id, which session.
-
 package wire
 
 import "github.com/acpgo/sdk/acp/codec"

@@ -1,5 +1,3 @@
-// This file owns responses that are wrong: each ends its call, and nothing is written.
-
 package wire
 
 import (

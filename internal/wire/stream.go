@@ -1,5 +1,3 @@
-// This file owns what a connection runs on: streams of messages, what makes one fast, and wrapping one.
-
 package wire
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the values that are sent: who encodes them, and when.
-
 package wire
 
 import (

@@ -1,6 +1,6 @@
-// This file owns sending: messages are appended to a buffer by their senders and written by one
-// goroutine, so that no sender is ever stuck in a system call and many small messages share one. Senders
-// write themselves what needs no waiting and has nothing to share with.
+// Sending: messages are appended to a buffer by their senders and written by one goroutine, so that no sender is ever
+// stuck in a system call and many small messages share one. Senders write themselves what needs no waiting and has
+// nothing to share with.
 
 package wire
 

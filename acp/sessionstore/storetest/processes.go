@@ -1,6 +1,3 @@
-// This file owns the contract as far as it takes several processes to see it: what is kept when one is killed, and what
-// becomes of the work of two at once.
-
 package storetest
 
 import (

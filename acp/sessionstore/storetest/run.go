@@ -1,5 +1,3 @@
-// This file owns the contract as far as one process can see it.
-
 package storetest
 
 import (

@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns what goes wrong: stores that fail, histories that are damaged, requests that come at the wrong time.
-
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,3 @@
-// This file owns how a change of a file is shown: as the operation, and as a patch for people.
-
 package agentkit
 
 import (

@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns the agent and the client of the tests.
-
 import (
 	"context"
 	"encoding/base64"

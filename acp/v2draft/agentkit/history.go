@@ -1,5 +1,3 @@
-// This file owns what of a conversation is stored, and what is added to it when it is replayed.
-
 package agentkit
 
 import (

@@ -1,5 +1,3 @@
-// This file owns what texts, tool calls and terminals need of a session, their errors, and their end with the turn.
-
 package agentkit
 
 import (

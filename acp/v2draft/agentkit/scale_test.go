@@ -1,7 +1,5 @@
 package agentkit_test
 
-// This file owns what long sessions cost.
-
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,3 @@
-// This file owns a session: its life, its turns, and what it has in the store beside its updates.
-
 package agentkit
 
 import (

@@ -1,5 +1,3 @@
-// This file owns the sessions of an agent: which are open, what opens and closes them, and the handlers.
-
 package agentkit
 
 import (

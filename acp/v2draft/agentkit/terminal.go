@@ -1,4 +1,4 @@
-// This file owns terminals as values. They are the agent's own in version 2: it runs the command, and the client shows it.
+// Terminals as values. They are the agent's own in version 2: it runs the command, and the client shows it.
 
 package agentkit
 

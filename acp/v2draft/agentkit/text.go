@@ -1,5 +1,3 @@
-// This file owns texts: what the user wrote, and streams of an agent's words that are sent in pieces.
-
 package agentkit
 
 import (

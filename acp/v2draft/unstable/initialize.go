@@ -1,5 +1,3 @@
-// This file owns what agents say of themselves beyond the draft of version 2.
-
 package unstable
 
 import (

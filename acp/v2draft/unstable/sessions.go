@@ -1,5 +1,3 @@
-// This file owns the sessions that are made of others.
-
 package unstable
 
 import "context"

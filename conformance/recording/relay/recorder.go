@@ -1,7 +1,5 @@
 package relay
 
-// This file owns what happens beside the traffic: bytes become lines, and lines are recorded.
-
 import (
 	"bytes"
 	"os"

@@ -1,5 +1,3 @@
-// This file owns what the agent does, in whichever version its client speaks.
-
 package main
 
 import (

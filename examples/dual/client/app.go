@@ -1,5 +1,3 @@
-// This file owns what the client does, in whichever version its agent speaks.
-
 package main
 
 import (

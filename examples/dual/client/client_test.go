@@ -1,8 +1,5 @@
 package main
 
-// This file owns what an agent cannot do to the client: end it, make it keep more and more, or write what it likes on the
-// terminal.
-
 import (
 	"encoding/base64"
 	"fmt"

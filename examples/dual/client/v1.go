@@ -1,5 +1,3 @@
-// This file owns the client in version 1 of the protocol.
-
 package main
 
 import (

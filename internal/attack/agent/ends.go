@@ -1,5 +1,3 @@
-// This file owns attacks by the way in which the connection, or the agent, ends.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-// This file owns attacks on the files of the client: out of the directories of the session, and at what holds it up.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-// This file owns attacks by amount: more than the client can hold.
-
 package main
 
 import (

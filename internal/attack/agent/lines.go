@@ -1,5 +1,3 @@
-// This file owns attacks by the form of what is sent: lines that are wrong, long, deep or slow.
-
 package main
 
 import (

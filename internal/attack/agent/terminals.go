@@ -1,5 +1,3 @@
-// This file owns attacks by terminals.
-
 package main
 
 import (

@@ -1,6 +1,3 @@
-// This file owns attacks on the user's eyes: texts that would do something to a terminal, or look like what the
-// client itself says.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-// This file owns attacks in version 2 of the protocol, and on clients that negotiate the version.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-// This file owns attacks that can be made on any agent.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-// This file owns attacks on what the example agent has besides: logins, a state on the disk, MCP servers.
-
 package main
 
 import (

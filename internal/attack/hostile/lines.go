@@ -1,7 +1,5 @@
 package hostile
 
-// This file owns attacks that either side can make: by the form of what is sent, and by ids.
-
 import (
 	"fmt"
 	"math/rand/v2"

@@ -1,5 +1,3 @@
-// This file owns the agent.
-
 package main
 
 import (

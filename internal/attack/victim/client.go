@@ -1,5 +1,3 @@
-// This file owns the client.
-
 package main
 
 import (

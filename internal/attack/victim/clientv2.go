@@ -1,5 +1,3 @@
-// This file owns the client in version 2 of the protocol.
-
 package main
 
 import (

@@ -1,7 +1,5 @@
 package agents
 
-// This file owns what is made of a word.
-
 import (
 	"context"
 	"errors"

@@ -1,7 +1,7 @@
 package agents
 
-// This file owns what is sent to an agent at a URL with every request. Nothing of it is ever given on a command line,
-// which other users see.
+// What is sent to an agent at a URL with every request. Nothing of it is ever given on a command line, which other
+// users see.
 
 import (
 	"errors"

@@ -1,7 +1,5 @@
 package config
 
-// This file owns how a command comes to its settings.
-
 import (
 	"os"
 	"runtime"

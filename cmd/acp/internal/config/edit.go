@@ -1,7 +1,7 @@
 package config
 
-// This file owns changes of the file. Comments, order and everything else in it stay: only the text of one key is
-// replaced, added or removed, and a change that would do anything else is refused.
+// Changes of the file. Comments, order and everything else in it stay: only the text of one key is replaced, added or
+// removed, and a change that would do anything else is refused.
 
 import (
 	"bytes"

@@ -1,7 +1,5 @@
 package config
 
-// This file owns the file: where it is, and what is in it.
-
 import (
 	"bytes"
 	"errors"

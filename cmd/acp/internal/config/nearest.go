@@ -1,7 +1,5 @@
 package config
 
-// This file owns what is suggested for names that are not known.
-
 import (
 	"math"
 	"slices"

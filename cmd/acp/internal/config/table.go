@@ -1,7 +1,5 @@
 package config
 
-// This file owns the list of settings.
-
 import (
 	"fmt"
 	"strings"

@@ -1,7 +1,5 @@
 package config
 
-// This file owns how values are read from text and from the file, and written.
-
 import (
 	"errors"
 	"fmt"

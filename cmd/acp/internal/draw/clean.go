@@ -1,7 +1,5 @@
 package draw
 
-// This file owns what is done to each text of an agent before anything else.
-
 import (
 	"fmt"
 	"strings"

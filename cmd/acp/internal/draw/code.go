@@ -1,7 +1,5 @@
 package draw
 
-// This file owns source code: highlighting, and code blocks.
-
 import (
 	"errors"
 	"io"

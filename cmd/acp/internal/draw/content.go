@@ -1,7 +1,5 @@
 package draw
 
-// This file owns content blocks, raw JSON, and numbers.
-
 import (
 	"bytes"
 	"encoding/json"

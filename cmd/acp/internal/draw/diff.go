@@ -1,7 +1,5 @@
 package draw
 
-// This file owns diffs.
-
 import (
 	"fmt"
 	"strconv"

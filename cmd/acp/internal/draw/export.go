@@ -1,7 +1,5 @@
 package draw
 
-// This file owns the conversation as Markdown for a file.
-
 import (
 	"bufio"
 	"bytes"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns how the items of a conversation become parts, which are drawn one by one.
-
 import (
 	"cmp"
 	"errors"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns lines: text with styles, how wide it is, how it is wrapped, and how it becomes a string.
-
 import (
 	"strings"
 	"unicode/utf8"

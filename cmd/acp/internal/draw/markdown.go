@@ -1,7 +1,5 @@
 package draw
 
-// This file owns how Markdown is drawn.
-
 import (
 	"bytes"
 	"cmp"

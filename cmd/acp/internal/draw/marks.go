@@ -1,7 +1,5 @@
 package draw
 
-// This file owns the marked item, folds, and searching in a transcript.
-
 import (
 	"strings"
 	"unicode"

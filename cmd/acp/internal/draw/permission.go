@@ -1,7 +1,5 @@
 package draw
 
-// This file owns what a user sees before permitting something.
-
 import (
 	"encoding/json"
 	"fmt"

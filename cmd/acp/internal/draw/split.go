@@ -1,8 +1,8 @@
 package draw
 
-// This file owns where Markdown that is still coming may be cut, so that what is in front of a cut is drawn once and never
-// again. A cut is made only where CommonMark ends a block whatever comes, and not everywhere it does: a list is one piece
-// up to its end. What is drawn piece by piece looks like the whole but for these:
+// Where Markdown that is still coming may be cut, so that what is in front of a cut is drawn once and never again. A
+// cut is made only where CommonMark ends a block whatever comes, and not everywhere it does: a list is one piece up to
+// its end. What is drawn piece by piece looks like the whole but for these:
 //
 //   - A block of more than maxBlock bytes is cut for its size, at the end of a line, and then looks like two.
 //   - A code block of more than maxCode lines is highlighted in parts, so that a comment or a string that goes over the edge

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns what stands beside the conversation: the plan, usage, and single texts of an agent.
-
 import (
 	"fmt"
 	"math"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns styles: what they are, how they are read from SGR sequences and written as such.
-
 import (
 	"image/color"
 	"strconv"

@@ -1,8 +1,5 @@
 package draw
 
-// This file owns the output of terminals: colours are kept, what moves the cursor is carried out as far as it changes
-// lines that are kept, and everything else is removed.
-
 import (
 	"strings"
 	"unicode/utf8"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns themes.
-
 import (
 	"cmp"
 	"image/color"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns tool calls.
-
 import (
 	"cmp"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package draw
 
-// This file owns the transcript: which part of a conversation is visible, and what of it is kept drawn.
-
 import (
 	"slices"
 	"strings"

@@ -1,7 +1,5 @@
 package gateway
 
-// This file owns passing messages between two streams.
-
 import (
 	"context"
 	"errors"

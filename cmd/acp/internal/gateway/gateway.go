@@ -1,7 +1,5 @@
 package gateway
 
-// This file owns the server: one process of the agent for each connection.
-
 import (
 	"bytes"
 	"cmp"

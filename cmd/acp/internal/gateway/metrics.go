@@ -1,7 +1,5 @@
 package gateway
 
-// This file owns the metrics, in the text format of Prometheus.
-
 import (
 	"bufio"
 	"cmp"

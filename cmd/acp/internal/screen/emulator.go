@@ -2,8 +2,6 @@
 
 package screen
 
-// This file owns the process of the emulators.
-
 import (
 	"bufio"
 	"embed"

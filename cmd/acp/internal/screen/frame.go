@@ -2,8 +2,6 @@
 
 package screen
 
-// This file owns what a screen shows, as values and as text.
-
 import (
 	"fmt"
 	"maps"

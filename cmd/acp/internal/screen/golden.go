@@ -2,8 +2,6 @@
 
 package screen
 
-// This file owns the comparison of screens with files.
-
 import (
 	"os"
 	"path/filepath"

@@ -1,7 +1,5 @@
 package screen
 
-// This file owns what macOS knows of terminals and processes.
-
 import "golang.org/x/sys/unix"
 
 const getTermios = unix.TIOCGETA

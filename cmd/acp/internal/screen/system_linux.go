@@ -1,7 +1,5 @@
 package screen
 
-// This file owns what Linux knows of terminals and processes.
-
 import (
 	"bytes"
 	"os"

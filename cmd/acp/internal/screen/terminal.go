@@ -2,8 +2,6 @@
 
 package screen
 
-// This file owns a program in a terminal: its life, what is typed to it, and waiting for what it shows.
-
 import (
 	"bytes"
 	"errors"

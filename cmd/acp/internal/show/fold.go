@@ -1,7 +1,5 @@
 package show
 
-// This file owns folding: a JSON value on one line, of bounded length.
-
 import (
 	"bytes"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package show
 
-// This file owns counting.
-
 import (
 	"cmp"
 	"fmt"

@@ -1,7 +1,5 @@
 package show
 
-// This file owns how messages are printed.
-
 import (
 	"bufio"
 	"encoding/base64"

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns what is sent with a prompt: files, and MCP servers.
-
 import (
 	"cmp"
 	"encoding/base64"

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns the client: what it is given, and its connection from beginning to end.
-
 import (
 	"cmp"
 	"context"

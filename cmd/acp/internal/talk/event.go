@@ -1,7 +1,5 @@
 package talk
 
-// This file owns what is told beside the conversation.
-
 import (
 	"fmt"
 	"strings"

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns logging in.
-
 import (
 	"cmp"
 	"context"

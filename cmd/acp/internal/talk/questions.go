@@ -1,7 +1,5 @@
 package talk
 
-// This file owns what the agent asks the user: permissions, forms, URLs.
-
 import (
 	"context"
 	"fmt"

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns sessions: how they are opened, their turns, and their settings.
-
 import (
 	"cmp"
 	"context"

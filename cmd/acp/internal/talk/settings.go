@@ -1,7 +1,5 @@
 package talk
 
-// This file owns settings of a session that are chosen by name.
-
 import (
 	"context"
 	"errors"

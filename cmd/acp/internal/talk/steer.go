@@ -1,6 +1,6 @@
 package talk
 
-// This file owns what is said into a turn that runs. It is not part of the protocol: agents have an extension for it, which
+// What is said into a turn that runs. It is not part of the protocol: agents have an extension for it, which
 // claude-agent-acp, codex-acp and others share.
 
 import (

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns files and terminals of this machine.
-
 import (
 	"context"
 	"slices"

@@ -1,7 +1,5 @@
 package talk
 
-// This file owns what looks at the lines of the connection: recording, judging, and what only the unstable protocol has.
-
 import (
 	"bytes"
 	"context"

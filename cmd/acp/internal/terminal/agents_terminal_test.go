@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns the tests of what is asked on a terminal before an agent is installed.
-
 import (
 	"fmt"
 	"net/http"

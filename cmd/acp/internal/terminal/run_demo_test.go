@@ -2,8 +2,8 @@
 
 package terminal
 
-// This file owns the recording of a session that the docs have. It is made of the screens of a scripted session, so that it
-// is always the same: go test -run TestRunDemo -update . writes it anew.
+// The recording of a session that the docs have. It is made of the screens of a scripted session, so that it is always
+// the same: go test -run TestRunDemo -update . writes it anew.
 
 import (
 	"bufio"

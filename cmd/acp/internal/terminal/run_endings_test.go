@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns the ends of acp run and acp exec: whatever ends them, no process stays and the terminal is as it was.
-
 import (
 	"bytes"
 	"fmt"

@@ -2,9 +2,6 @@
 
 package terminal
 
-// This file owns what agents do wrong to acp run, and what terminals do: the screen stays usable, the terminal is as it was
-// at the end, and the program says whose fault it is.
-
 import (
 	"slices"
 	"strings"

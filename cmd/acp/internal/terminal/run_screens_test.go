@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns the screens of acp run, feature by feature. docs/run-compared.md names these tests.
-
 import (
 	"os"
 	"os/exec"

@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns how fast acp run is, and how much memory it takes.
-
 import (
 	"bufio"
 	"bytes"

@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns acp run as a job of a shell.
-
 import (
 	"os"
 	"os/exec"

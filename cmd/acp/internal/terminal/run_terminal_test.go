@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns what the tests of acp run have in common: the program in a terminal, with the agent of stage_test.go.
-
 import (
 	"errors"
 	"fmt"

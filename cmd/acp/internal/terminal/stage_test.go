@@ -2,8 +2,6 @@
 
 package terminal
 
-// This file owns the agent that plays to acp run: one feature for each keyword of a prompt, always the same.
-
 import (
 	"context"
 	"encoding/json"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns files in prompts: finding them, and sending them.
-
 import (
 	"context"
 	"errors"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns a session as the user sees it: its turns, and the prompts that wait.
-
 import (
 	"cmp"
 	"context"

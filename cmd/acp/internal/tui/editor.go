@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the editor: where the user types prompts.
-
 import (
 	"cmp"
 	"context"

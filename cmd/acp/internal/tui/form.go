@@ -1,7 +1,5 @@
 package tui
 
-// This file owns forms: what an agent asks the user to fill in.
-
 import (
 	"errors"
 	"fmt"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the screens of text: the keys, what was told, findings.
-
 import (
 	"fmt"
 	"strings"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns what the client of the agent tells the program, from its own goroutines.
-
 import (
 	"context"
 	"fmt"

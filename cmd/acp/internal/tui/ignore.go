@@ -1,7 +1,7 @@
 package tui
 
-// This file owns which files Git ignores, by the rules of gitignore(5). Git itself is not asked: the folder may be a
-// stranger's, and its configuration can have Git start programs. A ? stands for a character here, and for a byte in Git.
+// Which files Git ignores, by the rules of gitignore(5). Git itself is not asked: the folder may be a stranger's, and
+// its configuration can have Git start programs. A ? stands for a character here, and for a byte in Git.
 
 import (
 	"os"

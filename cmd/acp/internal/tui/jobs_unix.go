@@ -2,8 +2,6 @@
 
 package tui
 
-// This file owns the program as a job of a shell: it gives the terminal back before it stops, and takes it again after.
-
 import (
 	"fmt"
 	"io"

@@ -1,7 +1,6 @@
 package tui
 
-// This file owns the keys: which one does what on which screen. The help, the docs and the plain mode are made of these
-// tables.
+// The keys: which one does what on which screen. The help, the docs and the plain mode are made of these tables.
 
 import (
 	"slices"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the screen: what is drawn where, and how it fits.
-
 import (
 	"fmt"
 	"strings"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns lists that the user chooses from.
-
 import (
 	"fmt"
 	"slices"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns logging in, and agents that have ended.
-
 import (
 	"context"
 	"errors"

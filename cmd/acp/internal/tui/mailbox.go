@@ -1,7 +1,7 @@
 package tui
 
-// This file owns the way from the client's goroutines to the loop. None of them waits for the loop, which may be busy, or
-// have lent the terminal to a login; and a flood comes as few messages.
+// The way from the client's goroutines to the loop. None of them waits for the loop, which may be busy, or have lent
+// the terminal to a login; and a flood comes as few messages.
 
 import (
 	"context"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the model: the state of the program, and which part of it takes a message.
-
 import (
 	"context"
 	"errors"

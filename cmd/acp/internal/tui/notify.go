@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the bell: it calls the user, who may look at another window.
-
 import (
 	"time"
 

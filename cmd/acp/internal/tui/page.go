@@ -1,7 +1,5 @@
 package tui
 
-// This file owns pages that an agent asks the user to open.
-
 import (
 	"errors"
 	"net/url"

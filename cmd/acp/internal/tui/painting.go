@@ -1,7 +1,5 @@
 package tui
 
-// This file owns what package draw draws: conversations, plans, what permission is asked for.
-
 import (
 	"cmp"
 	"fmt"

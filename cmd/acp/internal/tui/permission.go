@@ -1,7 +1,5 @@
 package tui
 
-// This file owns requests for permission.
-
 import (
 	"fmt"
 	"slices"

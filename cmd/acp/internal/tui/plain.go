@@ -1,8 +1,5 @@
 package tui
 
-// This file owns the plain mode: the same program, written line by line, for terminals that cannot draw a screen and for
-// people who have the screen read to them.
-
 import (
 	"bytes"
 	"context"

@@ -1,8 +1,5 @@
 package tui
 
-// This file owns the questions of agents: their order, which one takes the keys, and that none is lost or answered by
-// accident.
-
 import (
 	"slices"
 	"time"

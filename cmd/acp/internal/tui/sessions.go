@@ -1,7 +1,5 @@
 package tui
 
-// This file owns sessions: those that are open, and those that the agent has stored.
-
 import (
 	"cmp"
 	"context"

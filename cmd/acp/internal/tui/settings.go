@@ -1,7 +1,5 @@
 package tui
 
-// This file owns what the user chooses of a session: its mode, model, options and commands, and files.
-
 import (
 	"context"
 	"fmt"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns what is said into a turn that runs, with agents that take it.
-
 import (
 	"context"
 	"fmt"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the screen of a subagent: the conversation of its own session.
-
 import (
 	"cmp"
 	"context"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the goroutines of the program: what runs beside the loop that draws and takes keys.
-
 import (
 	"context"
 	"sync"

@@ -1,7 +1,5 @@
 package tui
 
-// This file owns how long things take: tool calls and turns.
-
 import (
 	"time"
 

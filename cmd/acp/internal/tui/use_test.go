@@ -1,7 +1,5 @@
 package tui
 
-// This file owns tests of things that are done while others happen.
-
 import (
 	"context"
 	"fmt"

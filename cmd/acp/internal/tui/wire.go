@@ -1,7 +1,5 @@
 package tui
 
-// This file owns the last messages that have passed, as they are on the wire.
-
 import (
 	"fmt"
 	"strings"

@@ -1,8 +1,5 @@
 package tui
 
-// This file owns the world of the tests: the program with an agent in the same process, in a time of its own, driven by
-// keys and read as a screen.
-
 import (
 	"context"
 	"fmt"
