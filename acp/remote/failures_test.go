@@ -674,7 +674,7 @@ func TestFailure_ProxyBuffers(t *testing.T) {
 func TestFailure_IdleCut(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	onEach(t, allWays, func(t *testing.T, r *route) {
-		const idle = 2 * time.Second
+		const idle = 10 * time.Second
 		r.open(&remote.HandlerOptions{KeepAlive: idle / 5}, &remote.DialOptions{KeepAlive: idle / 5},
 			&faultproxy.Rule{Match: faultproxy.Method(http.MethodGet), Do: faultproxy.IdleCut(idle)},
 			&faultproxy.Rule{Match: faultproxy.Upgrade, Do: faultproxy.IdleCut(idle)})
@@ -684,7 +684,7 @@ func TestFailure_IdleCut(t *testing.T) {
 		select {
 		case out := <-turn:
 			t.Fatalf("the turn ended with %v", out.err)
-		case <-time.After(2 * idle):
+		case <-time.After(idle + idle/2):
 		}
 		r.hear("one")
 		close(r.say)
@@ -701,8 +701,8 @@ func TestFailure_IdleCut(t *testing.T) {
 func TestFailure_NetworkGone(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	onEach(t, allWays[:tier.Pick(1, 1, 3, 3)], func(t *testing.T, r *route) {
-		r.open(nil, &remote.DialOptions{
-			KeepAlive: 500 * time.Millisecond, IdleTimeout: 2 * time.Second, StreamTimeout: 2 * time.Second, ReopenTime: time.Second,
+		r.open(&remote.HandlerOptions{KeepAlive: time.Second}, &remote.DialOptions{
+			KeepAlive: 2 * time.Second, IdleTimeout: 10 * time.Second, StreamTimeout: 10 * time.Second, ReopenTime: time.Second,
 			CloseTimeout: 100 * time.Millisecond,
 		})
 		r.connect()

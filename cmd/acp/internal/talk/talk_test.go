@@ -661,6 +661,9 @@ func TestUnstable(t *testing.T) {
 				ResumeSession: func(context.Context, *unstable.AgentSession, *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
 					return &unstable.ResumeSessionResponse{}, nil
 				},
+				SetSessionMode: func(context.Context, *unstable.AgentSession, *unstable.SetSessionModeRequest) (*unstable.SetSessionModeResponse, error) {
+					return &unstable.SetSessionModeResponse{}, nil
+				},
 				ForkSession: func(_ context.Context, s *unstable.AgentSession, req *unstable.ForkSessionRequest) (*unstable.ForkSessionResponse, error) {
 					return &unstable.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
 						CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: "M"}},

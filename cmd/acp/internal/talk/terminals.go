@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
@@ -254,8 +255,17 @@ func (s *Session) makes(session *acp.ClientSession, id acp.TerminalID) (cancelle
 	return s.cancelled
 }
 
-// endTurn ends what the turns in progress have begun on this machine: they were cancelled.
+// tellTime bounds how long the cancellation of a turn may take to be sent.
+const tellTime = time.Second
+
+// endTurn ends what the turns in progress have begun on this machine: they were cancelled. The agent is told first: one that
+// reads the answer of a form before the cancellation might end its turn in another way.
 func (s *Session) endTurn() {
+	ctx, cancel := context.WithTimeout(s.client.life, tellTime)
+	defer cancel()
+	if current, err := s.conn.Current(ctx); err == nil {
+		_ = current.Cancel(ctx) // it fails when the connection is lost, and the turn with it
+	}
 	s.mu.Lock()
 	if !s.cancelled {
 		s.cancelled = true
