@@ -11,12 +11,12 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// ServeAgent serves one client over transport until the client ends the connection or ctx ends. Then the contexts of
-// the handlers end, and it returns after the handlers have. It returns nil if the client closed the connection in an
-// orderly way, the cause of ctx if that ended, or the error that broke the connection.
+// ServeAgent serves one client over transport until the client ends the connection or ctx ends. It then ends the
+// contexts of the handlers and returns after the handlers have. It returns nil if the client closed the connection in
+// an orderly way, the cause of ctx if ctx ended, or the error that broke the connection.
 //
-// Each request is handled in a goroutine of its own. Notifications are handled one at a time for each session, in
-// the order in which they came.
+// Each request is handled in its own goroutine. Notifications are handled one at a time for each session, in the order
+// in which they arrived.
 func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) error {
 	conn, err := StartAgent(ctx, transport, handlers, opts)
 	if err != nil {
@@ -30,8 +30,8 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	}
 }
 
-// StartAgent is ServeAgent in the background. ctx bounds opening the transport and nothing afterwards. Call Close to
-// end the connection, or Wait to wait until the client ends it.
+// StartAgent is like ServeAgent but serves in the background. ctx bounds opening the transport and nothing afterwards.
+// Call Close to end the connection, or Wait to wait until the client ends it.
 func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn, error) {
 	a := &agentSide{handlers: handlers}
 	if opts != nil {

@@ -24,19 +24,19 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("acp: the agent speaks protocol version %d, not %d", e.Got, Version)
 }
 
-// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if it
-// has no deadline, ClientOptions.ConnectTimeout does. Ending a subprocess that does not answer takes up to
-// its StopTime and KillTime more.
+// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if ctx has no
+// deadline, ClientOptions.ConnectTimeout applies. Ending a subprocess that does not answer takes up to its StopTime and
+// KillTime more.
 //
-// The error matches ErrClosed if the agent ended meanwhile; for a subprocess it is or wraps an *ExitError. If
-// the agent refused, it is a *CallError; if it speaks another version, a *VersionError; if there was no answer
-// in time, it is the cause of ctx or matches context.DeadlineExceeded, and says what a subprocess wrote in the
+// The error matches ErrClosed if the agent ended in the meantime; for a subprocess it is or wraps an *ExitError. It is
+// a *CallError if the agent refused, and a *VersionError if the agent speaks another version. If there was no answer in
+// time, it is the cause of ctx or matches context.DeadlineExceeded, and includes what a subprocess wrote in the
 // meantime.
 //
-// Each request of the agent is handled in a goroutine of its own. Updates are handled one at a time for each
-// session, in the order in which they came; a call returns after the updates that came before its answer have
-// been handled. A call that is made in a handler must use the context that the handler was given: with another
-// one it could wait for its own handler.
+// Each request of the agent is handled in its own goroutine. Updates are handled one at a time for each session, in the
+// order in which they arrived. A call returns after the updates that arrived before its answer have been handled. A
+// call made in a handler must use the context that the handler was given: with another context it could deadlock,
+// waiting for its own handler.
 func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
 	if transport == nil {
 		return nil, errors.New("acp: no transport to connect with")

@@ -16,25 +16,25 @@ import (
 // Version is the protocol version that this package speaks.
 const Version ProtocolVersion = 1
 
-// AgentOptions say what an agent advertises besides its handlers, and tune its connection. Nil is the same as the zero
-// value.
+// AgentOptions configures what an agent advertises besides its handlers, and tunes its connection. Nil is the same as
+// the zero value.
 //
-// The capabilities loadSession, sessionCapabilities.list, delete, resume and close, and auth.logout
-// follow from which handlers are set and have no option.
+// The capabilities loadSession, sessionCapabilities.list, delete, resume and close, and auth.logout follow from the
+// handlers that are set and have no option.
 type AgentOptions struct {
 	// Info names the agent and its version.
 	Info Implementation
-	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
-	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
-	// member "terminal-auth" of clientCapabilities._meta true.
+	// AuthMethods are the authentication methods, each with its own id. Methods of type terminal are offered only to
+	// clients that can run them: those that advertise auth.terminal or, as the registry of agents does, set the member
+	// "terminal-auth" of clientCapabilities._meta to true.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content; what
-	// they send all the same reaches the handler.
+	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content;
+	// if they do, it still reaches the handler.
 	Prompt PromptCapabilities
 	// MCP says which MCP servers the agent connects to beyond those on stdio.
 	MCP MCPCapabilities
 	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
-	// not send any; those that they send all the same reach the handler.
+	// not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
@@ -52,18 +52,18 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	}
 }
 
-// ClientOptions say what a client advertises besides its handlers, and tune its connection. Nil is the same as the
-// zero value.
+// ClientOptions configures what a client advertises besides its handlers, and tunes its connection. Nil is the same as
+// the zero value.
 //
-// The capabilities fs.readTextFile, fs.writeTextFile and terminal follow from which handlers are set
-// and have no option.
+// The capabilities fs.readTextFile, fs.writeTextFile and terminal follow from the handlers that are set and have no
+// option.
 type ClientOptions struct {
 	// Info names the client and its version.
 	Info Implementation
 	// Elicitation says which modes of elicitation/create the client's handler serves.
 	Elicitation ElicitationCapabilities
-	// BooleanConfig says that the client understands boolean config options, which agents must not send otherwise.
-	// It is short for Session.ConfigOptions.Boolean.
+	// BooleanConfig says that the client understands boolean config options, which agents must not send otherwise. It
+	// is shorthand for Session.ConfigOptions.Boolean.
 	BooleanConfig bool
 	// Session says which session features the client understands: boolean config options, notices,
 	// compaction.
@@ -72,8 +72,8 @@ type ClientOptions struct {
 	TerminalAuth bool
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
-	// ConnectTimeout bounds how long connecting may take, up to the answer to initialize, if the context of
-	// Connect has no deadline. 0 means two minutes; less than 0 means no bound.
+	// ConnectTimeout bounds the time to connect, up to the answer to initialize, if the context of Connect has no
+	// deadline. 0 means two minutes; a negative value means no bound.
 	ConnectTimeout time.Duration
 	// Conn tunes the connection.
 	Conn ConnOptions
@@ -96,16 +96,17 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call
-// of what the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
-// ErrInvalidParams, and one before initialize with ErrInvalidRequest; none of them is sent. Its methods are safe for concurrent use.
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
+// the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse fails with
+// ErrInvalidParams, and one before initialize fails with ErrInvalidRequest; none of them is sent. Its methods are safe
+// for concurrent use.
 type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call of
-// what the agent did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
+// the agent did not advertise fails with ErrUnsupported, and one that the checks of this package refuse fails with
 // ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
