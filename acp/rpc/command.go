@@ -17,26 +17,26 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// CommandTransport starts a subprocess and talks to it over its standard input and output. The process
-// and all that it starts share a process group of their own (on Windows a job object), which is ended
-// with the connection: standard input is closed, and what still runs after StopTime is asked to end
-// (SIGTERM), and after KillTime killed. On Unix, processes that put themselves into a session or group of their own, as
-// daemons do, are out of reach and live on. It connects once.
+// CommandTransport starts a subprocess and talks to it over its standard input and output. The process and everything
+// that it starts share their own process group (on Windows a job object), which is ended with the connection: standard
+// input is closed; processes that are still running after StopTime get SIGTERM, and after KillTime they are killed. On
+// Unix, processes that move to a session or group of their own, as daemons do, cannot be reached and live on. A
+// CommandTransport connects once.
 //
-// Text before a message on the same line, such as a banner without a newline, is treated as a line of its own, which is
-// no message; see Options.SkipNoise.
+// Text before a message on the same line, such as a banner without a newline, is treated as a separate line that is not
+// a message; see Options.SkipNoise.
 type CommandTransport struct {
-	// Cmd is the command. Its Stdin and Stdout must not be set. What the process writes to standard error goes to
-	// Cmd.Stderr, if that is set. Without Cmd.Env it gets this process's environment, with all secrets in it.
+	// Cmd is the command. Its Stdin and Stdout must not be set. Standard error of the process goes to Cmd.Stderr, if
+	// that is set. Without Cmd.Env the process gets this process's environment, including any secrets in it.
 	Cmd *exec.Cmd
 	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
 	MaxMessage int
-	// StopTime is how long the process may take to end after its input was closed. Default 2 s.
+	// StopTime is how long the process may take to end after its input was closed. The default is 2 s.
 	StopTime time.Duration
-	// KillTime is how long it may take after it was asked to end. Default 3 s.
+	// KillTime is how long it may take after it was asked to end. The default is 3 s.
 	KillTime time.Duration
-	// StderrTail is how much of the end of standard error an *ExitError keeps, in bytes. Default
-	// 8 KiB; less than 0 means nothing.
+	// StderrTail is how much of the end of standard error an *ExitError keeps, in bytes. The default is 8 KiB; a
+	// negative value means nothing.
 	StderrTail int
 
 	once once
@@ -45,7 +45,7 @@ type CommandTransport struct {
 // Command returns the transport that starts cmd. Its fields may be set before it is connected.
 func Command(cmd *exec.Cmd) *CommandTransport { return &CommandTransport{Cmd: cmd} }
 
-// Connect starts the process. The context does not end it: Close of the connection does.
+// Connect starts the process. The end of the context does not end it; closing the connection does.
 func (t *CommandTransport) Connect(context.Context) (Stream, error) {
 	if err := t.once.use(); err != nil {
 		return nil, err
@@ -53,15 +53,15 @@ func (t *CommandTransport) Connect(context.Context) (Stream, error) {
 	return t.start()
 }
 
-// ExitError says that the subprocess behind a connection has ended. It matches io.EOF.
+// ExitError reports that the subprocess of a connection has ended. It matches io.EOF.
 type ExitError struct {
 	// State says how the process ended.
 	State *os.ProcessState
-	// ProcessOutput is what it wrote.
+	// ProcessOutput is the output that the process wrote.
 	ProcessOutput
 }
 
-// Error gives the state and the most likely reason, see ProcessOutput.Reason.
+// Error returns the state and the most likely reason; see ProcessOutput.Reason.
 func (e *ExitError) Error() string {
 	msg := "subprocess ended: " + e.State.String()
 	if why := e.Reason(); why != "" {
@@ -70,7 +70,7 @@ func (e *ExitError) Error() string {
 	return msg + e.rest()
 }
 
-// Unwrap returns io.EOF: the stream has ended.
+// Unwrap returns io.EOF, because the stream has ended.
 func (e *ExitError) Unwrap() error { return io.EOF }
 
 // lingerTime is how long the end of the process and the end of its output may be apart before the one

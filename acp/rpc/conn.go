@@ -15,28 +15,28 @@ import (
 // each request in progress; up to 256 of these goroutines are kept for later requests. All belong to the Conn: Wait
 // returns after they have ended, or with ErrStuck.
 //
-// Notifications of one session are handled in the order in which they came, one at a time. The answer to a call is
-// given to its caller after every notification that the same session received before it was handled, and a request is
-// handled after those too. A call made with the context of a notification handler does not wait for that handler,
-// because it could never return. While such a handler waits for a call, requests of its session, and calls made with
-// their contexts, do not wait for it either.
+// Notifications of one session are handled one at a time, in the order in which they arrived. The caller of a call gets
+// the answer after every notification that the same session received before it has been handled, and a request is also
+// handled after those. A call made with the context of a notification handler does not wait for that handler, which
+// would be a deadlock. While such a handler waits for a call, requests of its session, and calls made with the contexts
+// of those requests, do not wait for it either.
 type Conn engine.Conn
 
-// A Caller is what calls go through: a *Conn, or a connection or a session of package acp.
+// A Caller makes calls: a *Conn, or a connection or a session of package acp.
 type Caller interface {
 	// RPC returns the raw connection.
 	RPC() *Conn
 }
 
 // Connect opens transport and starts a connection without the protocol's own methods: it serves the handlers in ext,
-// under any name; a nil ext serves nothing. ctx bounds opening the transport; handlers get its values, but not its
-// end. To speak the protocol, use package acp.
+// under any name; a nil ext serves nothing. ctx bounds opening the transport; handlers get its values, but do not end
+// with it. To speak the protocol, use package acp.
 func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], opts *Options) (*Conn, error) {
 	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c) }, opts)
 }
 
 // ConnectRoutes is Connect for the packages of this module that serve the protocol's own methods. Other modules cannot
-// use it, because its types are internal.
+// use it because its types are internal.
 func ConnectRoutes(
 	ctx context.Context, transport Transport, routes func(*Conn) ([]engine.Route, error), opts *Options,
 ) (*Conn, error) {
@@ -68,20 +68,20 @@ func (c *Conn) engine() *engine.Conn { return (*engine.Conn)(c) }
 // RPC returns c.
 func (c *Conn) RPC() *Conn { return c }
 
-// Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
-// the stream and waits until nothing runs any more. Handlers and unsent messages are given
-// Options.CloseTime together, and closing the stream takes its own time, a subprocess's for example. The error
-// matches ErrStuck when handlers still run after that, or says why the stream could not be closed properly.
-// Further calls wait for the same. A handler must not call Close: it would wait for itself.
+// Close ends the connection: it cancels the handlers, lets them answer, sends pending messages, closes the stream and
+// waits until nothing is running any more. Handlers and unsent messages together get Options.CloseTime; closing the
+// stream takes additional time, for a subprocess for example. The error matches ErrStuck if handlers are still running
+// after that, or says why the stream could not be closed properly. Further calls wait for the same end. A handler must
+// not call Close: it would deadlock.
 func (c *Conn) Close() error { return c.engine().Close() }
 
-// Done is closed when the connection is over and nothing of it runs any more, but handlers that have not ended
-// within Options.CloseTime.
+// Done returns a channel that is closed when the connection is over and nothing of it is running any more, except
+// handlers that have not ended within Options.CloseTime.
 func (c *Conn) Done() <-chan struct{} { return c.engine().Done() }
 
-// Wait waits until Done is closed. It returns nil when the connection was ended by Close, or by the peer in an
-// orderly way; otherwise an error that matches ErrClosed and wraps the cause, which is an *ExitError when the peer
-// was a subprocess that failed. It matches ErrStuck when handlers still run, whatever ended the connection.
+// Wait waits until Done is closed. It returns nil if the connection was ended by Close, or by the peer in an orderly
+// way. Otherwise it returns an error that matches ErrClosed and wraps the cause, which is an *ExitError if the peer was
+// a subprocess that failed. The error matches ErrStuck if handlers are still running, whatever ended the connection.
 func (c *Conn) Wait() error {
 	err := c.engine().Wait()
 	exit, ok := errors.AsType[*ExitError](err)
@@ -92,36 +92,36 @@ func (c *Conn) Wait() error {
 	return err
 }
 
-// Load is what a connection holds at one moment, in bytes, counted as Options.MaxBytes says.
+// Load is what a connection holds at one moment, in bytes, counted as Options.MaxBytes describes.
 type Load struct {
-	// Requests are the requests of the peer in progress.
+	// Requests counts the peer's requests in progress.
 	Requests int
-	// Queued are the notifications that wait for their handlers.
+	// Queued counts the notifications that wait for their handlers.
 	Queued int
-	// Loops are the updates that wait for loops over turns, without what Options.MaxBytes says is not counted.
+	// Loops counts the updates that wait for loops over turns, except the part that Options.MaxBytes says is not
+	// counted.
 	Loops int
 }
 
-// Load returns what the connection holds now. It takes no lock.
+// Load returns what the connection currently holds. It takes no lock.
 func (c *Conn) Load() Load { return Load(c.engine().Load()) }
 
-// AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
-// writer, so that what fn sends comes strictly after it: available commands after session/new, for
-// example. fn's context ends with the connection. Outside the handler of a request it returns false
-// and does nothing.
+// AfterResponse calls fn after the answer to the request that ctx belongs to was handed to the writer, so that messages
+// that fn sends come strictly after it: available commands after session/new, for example. fn's context ends with the
+// connection. Outside the handler of a request AfterResponse does nothing and returns false.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return engine.AfterResponse(ctx, fn)
 }
 
-// Reserve waits until the handler of the request that ctx belongs to may make an answer that takes n bytes. A handler
-// calls it before it makes a large answer, the text of a file for example, so that many such requests at once are
-// answered one after the other: an eighth of Options.MaxBytes may be reserved, and one answer that is longer. What is
-// reserved is free again when the answer was handed to the writer, or the request is over; between Reserve and its
-// answer a handler does not wait for the peer.
+// Reserve waits until the handler of the request that ctx belongs to may produce an answer that takes n bytes. A
+// handler calls it before it produces a large answer, such as the text of a file, so that many such requests in flight
+// are answered one after the other: an eighth of Options.MaxBytes may be reserved, and one answer that is longer. The
+// reservation ends when the answer was handed to the writer or the request is over. Between Reserve and its answer a
+// handler must not wait for the peer.
 //
-// Another call replaces what the request has reserved: fewer bytes give the rest back. It never waits, because requests
-// that hold a part of what they need would wait for each other, and fails if there is no room for more. Reserve returns
-// the cause of ctx when that ends first. Outside the handler of a request it does nothing.
+// Another call replaces the request's reservation: fewer bytes give the rest back. It never waits, because requests
+// that each hold a part of what they need would deadlock, and fails if there is no room for more. Reserve returns the
+// cause of ctx if ctx ends first. Outside the handler of a request it does nothing.
 func Reserve(ctx context.Context, n int) error { return engine.Reserve(ctx, n) }
 
 // observed shows every message to Hooks.Message.

@@ -9,9 +9,9 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// A Code says what kind of failure a JSON-RPC error is. Those that JSON-RPC 2.0 and ACP define are constants, and
-// errors by themselves: a handler may return one, which is sent with the usual message, and errors.Is finds it in
-// whatever Error has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
+// A Code says what kind of failure a JSON-RPC error is. The codes that JSON-RPC 2.0 and ACP define are constants, and
+// are errors themselves: a handler may return one, which is sent with the usual message, and errors.Is matches it with
+// any Error that has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
 type Code int32
 
 // The codes that JSON-RPC 2.0 and ACP define.
@@ -49,7 +49,7 @@ func (c Code) message() string {
 	return "Error"
 }
 
-// Error gives the usual message and the code.
+// Error returns the usual message and the code.
 func (c Code) Error() string { return c.withMessage().Error() }
 
 // Is reports whether target is an *Error with this code.
@@ -58,7 +58,7 @@ func (c Code) Is(target error) bool {
 	return ok && t != nil && t.Code == c
 }
 
-// As gives an *Error with this code and the usual message.
+// As sets target to an *Error with this code and the usual message.
 func (c Code) As(target any) bool {
 	t, ok := target.(**Error)
 	if ok {
@@ -69,18 +69,18 @@ func (c Code) As(target any) bool {
 
 func (c Code) withMessage() *Error { return &Error{Code: c, Message: c.message()} }
 
-// WithData returns an Error with the code, the usual message, and v, encoded as JSON, as its data. A v that cannot be
-// encoded leaves the data out.
+// WithData returns an Error with the code, the usual message, and v, encoded as JSON, as its data. If v cannot be
+// encoded, the data is left out.
 func (c Code) WithData(v any) *Error { return c.withMessage().WithData(v) }
 
 // WithMessagef returns an Error with the code and a formatted message, which is sent to the peer.
 func (c Code) WithMessagef(format string, args ...any) *Error { return Errorf(c, format, args...) }
 
-// Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A handler that
-// returns one, possibly wrapped, has it sent as it is. Any other error is sent as ErrInternal with a neutral message.
-// The same holds for the error of a call that the handler made, even if it wraps an Error: it says what a peer
-// answered (a CallError), or why the call was not sent. An Error is not changed after it was made, so one value may be
-// shared.
+// Error is a JSON-RPC error object: the error that a peer answered, or the one that a handler wants the peer to see. If
+// a handler returns an Error, possibly wrapped, it is sent as it is. Any other error is sent as ErrInternal with a
+// neutral message. This includes the error of a call that the handler made, even if it wraps an Error, because it
+// reports what a peer answered (a CallError) or why the call was not sent. An Error does not change after it was made,
+// so one value may be shared.
 type Error struct {
 	// Code says what kind of failure it is.
 	Code Code
@@ -90,17 +90,17 @@ type Error struct {
 	Data json.RawMessage
 }
 
-// CallError is what a call returns when the peer answered with an error. errors.Is and errors.As see
-// that error. A handler that returns it does not pass it on: what one peer answers to one call is no
+// CallError is what a call returns when the peer answered with an error. errors.Is and errors.As see that error. A
+// handler that returns a CallError does not pass the peer's error on, because one peer's answer to one call is not an
 // answer to another call. To pass it on, return its Err.
 type CallError struct {
 	// Method is the method that was called.
 	Method string
-	// Err is what the peer answered.
+	// Err is the peer's error.
 	Err *Error
 }
 
-// Error gives method and error.
+// Error returns the method and the error.
 func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
 
 // Unwrap returns the peer's error.
@@ -108,26 +108,25 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // Errors of this side's runtime. They are never sent to the peer.
 const (
-	// ErrClosed says that the connection is over. What it is joined with says why: io.EOF when the
-	// peer ended it, io.ErrUnexpectedEOF when it did so within a message, an *ExitError when a
-	// subprocess ended.
+	// ErrClosed reports that the connection is over. The error that it is joined with gives the reason: io.EOF if the
+	// peer ended it, io.ErrUnexpectedEOF if the peer did so within a message, an *ExitError if a subprocess ended.
 	ErrClosed = engine.ErrClosed
-	// ErrUnsupported says that a call was not sent because the peer did not advertise the capability.
+	// ErrUnsupported reports that a call was not sent because the peer did not advertise the capability.
 	ErrUnsupported = engine.ErrUnsupported
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
 	ErrTurnCancelled = engine.ErrTurnCancelled
-	// ErrOverflow says that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads it,
-	// waited for a call. Either the call was given up and returns this error, or the loop was ended and its turn
+	// ErrOverflow reports that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads
+	// it, waited for a call. Either the call was given up and returns this error, or the loop was ended and its turn
 	// returns it.
 	ErrOverflow = engine.ErrOverflow
-	// ErrStuck says that handlers still run although the connection is over and Options.CloseTime has passed.
-	// Nobody waits for them any more.
+	// ErrStuck reports that handlers are still running although the connection is over and Options.CloseTime has
+	// passed. The connection no longer waits for them.
 	ErrStuck = engine.ErrStuck
 )
 
 var errConnected = errors.New("acp: this transport was connected already")
 
-// Errorf makes an Error with a code and a formatted message. The message is sent to the peer.
+// Errorf returns an Error with a code and a formatted message. The message is sent to the peer.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -151,8 +150,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// WithData returns a copy of e with v, encoded as JSON, as its data. A v that cannot be encoded
-// leaves the data out.
+// WithData returns a copy of e with v, encoded as JSON, as its data. If v cannot be encoded, the data is left out.
 func (e *Error) WithData(v any) *Error {
 	c := *e
 	if data, err := json.Marshal(v); err == nil {
@@ -168,14 +166,14 @@ func (e *Error) WithMessagef(format string, args ...any) *Error {
 	return &c
 }
 
-// InvalidParamsf is the answer to parameters that a handler cannot take: unknown ids and values, a bad
-// cursor. The message reaches the peer.
+// InvalidParamsf returns the error for parameters that a handler cannot accept: unknown ids and values, a bad cursor.
+// The message reaches the peer.
 func InvalidParamsf(format string, args ...any) *Error {
 	return ErrInvalidParams.WithMessagef("Invalid params: "+format, args...)
 }
 
-// Public wraps err so that its text reaches the peer: as an internal error with err's message. Use it
-// for errors whose text was written for the other side; errors.Is and errors.As see err.
+// Public wraps err so that its text reaches the peer, as an internal error with err's message. Use it for errors whose
+// text was written for the other side; errors.Is and errors.As see err.
 func Public(err error) error {
 	if err == nil {
 		return nil
@@ -188,7 +186,7 @@ type publicError struct{ err error }
 func (e *publicError) Error() string { return e.err.Error() }
 func (e *publicError) Unwrap() error { return e.err }
 
-// EncodeJSON writes the error object, where messages carry one as a value.
+// EncodeJSON writes the error object, for messages that carry one as a value.
 func (e *Error) EncodeJSON(enc *codec.Encoder) { e.wire().EncodeJSON(enc) }
 
 // DecodeJSON reads an error object.

@@ -9,14 +9,13 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Extensions are handlers of methods outside the protocol, whose names begin with an underscore. They are given the
+// Extensions holds handlers for methods outside the protocol, whose names begin with an underscore. They receive the
 // connection, a *C: an AgentConn or ClientConn of package acp, or a Conn. Fill it with Handle, HandleNotification,
-// HandleMethod and HandleNotificationMethod, and put a pointer to it into AgentHandlers.Extensions or
-// ClientHandlers.Extensions of package acp, before the connection starts. One may serve any number of connections. The
-// zero value is empty.
+// HandleMethod and HandleNotificationMethod, and store a pointer to it in AgentHandlers.Extensions or
+// ClientHandlers.Extensions of package acp, before the connection starts. One Extensions may serve any number of
+// connections. The zero value is empty.
 type Extensions[C any] struct {
-	// Fallback, if set, serves requests that nothing else does; to refuse one it returns
-	// ErrMethodNotFound.
+	// Fallback, if set, serves requests that no other handler serves; to refuse one it returns ErrMethodNotFound.
 	Fallback func(ctx context.Context, conn *C, method string, params json.RawMessage) (any, error)
 	// FallbackNotification is the same for notifications.
 	FallbackNotification func(ctx context.Context, conn *C, method string, params json.RawMessage) error
@@ -30,11 +29,11 @@ type extension[C any] struct {
 	route  func(*C) engine.Route
 }
 
-// Handle serves a request method with fn, whose parameters and result are any types that encoding/json
-// can handle. If a method is handled twice, the later handler serves it.
+// Handle serves a request method with fn, whose parameters and result are any types that encoding/json can handle. If a
+// method is handled twice, the later handler serves it.
 //
-// Two mistakes are errors when the connection starts. One is a nil fn. The other is a name that does not begin with an
-// underscore, because such names are the protocol's; only Connect of this package allows them.
+// Two mistakes are errors when the connection starts: a nil fn, and a name that does not begin with an underscore. Such
+// names belong to the protocol; only Connect of this package allows them.
 func Handle[C, P, R any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	HandleMethod(ext, RequestMethod[P, R]{Name: method}, fn)
 }
@@ -44,7 +43,7 @@ func HandleNotification[C, P any](ext *Extensions[C], method string, fn func(ctx
 	HandleNotificationMethod(ext, NotificationMethod[P]{Name: method}, fn)
 }
 
-// HandleMethod is Handle for a method with types, such as generated code has.
+// HandleMethod is Handle for a typed method, such as those of generated code.
 func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R], fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	handler := extension[C]{method: m.Name}
 	if fn != nil {
@@ -55,7 +54,7 @@ func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R], fn fun
 	ext.handlers = append(ext.handlers, handler)
 }
 
-// HandleNotificationMethod is HandleNotification for a notification with types, such as generated code has.
+// HandleNotificationMethod is HandleNotification for a typed notification, such as those of generated code.
 func HandleNotificationMethod[C, P any](
 	ext *Extensions[C], m NotificationMethod[P], fn func(ctx context.Context, conn *C, params *P) error,
 ) {
@@ -68,8 +67,8 @@ func HandleNotificationMethod[C, P any](
 	ext.handlers = append(ext.handlers, handler)
 }
 
-// Routes is for the packages of this module that serve the protocol's own methods. Other modules cannot use it,
-// because its types are internal.
+// Routes is for the packages of this module that serve the protocol's own methods. Other modules cannot use it because
+// its types are internal.
 func (ext *Extensions[C]) Routes(conn *C) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil

@@ -11,14 +11,14 @@ import (
 type RequestMethod[P, R any] struct {
 	// Name is the method's name on the wire.
 	Name string
-	// NullResult says that R has no required members, so that null, which peers send for it, is
-	// accepted, and a handler's nil result is sent as {}.
+	// NullResult says that R has no required members. Then null, which peers send for such a result, is accepted, and a
+	// handler's nil result is sent as {}.
 	NullResult bool
 }
 
-// Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or
-// it matches ErrClosed; or it says what is wrong with the answer; or it is the cause of ctx, if that ended first: then
-// the peer is told by $/cancel_request, and a late answer is dropped.
+// Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or it
+// matches ErrClosed; or it says what is wrong with the answer; or it is the cause of ctx, if ctx ended first. In that
+// case $/cancel_request is sent to the peer, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
 	return engine.RequestMethod[P, R](m).Call(ctx, c.RPC().engine(), params)
 }
@@ -29,15 +29,15 @@ type NotificationMethod[P any] struct {
 	Name string
 }
 
-// Notify sends the notification. It returns when the notification is on its way. While too much is unsent
-// it waits, until ctx ends. If there is room, the notification is sent even if ctx has ended already.
+// Notify sends the notification. It returns once the notification is on its way. While too much is unsent it waits,
+// until ctx ends. If there is room, the notification is sent even if ctx has already ended.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) error {
 	return engine.NotificationMethod[P](m).Notify(ctx, c.RPC().engine(), params)
 }
 
-// Call sends a request with any parameters that encoding/json can encode, and decodes the result into
-// an R. It is meant for extension methods, whose names begin with an underscore. A nil params leaves the member out.
-// The error of a peer that does not know the method matches ErrMethodNotFound; see RequestMethod.Call for others.
+// Call sends a request with any parameters that encoding/json can encode, and decodes the result into an R. It is meant
+// for extension methods, whose names begin with an underscore. If params is nil, the member params is left out. The
+// error of a peer that does not know the method matches ErrMethodNotFound; see RequestMethod.Call for other errors.
 func Call[R any](ctx context.Context, c Caller, method string, params any) (*R, error) {
 	return engine.CallRaw[R](ctx, c.RPC().engine(), method, params)
 }

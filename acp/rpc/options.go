@@ -9,84 +9,87 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Options tune a connection. Nil, and the zero value of each field, mean the defaults.
+// Options tunes a connection. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// Logger gets diagnostics. Nil means that warnings and errors go to slog.Default: what handlers do
-	// wrong and the peer does not see, for example.
+	// Logger receives diagnostics, such as mistakes of handlers that the peer does not see. Nil means that warnings and
+	// errors go to slog.Default.
 	Logger *slog.Logger
 	// Hooks observe the connection.
 	Hooks Hooks
-	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an
-	// error. Default 4096.
+	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an error. The default
+	// is 4096.
 	MaxRequests int
-	// MaxBytes bounds the messages that the connection holds, whatever the peer sends and however slowly it reads.
-	// Default 256 MiB. A message counts as its text and 64 bytes for each element of its lists and maps, because
-	// values take more memory than their text. In all:
+	// MaxBytes bounds the messages that the connection holds, whatever the peer sends and however slowly it reads. The
+	// default is 256 MiB. A message counts as its text plus 64 bytes for each element of its lists and maps, because
+	// values take more memory than their text. The parts are:
 	//
-	//   - A half of MaxBytes for requests in progress, from when they are read until they are answered and their handlers
-	//     have returned. Each counts for another 8 KiB. One more is refused with an error; cancellations and the answers to
-	//     this side's calls always pass.
+	//   - A half of MaxBytes for requests in progress, from when they are read until they are answered and their
+	//     handlers have returned. Each counts for another 8 KiB. A request beyond that is refused with an error;
+	//     cancellations and the answers to this side's calls always pass.
 	//   - An eighth for the answers that handlers have announced with [Reserve], which waits. Answers are handed to the
-	//     writer one after the other. What handlers hold without Reserve is not counted.
+	//     writer one after the other. Memory that handlers hold without Reserve is not counted.
 	//   - QueueLimit, an eighth, for notifications that wait for their handlers.
 	//   - Twice QueueLimit, a quarter, for updates that wait for loops over turns. For each such turn up to 1/64 of
 	//     QueueBytes is not counted.
 	//
-	// In each of these a message that is alone may be as long as the transport allows. On top of them come the message
-	// that is being read, up to two that are being sent, a sixteenth of MaxBytes of refusals that are unsent, and one
-	// answer for each of this side's calls. One message has at most as many elements as count for a quarter of MaxBytes; one
-	// with more is wrong. Go's collector lets the heap grow to twice of what is in use, see GOGC.
+	// In each of these parts, a single message may be as long as the transport allows. In addition there are the
+	// message that is being read, up to two that are being sent, a sixteenth of MaxBytes of refusals that are unsent,
+	// and one answer for each of this side's calls. The elements of one message may count for at most a quarter of
+	// MaxBytes; a message with more is invalid. Go's garbage collector lets the heap grow to twice the memory in use;
+	// see GOGC.
 	MaxBytes int
 	// QueueBytes is how much of one session's notifications may wait for their handler before nothing more is read; 0
 	// means 1/64 of MaxBytes, 4 MiB. A single message may exceed it. All sessions together may have four times as much,
-	// and MaxRequests sessions may have notifications waiting. The same holds for the updates that wait for a loop over a
-	// turn's updates, and for all loops together.
+	// and MaxRequests sessions may have notifications waiting. The same limits apply to the updates that wait for a
+	// loop over a turn's updates, and to all loops together.
 	QueueBytes int
-	// QueueLimit is how far such a queue grows, and all of them together, while its own handler waits for a call, which
-	// could otherwise never be answered. At the limit the call fails with ErrOverflow. Then as many more sessions may have
-	// notifications waiting as have room in it with 8 KiB each. The same holds for the updates that wait for a loop
-	// over a turn's updates whose body calls with the turn's context; all loops together have twice as much. 0 means an
-	// eighth of MaxBytes, 32 MiB.
+	// QueueLimit is how far such a queue, and the total of all queues, may grow while its own handler waits for a call,
+	// which could otherwise never be answered. At the limit the call fails with ErrOverflow. In that state, the number
+	// of sessions with notifications waiting may grow by as many as have room in it with 8 KiB each. The same holds for
+	// the updates that wait for a loop over a turn's updates whose body calls with the turn's context; all loops
+	// together have twice as much. 0 means an eighth of MaxBytes, 32 MiB.
 	QueueLimit int
-	// DrainTime bounds how long requests may still be answered, and notifications handled, after
-	// the peer has ended the stream. Then the contexts of their handlers end. Default 2 s.
+	// DrainTime bounds how long requests may still be answered, and notifications handled, after the peer has ended the
+	// stream. Then the contexts of their handlers end. The default is 2 s.
 	DrainTime time.Duration
 	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose contexts
-	// have ended, and for unsent messages, together. A handler that still runs then is not waited for, and Close and
-	// Wait return ErrStuck. Default 5 s.
+	// have ended and for unsent messages, together. The connection does not wait for a handler that is still running
+	// then, and Close and Wait return ErrStuck. The default is 5 s.
 	CloseTime time.Duration
-	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
+	// CancelGrace is how long a cancelled turn waits for the agent's answer. The default is 30 s.
 	CancelGrace time.Duration
-	// SkipNoise skips lines that do not begin like JSON, such as output that agents print by mistake. They are reported
-	// to Hooks.Invalid and not answered.
+	// SkipNoise skips lines that do not look like the beginning of JSON, such as output that agents print by mistake.
+	// They are reported to Hooks.Invalid and not answered.
 	SkipNoise bool
-	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue
-	// prompts or take them into the turn that runs. Otherwise a second prompt is refused.
+	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue prompts or take them into
+	// the running turn. Otherwise a second prompt is refused.
 	ConcurrentTurns bool
 }
 
-// Hooks are called by the connection, by several goroutines at once. They must be quick, and must not
-// call the peer; only Serve and Call may wait, as what they wrap does. Each may be nil.
+// Hooks are functions that the connection calls, from several goroutines at once. They must be quick, and must not call
+// the peer; only Serve and Call may wait, as the functions that they wrap do. Each may be nil.
 type Hooks struct {
-	// Repair is called for each part of a message that is wrong and was dropped, replaced, or kept all the same, with
-	// the method of the message.
+	// Repair is called for each part of a message that is wrong and was dropped, replaced or kept anyway, with the
+	// method of the message.
 	Repair func(method string, repair codec.Repair)
-	// Invalid is called for what was refused, ignored or skipped: lines that are not a JSON-RPC message, responses that
-	// answer no call, notifications that cannot be decoded. line is the line, its beginning, or the parameters of a
-	// notification; it is valid during the call, and nil when it is not known. reason repeats its first 256 bytes.
+	// Invalid is called for input that was refused, ignored or skipped: lines that are not a JSON-RPC message,
+	// responses that answer no call, notifications that cannot be decoded. line is the line, its beginning, or the
+	// parameters of a notification; it is valid during the call, and nil if it is not known. reason repeats its first
+	// 256 bytes.
 	Invalid func(line []byte, reason error)
-	// Message is called for every message, as it is on the wire. The bytes are valid during the call.
+	// Message is called for every message, as it is on the wire. The bytes are valid only during the call.
 	Message func(sent bool, message []byte)
-	// Panic is called for a handler's panic. The peer only sees an internal error.
+	// Panic is called when a handler panics. The peer only sees an internal error.
 	Panic func(method string, value any, stack []byte)
 
-	// Serve wraps every handler, and what gives an update to the loop over a turn instead. Call wraps every call to the
-	// peer, turns and notifications among them. See Middleware.
+	// Serve wraps every handler, and every delivery of an update to the loop over a turn. Call wraps every call to the
+	// peer, including turns and notifications. See Middleware.
 	Serve, Call Middleware
 
-	// Start is for hooks that keep something for each connection, because one Hooks may serve many. It is called once for
-	// each connection, before anything is sent or read, with the other hooks, and returns those that the connection gets;
-	// usually they wrap what it was given. conn may be kept, but must not be called before Start has returned.
+	// Start is for hooks that keep state for each connection, because one Hooks may serve many connections. It is
+	// called once for each connection, before anything is sent or read, with the other hooks. It returns the hooks that
+	// the connection uses, which usually wrap the given ones. conn may be kept, but must not be used before Start has
+	// returned.
 	Start func(conn *Conn, hooks Hooks) Hooks
 	// End is called once when the connection is over, before Done is closed.
 	End func()
@@ -102,58 +105,58 @@ func (h Hooks) of(conn *Conn) Hooks {
 	return start(conn, h)
 }
 
-// Middleware is a function around a handler or a call. It calls next, which runs the handler or makes the call, at
-// most once, with ctx or a context made from it, and returns next's error or another one; an error returned without
-// calling next refuses the call. A second call of next fails. It may look at call, and change it where its fields say
-// so.
+// Middleware is a function around a handler or a call. It calls next, which runs the handler or makes the call, at most
+// once, with ctx or a context made from it, and returns next's error or another one; an error returned without calling
+// next refuses the call. A second call of next fails. It may look at call, and change it where its fields say so.
 //
-// Serve is called for what reaches a handler or a loop, and for updates that nobody takes. It is not called for what was
-// refused before, because the method is not served or the parameters are wrong, for example, nor for other notifications
-// without a handler, nor for $/cancel_request. Hooks.Repair was told of what was wrong with the parameters before Serve is
-// called. While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer.
+// Serve is called for messages that reach a handler or a loop, and for updates that have neither. It is not called for
+// messages that were refused earlier, for example because the method is not served or the parameters are wrong, nor for
+// other notifications without a handler, nor for $/cancel_request. Hooks.Repair is called for errors in the parameters
+// before Serve is called. While initialize is being served nothing else is read, so Serve must then be quick and must
+// not call the peer.
 //
-// Call is not called for what this side refuses to send by itself, because the peer did not advertise it, for example. The
-// next of a turn returns when the turn is over, and all of its updates were handled or given to its loop.
+// Call is not called for calls that this side refuses to send, for example because the peer did not advertise the
+// method. For a turn, next returns when the turn is over and all of its updates have been handled or given to its loop.
 //
-// A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go through Call. One
-// that is sent by the Cancel of a session or a connection does, and the turns that it cancels do not end before Call
+// A cancellation that is sent because a context has ended, or by the Cancel method of a turn, does not go through Call.
+// One sent by the Cancel method of a session or a connection does, and the turns that it cancels do not end before Call
 // returns.
 //
-// For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
-// errors.Is and errors.As find what the handler returned. It is nil for a turn that was cancelled, and for a question of
-// such a turn, because the answer is then a result, whatever the handler returned.
+// For a handler of a request, the error of next is the one that the peer will get: errors.AsType finds that *Error, and
+// errors.Is and errors.As find the error that the handler returned. It is nil for a turn that was cancelled, and for a
+// question of such a turn, because the answer is then a result, regardless of what the handler returned.
 type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 
 // CallInfo describes the call or the request that a Middleware wraps.
 type CallInfo struct {
 	// Method is the method's name.
 	Method string
-	// ID is the id of the request; null of a notification, and of an outgoing call until next has returned, or if it was
-	// not sent.
+	// ID is the id of the request. It is null for a notification, and for an outgoing call until next has returned or
+	// if the call was not sent.
 	ID ID
-	// Incoming says that this side serves the call.
+	// Incoming reports that this side serves the call.
 	Incoming bool
-	// Notification says that there will be no answer.
+	// Notification reports that there will be no answer.
 	Notification bool
 	// Session is the session id in the parameters, or "".
 	Session string
-	// Size is how long the text of the parameters is, in bytes: as it came, or as it would be sent if nothing was changed.
+	// Size is the length of the text of the parameters, in bytes: as received, or as it would be sent without changes.
 	Size int
-	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before it
-	// calls next are added to the _meta of the parameters, over members of the same name. Parameters that were left out, or
-	// are null, become an object with _meta alone. To remove a member, change Params. In an incoming call nothing comes of
-	// a change.
+	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before
+	// it calls next are added to the _meta of the parameters, replacing members of the same name. Parameters that were
+	// left out, or are null, become an object with _meta alone. To remove a member, change Params. In an incoming call
+	// a change has no effect.
 	Meta codec.Meta
-	// NoMeta says that the parameters of an outgoing call have no place for _meta, because they are an array, for example.
-	// If a Middleware sets a member all the same, next fails with a *codec.Error, and nothing is sent. Only calls by name
-	// can have such parameters.
+	// NoMeta reports that the parameters of an outgoing call have no place for _meta, for example because they are an
+	// array. If a Middleware sets a member anyway, next fails with a *codec.Error, and nothing is sent. Only calls by
+	// name can have such parameters.
 	NoMeta bool
-	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
-	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be
-	// replaced by a value of the same type, which is not checked again.
+	// Params holds the parameters: a pointer to the generated type, the value that was passed to Call or Notify, or a
+	// json.RawMessage for a fallback. The value that it points to may be changed before next is called, and Params may
+	// be replaced by a value of the same type, which is not checked again.
 	Params any
-	// Result is set by next, unless it fails: a pointer to the generated type. What it points to may be changed
-	// afterwards, and it may be replaced by a value of the same type.
+	// Result is set by next, unless it fails: a pointer to the generated type. The value that it points to may be
+	// changed afterwards, and Result may be replaced by a value of the same type.
 	Result any
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// ProcessOutput is what a subprocess has written besides its messages.
+// ProcessOutput is the output of a subprocess besides its messages.
 type ProcessOutput struct {
-	// Stderr is the end of what the process wrote to standard error. If a Go or Rust program panicked before that, the
-	// line with its panic is put in front.
+	// Stderr is the end of the process's standard error. If a Go or Rust program panicked before that, the line with
+	// its panic comes first.
 	Stderr string
-	// Noise is the end, at most 1 KiB, of what the process wrote to standard output that was no message.
+	// Noise is the end, at most 1 KiB, of the process's standard output that was not a message.
 	Noise string
 	// Silent is how long the process had written nothing to standard output, not even noise.
 	Silent time.Duration
@@ -26,9 +26,9 @@ type ProcessOutput struct {
 // noiseTail is how much is kept of what is not a message, in bytes.
 const noiseTail = 1 << 10
 
-// ProcessOutputOf returns what the subprocess behind a stream has written so far, for an error of somebody who
-// waits for it. ok is false if the stream is neither that of a CommandTransport nor made of one by [Wrap].
-// It may be called at any time and by any goroutine.
+// ProcessOutputOf returns the output so far of the subprocess of a stream, for the error of a caller that waits for the
+// process. ok is false if the stream is neither that of a CommandTransport nor derived from one with [Wrap]. It may be
+// called at any time and from any goroutine.
 func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 	for s := wire.Stream(stream); ; {
 		if p, ok := s.(*process); ok {
@@ -42,8 +42,8 @@ func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 	}
 }
 
-// Reason returns the line of Stderr that best says what went wrong: that of a panic, the error of a Node.js
-// program, which stands above its stack, or the last line.
+// Reason returns the line of Stderr that best says what went wrong: the line of a panic, the error of a Node.js
+// program, which comes before its stack, or the last line.
 func (o ProcessOutput) Reason() string {
 	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -72,7 +72,7 @@ var (
 	nodeError = regexp.MustCompile(`^(Uncaught )?[\w$.]*Error\b`)
 )
 
-// String gives all in one line, for an error; "" when there is nothing to say.
+// String returns everything in one line, for an error, or "" if there is nothing to report.
 func (o ProcessOutput) String() string {
 	text := ""
 	if why := o.Reason(); why != "" {

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// StdioTransport is the transport of an agent: its client reads its standard output and writes its
-// standard input. Standard output must carry nothing else, so the program must not print there;
-// standard error is free for logs. It connects once.
+// StdioTransport is the transport of an agent: its client reads its standard output and writes its standard input.
+// Standard output must carry nothing else, so the program must not print to it; standard error is free for logs. A
+// StdioTransport connects once.
 type StdioTransport struct {
 	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
 	MaxMessage int

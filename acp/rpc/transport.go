@@ -13,86 +13,86 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A Transport opens the stream to a peer. [Stdio], [Command], [IO] and [Pipe] return one. Others can be written:
-// anything that carries whole messages in both directions, such as a WebSocket, or a wrapper that looks at the
-// messages of another Transport.
+// A Transport opens the stream to a peer. [Stdio], [Command], [IO] and [Pipe] return one. Other implementations are
+// possible: anything that carries whole messages in both directions, such as a WebSocket, or a wrapper that inspects
+// the messages of another Transport.
 type Transport interface {
 	// Connect opens the stream. ctx bounds opening it and nothing afterwards. Connect is called once for each
 	// connection. A second call returns a second, independent stream, or an error if the transport has only one.
 	Connect(ctx context.Context) (Stream, error)
 }
 
-// A Stream carries whole JSON-RPC messages. One goroutine at a time reads, one at a time writes, and any
-// goroutine may call Close. A Stream may also be a [HalfCloser] and a [FastStream]. Use [Wrap] for a stream around
-// another one: it passes all of that on.
+// A Stream carries whole JSON-RPC messages. One goroutine at a time reads, one at a time writes, and any goroutine may
+// call Close. A Stream may also be a [HalfCloser] and a [FastStream]. Use [Wrap] to wrap a stream around another one:
+// it keeps these methods.
 type Stream interface {
-	// Read returns the next message without its newline. The slice is valid until the next Read.
-	// io.EOF, possibly wrapped, says that the peer has ended the stream. A *TooLongError says that one message was
-	// dropped, a *CallLostError that one call will not be answered; the next Read returns the message after that. Any
-	// other error is final.
+	// Read returns the next message without its newline. The slice is valid until the next Read. io.EOF, possibly
+	// wrapped, reports that the peer has ended the stream. A *TooLongError reports that one message was dropped, and a
+	// *CallLostError that one call will not be answered; the next Read returns the message after that. Any other error
+	// is final.
 	Read() ([]byte, error)
 
-	// Write sends one message, which has no newline at its end. It may wait until the peer takes it.
-	// It neither changes nor keeps message. An error is final: nothing can be sent any more.
+	// Write sends one message, which has no newline at its end. It may block until the peer takes it. It neither
+	// changes nor keeps message. An error is final: nothing more can be sent.
 	Write(message []byte) error
 
-	// Close ends the stream in both directions, unblocks Read and Write, and releases what the stream holds. The
+	// Close ends the stream in both directions, unblocks Read and Write, and releases the stream's resources. The
 	// stream of a subprocess waits for the process, and kills it if it does not end. Further calls do nothing.
 	Close() error
 }
 
-// A HalfCloser is a Stream that can end only its writing side: the peer sees the end of its input, and what it still
-// sends is read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
+// A HalfCloser is a Stream that can end its writing side alone: the peer sees the end of its input, and messages that
+// it still sends are read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
 type HalfCloser interface {
 	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error. It
 	// returns errors.ErrUnsupported if the stream cannot end its writing side alone.
 	CloseWrite() error
 }
 
-// A FastStream is a Stream that carries many small messages with less work: if a stream has these methods, a
-// connection uses them instead of Read and Write. The streams of this package have them. The same rules hold: one
-// goroutine at a time reads, one at a time writes.
+// A FastStream is a Stream that carries many small messages with less work. If a stream has these methods, a connection
+// uses them instead of Read and Write. The streams of this package have them. The same rules apply: one goroutine at a
+// time reads, one at a time writes.
 //
 // A line is a message and the newline after it. A message contains no newline.
 type FastStream interface {
 	Stream
 
-	// ReadLine is Read, and calls beforeWait each time before it may have to wait for the peer. It
-	// does not call it while it has a whole message.
+	// ReadLine is like Read, but calls beforeWait each time before it may have to wait for the peer. It does not call
+	// it while it has a whole message.
 	ReadLine(beforeWait func()) ([]byte, error)
 
-	// WriteLines is Write for one or more lines, which should be sent in one write.
+	// WriteLines is like Write, but for one or more lines, which should be sent in one write.
 	WriteLines(lines []byte) error
 
-	// TryWriteLines is WriteLines if that can be done without waiting. If it returns false, it has sent none or only a
-	// part of lines. The next call is then WriteLines with the same lines, perhaps with more after them; the stream
+	// TryWriteLines is like WriteLines if that is possible without waiting. If it returns false, it has sent none or
+	// only a part of lines. The next call is then WriteLines with the same lines, perhaps followed by more; the stream
 	// remembers which part it has sent, and sends the rest. A stream that cannot write without waiting returns false
-	// and does nothing. TryWriteLines reports no errors: WriteLines does.
+	// and does nothing. TryWriteLines reports no errors; WriteLines does.
 	TryWriteLines(lines []byte) (sent bool)
 }
 
 // Wrap returns a stream that reads and writes through inner, changed as w says. It is a FastStream and a HalfCloser,
-// and as fast as inner. Each message passes the functions of w, whichever method reads or writes it.
+// and as fast as inner. Each message passes through the functions of w, whichever method reads or writes it.
 func Wrap(inner Stream, w Wrapper) Stream { return wire.Wrap(inner, wire.Wrapper(w)) }
 
-// A Wrapper says what a stream made by [Wrap] does differently from the stream inside. A nil function changes
-// nothing. Read is called by the goroutine that reads, Write by the one that writes.
+// A Wrapper says how a stream made by [Wrap] differs from the inner stream. A nil function changes nothing. Read is
+// called by the goroutine that reads, Write by the one that writes.
 type Wrapper struct {
-	// Read reads the next message, usually by next, which reads it from the inner stream. To change
-	// a message it returns another one, valid until the next call; to drop one it calls next again.
-	// Before it waits for anything else than next, it must call beforeWait.
+	// Read reads the next message, usually by calling next, which reads it from the inner stream. To change a message
+	// it returns another one, valid until the next call; to drop one it calls next again. Before it waits for anything
+	// other than next, it must call beforeWait.
 	Read func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
 
-	// Write is given each message, without newline, before it is sent, and returns what is sent in its place, usually
+	// Write receives each message, without newline, before it is sent, and returns the message to send instead, usually
 	// message itself. An empty result is not sent. An error ends the writing: the stream's method returns it, after the
 	// messages before this one were sent. The result must be valid until the next call; message must be neither changed
 	// nor kept.
 	Write func(message []byte) ([]byte, error)
 
-	// CloseWrite is called in place of the inner stream's CloseWrite.
+	// CloseWrite is called instead of the inner stream's CloseWrite.
 	CloseWrite func() error
 
-	// Close is called in place of the inner stream's Close.
+	// Close is called instead of the inner stream's Close.
 	Close func() error
 }
 
@@ -114,20 +114,21 @@ func (e *TooLongError) Error() string {
 // Ends returns Head and Tail. A connection recognises the error by this method.
 func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
-// ID returns the id of the message if Head and Tail show it, and whether the message is a response. What passes
-// messages on can tell with it who waits for this one. A notification has no id, and of some requests it is not found.
+// ID returns the id of the message if Head and Tail show it, and whether the message is a response. Code that passes
+// messages on can use it to find out who waits for this one. A notification has no id, and the id of some requests is
+// not found.
 func (e *TooLongError) ID() (id ID, response, known bool) { return wire.RecoverID(e.Head, e.Tail) }
 
-// CallLostError is what a Stream's Read returns for a request that was written to it, when it knows that no answer will
-// come: a server has refused to take it, for example. That call fails with Err, and the stream goes on.
+// CallLostError is what a stream's Read returns for a request that was written to it, if it knows that no answer will
+// arrive, for example because a server has refused the request. That call fails with Err, and the stream goes on.
 type CallLostError struct {
 	// ID is the id of the request.
 	ID ID
-	// Err says why.
+	// Err is the reason.
 	Err error
 }
 
-// Error gives the reason.
+// Error returns the reason.
 func (e *CallLostError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
@@ -136,26 +137,24 @@ func (e *CallLostError) Unwrap() error { return e.Err }
 // LostCall returns the id and the reason. A connection recognises the error by this method.
 func (e *CallLostError) LostCall() (id ID, reason error) { return e.ID, e.Err }
 
-// Response returns the message that says the same, for what passes messages on: an internal error that repeats the
-// reason.
+// Response returns the equivalent message, for code that passes messages on: an internal error that repeats the reason.
 func (e *CallLostError) Response() []byte {
 	// An id and a text can always be written.
 	line, _ := wire.AppendError(nil, &e.ID, &wire.Error{Code: int(ErrInternal), Message: e.Err.Error()})
 	return line
 }
 
-// DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept
-// unless told otherwise.
+// DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept by default.
 const DefaultMaxMessage = 64 << 20
 
-// IO returns a Transport over one reader and one writer, one message a line: the framing of ACP's
-// stdio transport, on anything else (a socket, an SSH channel). Closing the stream closes r and w.
-// Messages longer than maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
+// IO returns a Transport over one reader and one writer, with one message per line: the framing of ACP's stdio
+// transport, over anything else (a socket, an SSH channel). Closing the stream closes r and w. Messages longer than
+// maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
 //
-// r and w may be one value, a net.Conn for example, which is then closed once. If w has a method
-// CloseWrite, as sockets have, it is called to end the writing side: the peer reads all that was sent, and then
-// the end of its input. Close then waits, for up to one second, until the peer has ended its side too, because closing
-// a socket at once, with input unread, can destroy what is still on its way to the peer.
+// r and w may be one value, a net.Conn for example, which is then closed once. If w has a method CloseWrite, as sockets
+// have, it is called to end the writing side: the peer reads all that was sent, and then the end of its input. Close
+// then waits, for up to one second, until the peer has ended its side too, because closing a socket at once, with input
+// unread, can destroy data that is still on its way to the peer.
 func IO(r io.ReadCloser, w io.WriteCloser, maxMessage int) Transport {
 	return &ioTransport{r: r, w: w, maxMessage: maxMessage}
 }
@@ -174,9 +173,9 @@ func (t *ioTransport) Connect(context.Context) (Stream, error) {
 	return newLineStream(t.r, t.w, t.maxMessage, nil), nil
 }
 
-// Pipe returns the two ends of an in-memory connection, for tests and for agents that live in the
-// client's process. Each end connects once. Messages are handed over synchronously: a Write returns
-// when the other end has read everything.
+// Pipe returns the two ends of an in-memory connection, for tests and for agents that live in the client's process.
+// Each end connects once. Messages are handed over synchronously: a Write returns when the other end has read all of
+// it.
 func Pipe() (Transport, Transport) {
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
