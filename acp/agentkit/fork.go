@@ -57,10 +57,9 @@ func advertised(ctx context.Context, server acp.MCPServer) bool {
 	return false
 }
 
-// Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may
-// name although it is open. It needs a store. With Config.Fork it is what session/fork does. Otherwise it is for agents
-// that offer it in a way of their own: the client then knows the new session's id from what the agent answers, or from
-// session/list.
+// Fork creates and opens a session that begins with the history and the state of another stored session, which may be
+// open. It requires a store. With Config.Fork, session/fork calls it. Otherwise it is for agents that offer forking in
+// their own way: the client then learns the new session's id from the agent's answer, or from session/list.
 func (ss *Sessions[S]) Fork(
 	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
 ) (*acp.NewSessionResponse, error) {

@@ -15,15 +15,15 @@ import (
 // modeOption is the id of the config option that shows the modes.
 const modeOption acp.SessionConfigID = "mode"
 
-// Mode is the session's current mode, or "" if it has no modes.
+// Mode returns the session's current mode, or "" if it has no modes.
 func (s *Session[S]) Mode() acp.SessionModeID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mode
 }
 
-// ConfigOptions are the session's config options as the client knows them, with the one that shows the modes. The result
-// must not be changed.
+// ConfigOptions returns the session's config options as the client knows them, including the one that shows the modes.
+// The result must not be changed.
 func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()

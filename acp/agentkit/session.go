@@ -22,12 +22,12 @@ import (
 	"github.com/acpgo/sdk/internal/titles"
 )
 
-// Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
-// but other handlers run beside them.
+// Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at
+// a time, but other handlers run concurrently with them.
 type Session[S any] struct {
 	*acp.AgentSession
 
-	// State is what Config.Open makes it, or what SaveState has stored.
+	// State is the value that Config.Open sets, or the one that SaveState has stored.
 	State S
 
 	sessions *Sessions[S]
@@ -75,14 +75,14 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 	return s
 }
 
-// Context ends when the session is closed, with the cause ErrSessionClosed. It is for what belongs to the session
-// and not to a turn.
+// Context returns a context that ends when the session is closed, with the cause ErrSessionClosed. It is for work that
+// belongs to the session and not to a turn.
 func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
-// Cwd is the session's working directory.
+// Cwd returns the session's working directory.
 func (s *Session[S]) Cwd() string { return s.cwd }
 
-// AdditionalDirectories are the session's other directories. The result must not be changed.
+// AdditionalDirectories returns the session's other directories. The result must not be changed.
 func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
@@ -306,9 +306,9 @@ func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore
 	return s.said.store.Change(ctx, s.ID(), whole)
 }
 
-// SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
-// time. The author keeps others from changing it meanwhile. In Config.Open of a new session it is stored when Open has
-// succeeded. Without a store it does nothing.
+// SaveState stores State, encoded with encoding/json, so that it is restored before Config.Open is called for the
+// session the next time. The author must prevent concurrent changes to State. In Config.Open of a new session, State is
+// stored when Open has succeeded. Without a store SaveState does nothing.
 func (s *Session[S]) SaveState(ctx context.Context) error {
 	if s.said.store == nil {
 		return nil
@@ -323,9 +323,10 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 	})
 }
 
-// History yields what the store has of the conversation, in order, as it would be replayed: an agent makes of it what its
-// model must know of a session that was loaded or resumed. Turns that ended with the stop reason refusal are not in it,
-// because the protocol says that what was refused is not part of the conversation any more. Without a store it is empty. It ends after an error.
+// History returns an iterator over the stored conversation, in order, as it would be replayed. An agent uses it to
+// rebuild its model's context for a session that was loaded or resumed. Turns that ended with the stop reason refusal
+// are left out, because the protocol says that refused content is no longer part of the conversation. Without a store
+// the history is empty. The iteration ends after an error.
 func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		if s.said.store == nil {
@@ -376,17 +377,17 @@ func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpda
 	}
 }
 
-// ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
+// ErrNotStored is matched by an error of Session.Update if the update could not be stored. It was sent.
 var ErrNotStored = openturn.ErrNotStored
 
-// Update stores an update, if it belongs to the conversation, and sends it; see the package's description, and
-// acp.AgentSession.Update. Updates are stored and sent in one order, also those of several goroutines. An update that
-// changes the title, the current mode or the config options is taken note of, and the client is told of the mode also as
-// a config option; see Opening.Modes.
+// Update stores an update, if it belongs to the conversation, and sends it; see the package documentation and
+// acp.AgentSession.Update. Updates are stored and sent in one order, including those of several goroutines. Update
+// records changes to the title, the current mode and the config options, and also reports a new mode to the client as a
+// config option; see Opening.Modes.
 //
-// An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
-// may be about an earlier update. One that is refused before it is sent, such as for a path that is not absolute, is not
-// stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed.
+// An update that cannot be stored is still sent, and the error matches ErrNotStored. Because chunks are joined, it may
+// be about an earlier update. An update that is refused before it is sent, for example because a path is not absolute,
+// is not stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed.
 func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
@@ -420,8 +421,8 @@ func refused(err error) bool {
 	return unsent && !errors.Is(err, acp.ErrUnsupported)
 }
 
-// Record stores an update without sending it. It is for what the client knows already in another form: a tool call's
-// output, for example, that it has shown as a terminal, which will be gone when the session is loaded.
+// Record stores an update without sending it. It is for content that the client already knows in another form, such as
+// a tool call's output shown in a terminal that will be gone when the session is loaded.
 func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
 	return s.recordOnly(ctx, update, false)
 }

@@ -18,71 +18,72 @@ import (
 	"github.com/acpgo/sdk/internal/titles"
 )
 
-// Config says what an agent does with its sessions. S is the author's state of a session.
+// Config configures the sessions of an agent. S is the author's state of a session.
 type Config[S any] struct {
-	// Prompt answers a prompt. It is required. For its context the same holds as for that of acp.AgentHandlers.Prompt.
-	// One turn of a session runs at a time.
+	// Prompt answers a prompt. It is required. Its context behaves like that of acp.AgentHandlers.Prompt. One turn of a
+	// session runs at a time.
 	Prompt func(ctx context.Context, t *Turn[S], req *acp.PromptRequest) (*acp.PromptResponse, error)
 
-	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and what o asks for. An
-	// error is answered to the client, and the session is not open; Close is not called for it then. Updates that
-	// it sends would come before the answer, and clients drop those of a session that is new: send commands by o.Commands,
-	// and other updates by acp.AfterResponse. When a session is loaded, what belongs to the conversation is sent behind the
-	// history.
+	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and the fields of o. An
+	// error is sent to the client as the answer, and the session is not open; Close is not called for it then. Updates
+	// that Open sends would come before the answer, and clients drop those of a new session: send commands with
+	// o.Commands, and other updates with acp.AfterResponse. When a session is loaded, updates that belong to the
+	// conversation are sent after the history.
 	Open func(ctx context.Context, s *Session[S], o *Opening) error
 
-	// Close, if set, is called once for each session that Open has prepared, when the session was closed, deleted,
-	// or loaded again, or its connection has ended, and none of its handlers runs any more. Updates cannot be sent any more.
+	// Close, if set, is called once for each session that Open has prepared, after the session was closed, deleted or
+	// loaded again, or its connection has ended, and none of its handlers is running any more. Updates can no longer be
+	// sent.
 	Close func(s *Session[S])
 
-	// SetMode, if set, is called when the client chooses a mode, one of those that Open gave, before it is the current
-	// one. An error refuses it. Without it every mode of the list is accepted.
+	// SetMode, if set, is called when the client chooses a mode, one of those that Open provided, before it becomes the
+	// current one. An error refuses it. Without SetMode every mode of the list is accepted.
 	SetMode func(ctx context.Context, s *Session[S], mode acp.SessionModeID) error
 
-	// SetOption, if set, is called when the client sets a config option other than the one for the modes. It returns all
-	// of the author's options with their values, as they are then. Without it all are refused.
+	// SetOption, if set, is called when the client sets a config option other than the one for the modes. It returns
+	// all of the author's options with their new values. Without it all are refused.
 	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
 
-	// Title makes the title of a session of its first prompt; nil means the first words of its text. The title is sent
-	// to the client at the end of that turn. "" is none, and the next prompt is asked. An agent with better titles
-	// sends them by acp.TitleUpdate.
+	// Title derives the title of a session from its first prompt; nil means the first words of its text. The title is
+	// sent to the client at the end of that turn. "" means no title, and Title is called again with the next prompt. An
+	// agent with better titles sends them with acp.TitleUpdate.
 	Title func(prompt []acp.ContentBlock) string
 
-	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume
-	// or delete any. It is not closed.
+	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume or
+	// delete any. Sessions does not close the store.
 	Store sessionstore.Store
 
-	// Fork says that clients may fork a stored session: session/fork, which is not a part of the standard yet. Clients of
-	// package acp/unstable know it, and those of package acp do not see it. It is advertised by means of Options, and served
-	// by the Fallback of the Extensions of Handlers.
+	// Fork lets clients fork a stored session with session/fork, which is not part of the standard yet. Clients of
+	// package acp/unstable know it, and those of package acp do not see it. Options advertises it, and the Fallback of
+	// the Extensions of Handlers serves it.
 	Fork bool
 
-	// WhileBusy says what to do with a prompt that comes while one runs. Default Refuse.
+	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Refuse.
 	WhileBusy WhileBusy
-	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
+	// MaxWaiting is how many prompts of a session may wait. One more is refused. The default is 16; with -1 none waits.
 	MaxWaiting int
-	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
+	// MaxSessions is how many sessions of a connection may be open. One more is refused. The default is 256.
 	MaxSessions int
-	// PageSize is how many sessions an answer to session/list has at most. Default 50.
+	// PageSize is how many sessions an answer to session/list has at most. The default is 50.
 	PageSize int
-	// Logger is told of what goes wrong and no caller hears of. Nil means slog.Default.
+	// Logger receives errors that are not returned to any caller. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// WhileBusy says what to do with a prompt that comes while another one of its session runs.
+// WhileBusy says what to do with a prompt that arrives while another one of its session is running.
 type WhileBusy int
 
 const (
-	// Refuse answers it with an error at once: -32600, the session is busy.
+	// Refuse answers the prompt with an error at once: -32600, the session is busy.
 	Refuse WhileBusy = iota
 
-	// Queue has it wait until all prompts are answered that came before it. Its turn begins after the answer to the
-	// turn before, so that the client knows which updates belong to which.
+	// Queue makes the prompt wait until all prompts that came before it are answered. Its turn begins after the answer
+	// to the previous turn, so that the client knows which updates belong to which turn.
 	Queue
 
-	// Steer offers it to the turn that runs: see Turn.Take. A prompt that was taken is answered when that turn ends, with the same stop
-	// reason or error, because the client takes an answer to mean that the agent is done with it. A prompt that
-	// the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
+	// Steer offers the prompt to the running turn: see Turn.Take. A prompt that was taken is answered when that turn
+	// ends, with the same stop reason or error, because clients take an answer to mean that the agent is done with the
+	// prompt. A prompt that the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
 	Steer
 )
 
@@ -101,7 +102,7 @@ const (
 	Forked                // Sessions.Fork: it is new, with the history of another one
 )
 
-// Opening is what the client says of a session that it opens, and what Config.Open says of it.
+// Opening holds the client's parameters for a session that it opens, and the values that Config.Open sets for it.
 type Opening struct {
 	Reason                Reason
 	Cwd                   string
@@ -118,20 +119,20 @@ type Opening struct {
 	Mode  acp.SessionModeID
 	// ConfigOptions are the author's config options with their current values.
 	ConfigOptions []acp.SessionConfigOption
-	// Commands are sent to the client: after the answer for a session that was created or resumed, and before it, behind
-	// the history, for one that was loaded.
+	// Commands are sent to the client: after the answer for a session that was created or resumed, and before the
+	// answer, after the history, for one that was loaded.
 	Commands []acp.AvailableCommand
 }
 
-// Sessions are the sessions of an agent. One Sessions may serve several connections, which do not see each other's open
-// sessions, and share those that are stored. Its methods are safe for concurrent use.
+// Sessions holds the sessions of an agent. One Sessions may serve several connections, which do not see each other's
+// open sessions, and share those that are stored. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
 
 	open *opensessions.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
 }
 
-// NewSessions makes the sessions of an agent. It panics without Config.Prompt.
+// NewSessions returns the sessions of an agent. It panics without Config.Prompt.
 func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Prompt == nil {
 		panic("agentkit: NewSessions without Config.Prompt")
@@ -145,7 +146,7 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	return &Sessions[S]{config: config, open: opensessions.New[*acp.AgentConn, acp.SessionID](config.MaxSessions, life)}
 }
 
-// Handlers returns the handlers of an agent, to which its author may add. Those of stored sessions are there if
+// Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
 // there is a store. Use [Bind] for handlers that the author adds for a session.
 func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
@@ -168,8 +169,8 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with what WhileBusy and Fork need; opts may be nil. With Queue and Steer, an agent must be
-// served with it: otherwise no session can be opened.
+// Options returns a copy of opts with the settings that WhileBusy and Fork need; opts may be nil. With Queue and Steer,
+// an agent must be served with these options: otherwise no session can be opened.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
@@ -182,12 +183,13 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	return &o
 }
 
-// Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
-// run. Call it when the connections are over. No session can be opened afterwards.
+// Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that
+// are still running. Call it when the connections are over. No session can be opened afterwards.
 func (ss *Sessions[S]) Close() { ss.open.Close() }
 
-// Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
-// refused if there is none. The handler's context ends when the session is closed.
+// Bind converts a function that takes an open session, with its state, to a handler of the protocol. The session is the
+// one with the id in the request; the request is refused if there is none. The handler's context ends when the session
+// is closed.
 func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
@@ -203,7 +205,7 @@ func Bind[S, P, R any](
 	}
 }
 
-// Lookup returns an open session of a connection, or an error that answers the client that there is none.
+// Lookup returns an open session of a connection, or an error that tells the client that there is none.
 func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
 	s, release, err := ss.open.Use(session.Conn(), session.ID())
 	if err == nil {

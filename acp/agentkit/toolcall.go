@@ -13,26 +13,29 @@ import (
 	"github.com/acpgo/sdk/internal/openturn"
 )
 
-// ToolCall is a tool call that the client has been told of. It knows what the client knows, so that each message about
-// it carries what the protocol asks for: content replaces all that was shown before, and a request for permission says
-// everything, because the client may show nothing else.
+// ToolCall is a tool call that the client has been told about. It tracks what the client knows, so that each message
+// about it carries what the protocol requires: content replaces everything that was shown before, and a request for
+// permission includes everything, because the client may show nothing else.
 //
-// A call ends by Done, by Fail, or by an Update with a status that ends it. One that is open at the end of its turn is
-// closed as failed before the prompt is answered; see HandlePrompt for what belongs to a turn. Elsewhere, defer Close.
-// When the call has ended, all methods but Close, ID and State return an error that matches ErrEnded, and send nothing.
+// A call ends with Done, with Fail, or with an Update whose status ends it. A call that is open at the end of its turn
+// is closed as failed before the prompt is answered; see HandlePrompt for what belongs to a turn. Elsewhere, defer
+// Close. When the call has ended, all methods but Close, ID and State return an error that matches ErrEnded, and send
+// nothing.
 //
 // The methods send with the context that the call was started with, and Ask with its own; when it has ended they return
-// its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the client would refuse, such as a
-// relative path, or a connection that is lost. What was not sent has changed nothing.
+// its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the
+// client would refuse, such as one with a relative path, or a lost connection. A message that was not sent has changed
+// nothing.
 //
-// What ends the call also releases the terminals of Run, and waits until the client has answered that, for at most ten
+// The method that ends the call also releases the terminals of Run, and waits for the client's answer for at most ten
 // seconds; it returns an error if a terminal was not released, although the call has ended.
 //
-// The methods are safe for concurrent use. What they send comes one after the other.
+// The methods are safe for concurrent use. They send one message after the other.
 //
-// What a call shows is bounded, because all of it is sent each time that it changes. Of the texts of Progress it is the
-// last 64 KiB, and the last 200 texts; that earlier ones are missing is said in their place. Diffs and other content
-// are never cut: beyond 8 MiB in all, methods return an error that matches ErrTooLarge.
+// The content that a call shows is bounded, because all of it is sent each time that it changes. Of the texts of
+// Progress, a call shows the last 64 KiB and the last 200 texts; a note in place of earlier ones says that they are
+// missing. Diffs and other content are never cut: beyond 8 MiB in all, methods return an error that matches
+// ErrTooLarge.
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
@@ -64,18 +67,18 @@ const (
 // leftOut stands for texts of Progress that are not shown any more.
 const leftOut = "(Earlier output is not shown.)"
 
-// WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], in place of one that is made up. No
-// other call of the session may have it, also none before the session was loaded.
+// WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], instead of a generated one. No other
+// call of the session may have it, including calls before the session was loaded.
 func WithToolCallID(id acp.ToolCallID) acp.ToolCallOption {
 	return func(u *acp.ToolCallUpdate) { u.ToolCallID = id }
 }
 
-// StartToolCall tells the client that a tool call begins. ctx is the turn's, or another one that bounds the call. The
-// call is pending unless an option says otherwise; use acp.WithStatus(acp.ToolCallStatusInProgress) for a tool that runs
-// at once. acp.WithInput gives the input of the tool, any value that encoding/json encodes.
+// StartToolCall tells the client that a tool call begins. ctx is the turn's context, or another one that bounds the
+// call. The call is pending unless an option says otherwise; use acp.WithStatus(acp.ToolCallStatusInProgress) for a
+// tool that runs at once. acp.WithInput gives the input of the tool, any value that encoding/json encodes.
 //
-// Nothing is started in a turn that was cancelled: it returns the cause of ctx then. With an error there is no call, unless
-// the error matches ErrNotStored.
+// In a turn that was cancelled nothing is started, and StartToolCall returns the cause of ctx. If there is an error
+// there is no call, unless the error matches ErrNotStored.
 func StartToolCall(ctx context.Context, session Asker, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -107,18 +110,19 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	return c, err
 }
 
-// ID is the id of the call in the session.
+// ID returns the id of the call in the session.
 func (c *ToolCall) ID() acp.ToolCallID { return c.id }
 
-// State is the call as the client knows it. It waits while something is sent. The result must not be changed.
+// State returns the call as the client knows it. It waits while something is being sent. The result must not be
+// changed.
 func (c *ToolCall) State() acp.ToolCall {
 	c.sending <- struct{}{}
 	defer c.unlock()
 	return c.call
 }
 
-// Begin says that the tool runs now, if the call is still pending: for tools that need no permission, or have it already.
-// Progress, Terminal, Run, and Ask when the user allows the call, do so by themselves.
+// Begin reports that the tool is running, if the call is still pending. It is for tools that need no permission or
+// already have it. Progress, Terminal, Run, and Ask when the user allows the call, do this automatically.
 func (c *ToolCall) Begin() error {
 	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
 		c.begin(u)
@@ -126,7 +130,7 @@ func (c *ToolCall) Begin() error {
 	})
 }
 
-// Progress shows a text behind what the call shows already. A call that is pending is in progress from then on.
+// Progress shows a text after the content that the call already shows. A pending call becomes in progress.
 func (c *ToolCall) Progress(text string) error {
 	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
 		c.begin(u)
@@ -134,9 +138,9 @@ func (c *ToolCall) Progress(text string) error {
 	})
 }
 
-// Diff shows a change of a file, in place of an earlier one of that file, and the file as a location of the call. The path
-// is absolute. With an empty oldText the change creates the file. The status stays as it is: a diff may be what the user
-// is asked about.
+// Diff shows a change of a file, replacing an earlier one of that file, and the file as a location of the call. The
+// path is absolute. With an empty oldText the change creates the file. The status stays as it is, because a diff may be
+// what the user is asked about.
 func (c *ToolCall) Diff(path, oldText, newText string) error {
 	diff := acp.ToolEdit(path, oldText, newText)
 	if oldText == "" {
@@ -153,8 +157,8 @@ func (c *ToolCall) Diff(path, oldText, newText string) error {
 	})
 }
 
-// Terminal shows what a command in a terminal of the client's writes, as it comes; *acp.TerminalHandle is a terminal.
-// Call it before the terminal is closed. A call that is pending is in progress from then on.
+// Terminal shows the output of a command in a terminal of the client as it arrives; *acp.TerminalHandle is a terminal.
+// Call it before the terminal is closed. A pending call becomes in progress.
 func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 	id := terminal.ID()
 	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
@@ -166,15 +170,16 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 	})
 }
 
-// Run runs a command in a terminal of the client's, shows the terminal, and waits for the command's end; see
-// acp.AgentSession.CreateTerminal for req. The result says what the command has written, the last 64 KiB of it unless
-// req says otherwise, and how it ended; a command that fails is not an error. ctx bounds the command: when it ends first, the
-// command is killed, the error is the cause of ctx, and there is a result if the context of the call goes on. The terminal
-// is released when the call has ended, because what a call shows may name no terminal that is gone.
+// Run runs a command in a terminal of the client, shows the terminal, and waits for the command's end; see
+// acp.AgentSession.CreateTerminal for req. The result holds the command's output, the last 64 KiB of it unless req says
+// otherwise, and how the command ended; a command that fails is not an error. ctx bounds the command: if ctx ends
+// first, the command is killed, the error is the cause of ctx, and there is a result if the context of the call goes
+// on. The terminal is released when the call has ended, because the content of a call must not name a terminal that is
+// gone.
 //
-// In the place of the terminal, which is gone when the session is loaded, a Session stores what the command has written.
-// The call's session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
-// acp.ErrUnsupported if it, or the client, has none.
+// A Session stores the command's output in place of the terminal, which is gone when the session is loaded. The call's
+// session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
+// acp.ErrUnsupported if the session, or the client, cannot.
 func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*acp.TerminalOutputResponse, error) {
 	session, ok := c.session.(interface {
 		CreateTerminal(context.Context, *acp.CreateTerminalRequest) (*acp.TerminalHandle, error)
@@ -228,18 +233,18 @@ func (c *ToolCall) take(terminal *acp.TerminalHandle) error {
 	return nil
 }
 
-// Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
+// Update changes any other part of the call. It replaces what the options set, and leaves everything else as it is.
 func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 	return c.send(c.ctx, acp.AboutToolCall(c.id, options...), nil)
 }
 
-// Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request has the whole call as the
-// client knows it. Without options the user may allow and reject it, once.
+// Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request includes the whole call
+// as the client knows it. Without options the user may allow or reject it, once.
 //
-// It returns the option that the user chose, and no error only if that is one that allows the call, which is in progress
-// from then on. Otherwise the error is ErrRejected, for the other options and for answers that nobody offered or knows;
-// ErrDismissed if there was no answer, after which agents usually end the turn; or what kept the question from being
-// asked, such as acp.ErrTurnCancelled. All of them can be given to Fail.
+// It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
+// progress. Otherwise the error is ErrRejected for the other options and for answers that were not offered or are not
+// known; ErrDismissed if there was no answer, after which agents usually end the turn; or the reason why the question
+// could not be asked, such as acp.ErrTurnCancelled. All of them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
 	if len(options) == 0 {
 		options = []acp.PermissionOption{acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject")}
@@ -272,7 +277,7 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 	}
 }
 
-// Done ends the call: it is completed. Options may say more, such as acp.WithOutput.
+// Done ends the call as completed. Options may add more, such as acp.WithOutput.
 func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 	ctx, release := openturn.Outlive(c.ctx, func() {})
 	defer release()
@@ -281,13 +286,13 @@ func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 	return c.send(ctx, u, nil)
 }
 
-// Fail ends the call: it has failed. A tool that fails is no reason to end the turn, so the error that Fail returns is not
-// err.
+// Fail ends the call as failed. A tool that fails is not a reason to end the turn, so the error that Fail returns is
+// not err.
 //
-// The client shows of err what it would see if a handler returned it: the text of an error of acp.Public or of an
-// acp.Error, which may be wrapped, and of this package's own; "cancelled" if the turn was cancelled; of any other error
-// only that the tool failed, because its text may hold what is not for others. Log that one. With a nil error nothing is
-// added to what the call shows.
+// The client shows the text of err that it would see if a handler returned err: the text of an error of acp.Public or
+// of an acp.Error, which may be wrapped, and of this package's own errors; "cancelled" if the turn was cancelled; for
+// any other error only that the tool failed, because its text may be private. Log such an error. With a nil error
+// nothing is added to the content of the call.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := openturn.Outlive(c.ctx, func() {})
 	defer release()
@@ -300,9 +305,9 @@ func (c *ToolCall) Fail(err error) error {
 	})
 }
 
-// End ends the call with what its tool has returned: by Done if err is nil, else by Fail. It returns an error if the turn
-// should end: err, if the user has dismissed a question or the context of the call has ended, or that of sending. A tool that
-// fails for another reason does not end the turn, and End returns nil.
+// End ends the call with the result of its tool: with Done if err is nil, else with Fail. It returns an error if the
+// turn should end: err, if the user has dismissed a question or the context of the call has ended, or an error of
+// sending. A tool that fails for another reason does not end the turn, and End returns nil.
 func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
@@ -310,8 +315,8 @@ func (c *ToolCall) End(err error) error {
 	return openturn.Failed(c.ctx, err, c.Fail(err))
 }
 
-// Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
-// so.
+// Close closes the call as failed if it is open, and does nothing otherwise. Defer it where the end of a turn does not
+// do so.
 func (c *ToolCall) Close() error { return c.close(openturn.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {

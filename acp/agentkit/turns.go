@@ -49,10 +49,10 @@ type prompt[S any] struct {
 	taken bool
 }
 
-// AtEnd registers do to run after Config.Prompt returns and before open texts and tool calls are closed. Functions run in
-// reverse order of registration. The context of do ends after ten seconds, not with the turn, so that it can send updates
-// when the turn was cancelled. Errors of do are logged. Calling stop removes do and reports whether it had not started.
-// After the end of the turn AtEnd does nothing, and stop returns false.
+// AtEnd registers do to run after Config.Prompt returns and before open texts and tool calls are closed. Functions run
+// in reverse order of registration. The context of do ends after ten seconds, not with the turn, so that it can send
+// updates if the turn was cancelled. Errors of do are logged. Calling stop removes do and reports whether it had not
+// started. After the end of the turn AtEnd does nothing, and stop returns false.
 func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,14 +73,14 @@ func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 	}
 }
 
-// Update is Session.Update, behind the texts of the turn that ctx belongs to.
+// Update is Session.Update, after the texts of the turn that ctx belongs to.
 func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	openturn.Of(ctx).Flush()
 	return t.Session.Update(ctx, update)
 }
 
-// RequestPermission is acp.AgentSession.RequestPermission, behind the texts of the turn that ctx belongs to. ToolCall.Ask
-// asks about a tool call with all that it shows.
+// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to.
+// ToolCall.Ask asks about a tool call with all its content.
 func (t *Turn[S]) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
@@ -88,24 +88,24 @@ func (t *Turn[S]) RequestPermission(
 	return t.Session.RequestPermission(ctx, call, options...)
 }
 
-// StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's or derived from it.
+// StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, t, title, options...)
 }
 
-// NewMessage begins a message of the turn; see [NewMessage]. ctx is the turn's or derived from it.
+// NewMessage begins a message of the turn; see [NewMessage]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t) }
 
-// NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's or derived from it.
+// NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
 
-// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nobody else receives
+// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nothing else receives
 // from it. It is never closed, and never ready unless WhileBusy is Steer.
 func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }
 
-// Take takes the first prompt that came since the turn began into the turn, or returns nil if there is none. It is stored
-// as a message of the user's, behind the texts that the turn has written so far, which it waits for; and it is answered
-// when the turn ends. Unless WhileBusy is Steer there is none.
+// Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
+// prompt is stored as a message of the user, after the texts that the turn has written so far, which Take waits for;
+// and it is answered when the turn ends. Unless WhileBusy is Steer there is none.
 func (t *Turn[S]) Take() *acp.PromptRequest {
 	if t.sessions.config.WhileBusy != Steer {
 		return nil

@@ -56,8 +56,8 @@ func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// DefaultShell is what runs command lines on this system, for [TerminalsOptions.Shell]: /bin/sh -c, on Windows
-// powershell.exe -Command.
+// DefaultShell returns the shell that runs command lines on this system, for [TerminalsOptions.Shell]: /bin/sh -c, on
+// Windows powershell.exe -Command.
 func DefaultShell() []string {
 	if runtime.GOOS == "windows" {
 		// Not cmd.exe, which does not read its arguments the way that os/exec writes them.

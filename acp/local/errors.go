@@ -18,11 +18,11 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// A Refusal is a reason for which a request is refused. The errors of the handlers match one with errors.Is, and
-// match an *rpc.Error as well, which is what the agent gets.
+// A Refusal is a reason for which a request is refused. The errors of the handlers match one with errors.Is, and also
+// match an *rpc.Error, which is what the agent gets.
 type Refusal string
 
-// Error gives the reason.
+// Error returns the reason.
 func (r Refusal) Error() string { return string(r) }
 
 // The reasons for which requests are refused.
@@ -34,9 +34,9 @@ const (
 	ErrNotRegular Refusal = "not a regular file"
 	// ErrTooLarge says that a text is longer than [FilesOptions.MaxSize].
 	ErrTooLarge Refusal = "too large"
-	// ErrTooFar says that the lines that were to be read begin behind [FilesOptions.MaxScan].
+	// ErrTooFar says that the requested lines begin after [FilesOptions.MaxScan].
 	ErrTooFar Refusal = "too far into the file"
-	// ErrNotText says that what was to be read is not UTF-8.
+	// ErrNotText says that the text to read is not UTF-8.
 	ErrNotText Refusal = "not UTF-8 text"
 	// ErrReadOnly says that [FilesOptions.ReadOnly] forbids writing.
 	ErrReadOnly Refusal = "files are read-only"

@@ -14,14 +14,14 @@ import (
 
 // Defaults of [FilesOptions].
 const (
-	// DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked for. Even if
-	// all of it is control characters, which take six bytes each in JSON, it fits in a message of the default size.
+	// DefaultMaxFileSize is the longest text, in bytes, that is read or written by default. Even if all of it is
+	// control characters, which take six bytes each in JSON, it fits in a message of the default size.
 	DefaultMaxFileSize = 10 << 20
-	// DefaultMaxScan is how far into a file, in bytes, the lines of a request may begin when nothing else is asked for.
+	// DefaultMaxScan is how far into a file, in bytes, the lines of a request may begin by default.
 	DefaultMaxScan = 256 << 20
 )
 
-// FilesOptions configure [NewFiles].
+// FilesOptions configures [NewFiles].
 type FilesOptions struct {
 	// MaxSize bounds a text that is read or written, in bytes; 0 is DefaultMaxFileSize. A request for some lines of a
 	// larger file is served if those lines are short enough.
@@ -30,19 +30,17 @@ type FilesOptions struct {
 	// A request reads at most MaxScan and MaxSize together; one that would have to read more fails with
 	// ErrTooFar or ErrTooLarge.
 	MaxScan int64
-	// ReadOnly refuses writing.
+	// ReadOnly makes the client refuse writing.
 	ReadOnly bool
 }
 
-// Files serves fs/read_text_file and fs/write_text_file from the disk, inside the directories of a
-// [Roots].
+// Files serves fs/read_text_file and fs/write_text_file from the disk, inside the directories of a [Roots].
 //
-// Only regular files of UTF-8 text are served; everything else is refused without waiting for it. No
-// byte is changed on the way: line endings, a byte order mark and a missing newline at the end stay.
+// Only regular files of UTF-8 text are served; everything else is refused without waiting for it. No byte is changed on
+// the way: line endings, a byte order mark and a missing newline at the end are kept.
 //
-// Files may be used concurrently. No request waits for another, but those that write the same file in place
-// come one after the other. Requests end early when their contexts do; only the system can delay this, on a
-// file system that does not answer.
+// Files may be used concurrently. Requests do not wait for each other, except those that write the same file in place.
+// Requests end early when their contexts do; only the system can delay this, on a file system that does not answer.
 type Files struct {
 	roots    *Roots
 	most     bounds
@@ -50,7 +48,7 @@ type Files struct {
 	inPlace  turns // of those who overwrite files
 }
 
-// NewFiles serves the files inside roots. Nil options are the defaults.
+// NewFiles returns a Files that serves the files inside roots. Nil options mean the defaults.
 func NewFiles(roots *Roots, options *FilesOptions) *Files {
 	if options == nil {
 		options = &FilesOptions{}

@@ -8,9 +8,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, and with
-// that has the client advertise fs.readTextFile and fs.writeTextFile. [RegisterFiles] does it for other
-// packages' handlers.
+// Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, so that the client
+// advertises fs.readTextFile and fs.writeTextFile. [RegisterFiles] does the same for the handlers of other packages.
 func (f *Files) Register(h *acp.ClientHandlers) {
 	RegisterFiles(f, &h.ReadTextFile, &h.WriteTextFile)
 }
@@ -45,15 +44,15 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 
 // WriteTextFile replaces the content of a file (fs/write_text_file). A missing file is created, and so are missing
 // directories, with the permissions that the umask leaves. An existing file keeps everything except its text: owner,
-// permissions, access control list, extended attributes. Only the permission to run as its owner or group (setuid,
-// setgid) is removed.
+// permissions, access control list, extended attributes. Only the setuid and setgid permissions are removed.
 //
-// On Linux an existing file is replaced in one step if nothing of it is lost by this: readers, and the disk after a
+// On Linux an existing file is replaced atomically if nothing of it is lost that way: readers, and the disk after a
 // crash, have the old text or the new one, and other hard links keep the old text. The file is overwritten in place,
 // for all its hard links, if a new file would lack something that the old one has, such as its access control list or
-// its owner, if it is reached by a symbolic link, which stays a link, if its directory takes no new files, and if it is
-// a mount point; on other systems always. Readers may then see a mixture of both texts, and a crash may leave one. A
-// full disk leaves the old text, unless the file system needs room to overwrite, too.
+// its owner, if it is reached by a symbolic link, which stays a link, if no new files can be created in its directory,
+// or if it is a mount point; on other systems it is always overwritten in place. Readers may then see a mixture of both
+// texts, and a crash may leave one. A full disk leaves the old text, unless the file system also needs space to
+// overwrite.
 //
 // A request that is cancelled changes no file, or makes the whole change. Refusals are rpc.ErrInvalidParams, or
 // rpc.ErrMethodNotFound if the files are read-only.
@@ -64,8 +63,8 @@ func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.Wri
 	return &acp.WriteTextFileResponse{}, nil
 }
 
-// Register sets the five terminal handlers, and with that has the client advertise terminal.
-// [RegisterTerminals] does it for other packages' handlers.
+// Register sets the five terminal handlers, so that the client advertises terminal. [RegisterTerminals] does the same
+// for the handlers of other packages.
 func (t *Terminals) Register(h *acp.ClientHandlers) {
 	RegisterTerminals(t, &h.CreateTerminal, &h.TerminalOutput, &h.WaitForTerminalExit, &h.KillTerminal, &h.ReleaseTerminal)
 }
@@ -86,9 +85,9 @@ func RegisterTerminals[S Session](
 	*release = adapt[S](t.ReleaseTerminal)
 }
 
-// CreateTerminal starts a command and returns at once (terminal/create). The command does not end with
-// ctx. Its id cannot be guessed, and only the session that created it knows it. A command or a working
-// directory that is not there is rpc.ErrInvalidParams.
+// CreateTerminal starts a command and returns at once (terminal/create). The command does not end with ctx. Its id
+// cannot be guessed, and is known only to the session that created it. If the command or the working directory does not
+// exist, the error is rpc.ErrInvalidParams.
 func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {
@@ -101,9 +100,9 @@ func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.
 	return &acp.CreateTerminalResponse{TerminalID: id}, nil
 }
 
-// TerminalOutput returns the end of what a command has written, valid UTF-8 of at most as many bytes as
-// were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
-// does not have is rpc.ErrResourceNotFound.
+// TerminalOutput returns the end of a command's output, valid UTF-8 of at most the requested number of bytes, and its
+// exit status once it has ended (terminal/output). If the session does not have the terminal, the error is
+// rpc.ErrResourceNotFound.
 func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 	limit, err := t.outputLimit(keyOf(session), req.TerminalID)
 	if err != nil {
@@ -128,8 +127,8 @@ func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *ac
 	return res, nil
 }
 
-// WaitForTerminalExit waits until a command has ended or ctx has, and returns its exit status
-// (terminal/wait_for_exit). A terminal that the session does not have is rpc.ErrResourceNotFound.
+// WaitForTerminalExit waits until a command or ctx has ended, and returns the command's exit status
+// (terminal/wait_for_exit). If the session does not have the terminal, the error is rpc.ErrResourceNotFound.
 func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 	exit, err := t.wait(ctx, keyOf(session), req.TerminalID)
 	if err != nil {
@@ -139,10 +138,10 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, re
 	return &acp.WaitForTerminalExitResponse{ExitCode: code, Signal: signal}, nil
 }
 
-// KillTerminal ends a command and what it started, as far as [Terminals] says, and returns when the command has ended
-// (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
-// ends. The terminal stays until it is released. One that has ended already is not an error; one that the
-// session does not have is rpc.ErrResourceNotFound.
+// KillTerminal ends a command and the processes that it started, as far as [Terminals] describes, and returns when the
+// command has ended (terminal/kill). The command gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or
+// when ctx ends. The terminal stays until it is released. It is not an error if the command has already ended. If the
+// session does not have the terminal, the error is rpc.ErrResourceNotFound.
 func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 	if err := t.kill(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
@@ -151,8 +150,8 @@ func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.
 }
 
 // ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when this is done
-// (terminal/release). As soon as it is called, the id is unknown. A terminal that the session does not have is
-// rpc.ErrResourceNotFound.
+// (terminal/release). The id becomes unknown as soon as ReleaseTerminal is called. If the session does not have the
+// terminal, the error is rpc.ErrResourceNotFound.
 func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 	if err := t.release(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)

@@ -12,14 +12,14 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Roots are the directories that agents may reach, fixed for all sessions or set for each. A file is
-// reached by the absolute path of such a directory, as it was given or with its symbolic links
-// resolved, followed by a path inside it. Inside, symbolic links are followed while they are relative
-// and stay within the same directory; the rules are those of [os.Root].
+// Roots holds the directories that agents may reach, the same for all sessions or set for each. A file is reached by
+// the absolute path of such a directory, as it was given or with its symbolic links resolved, followed by a path inside
+// it. Inside, symbolic links are followed while they are relative and stay within the same directory; the rules are
+// those of [os.Root].
 //
-// A directory is the one that was opened, whatever has its name later: one that is moved away stays reachable by
-// the name that it had, for files and for commands, and what is put in its place is not reached. Commands cannot
-// start in a directory that was moved, unless this is Linux with a mounted /proc.
+// A Roots keeps the directory that was opened, whatever later has its name. A directory that is moved away stays
+// reachable, for files and for commands, by the name that it had, and a directory put in its place is not reached.
+// Commands cannot start in a directory that was moved, except on Linux with a mounted /proc.
 //
 // A Roots may be used concurrently, and by several connections.
 type Roots struct {
@@ -50,9 +50,9 @@ type place struct {
 	path string // absolute, as the agent means it
 }
 
-// OpenRoots opens directories that all sessions may reach, except those that get their own from
-// [Roots.SetSession]. The first is where commands start by default. With none, only such sessions are
-// served. Relative names are resolved against the working directory of this process.
+// OpenRoots opens directories that all sessions may reach, except those that get their own from [Roots.SetSession].
+// Commands start in the first one by default. With no directories, only sessions with their own are served. Relative
+// names are resolved against the working directory of this process.
 func OpenRoots(dirs ...string) (*Roots, error) {
 	fixed, err := openSet(dirs)
 	if err != nil {
@@ -63,11 +63,11 @@ func OpenRoots(dirs ...string) (*Roots, error) {
 
 // SetSession gives a session its own directories: the cwd and the additional directories with which it is created,
 // loaded or resumed. They replace the fixed ones, and those of an earlier call, until the session's connection ends.
-// For a session that is loaded or resumed, call it first, because the agent may ask for files at once;
+// For a session that is loaded or resumed, call SetSession first, because the agent may ask for files at once;
 // ClientConn.Session returns the session for its id.
 //
-// It fails with ErrClosed when the Roots are closed or the connection is over, and otherwise when a directory
-// cannot be opened; the session then keeps what it had.
+// It fails with ErrClosed when the Roots are closed or the connection is over, and otherwise when a directory cannot be
+// opened; the session then keeps what it had.
 func (r *Roots) SetSession(session Session, cwd string, additional ...string) error {
 	set, err := openSet(append([]string{cwd}, additional...))
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Roots) SetSession(session Session, cwd string, additional ...string) er
 	return nil
 }
 
-// RemoveSession forgets the directories of a session, which then reaches the fixed ones. A session
-// that has none of its own is ignored.
+// RemoveSession forgets the directories of a session, which then reaches the fixed ones. It does nothing for a session
+// that has no directories of its own.
 func (r *Roots) RemoveSession(session Session) {
 	key := keyOf(session)
 	r.mu.Lock()

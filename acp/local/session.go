@@ -8,15 +8,15 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Session is a session as a client's handlers are given it: an *acp.ClientSession, or the ClientSession of
-// acp/unstable. Connection and id together say which session it is, because agents choose the ids. The handlers of
-// this package use the session that they are given, not the id in the request.
+// Session is a session as passed to a client's handlers: an *acp.ClientSession, or the ClientSession of acp/unstable.
+// Connection and id together identify the session, because agents choose the ids. The handlers of this package use the
+// session that they are given, not the id in the request.
 type Session interface {
 	ID() acp.SessionID
 	RPC() *rpc.Conn
 }
 
-// Handler is a handler as the ClientHandlers of acp (S is *acp.ClientSession) and of acp/unstable have it.
+// Handler is a handler in the form that the ClientHandlers of acp (S is *acp.ClientSession) and of acp/unstable use.
 type Handler[S Session, P, R any] = func(ctx context.Context, session S, params *P) (*R, error)
 
 // adapt makes a handler of this package one for the sessions of a package's ClientHandlers.

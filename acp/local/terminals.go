@@ -23,59 +23,57 @@ const (
 	DefaultKillGrace      = time.Second
 )
 
-// TerminalsOptions configure [NewTerminals].
+// TerminalsOptions configures [NewTerminals].
 type TerminalsOptions struct {
-	// Env is the environment of commands; nil is that of this process. Variables in a request are added to it, and
-	// replace those of the same name.
+	// Env is the environment of commands; nil means the environment of this process. Variables in a request are added
+	// to it, and replace those of the same name.
 	Env []string
 	// Shell, such as [DefaultShell], is a program with its arguments that gets the command of a request as one more
 	// argument, if the request has no args and there is no executable of that name: some agents put a whole command
 	// line, such as "go test ./... | tail", into command. Nil runs no shell; the request of such an agent then fails. A
 	// shell runs the agent's text as a script. That gives the agent nothing new: it could name a shell as the command.
 	Shell []string
-	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is
-	// DefaultOutputLimit. MaxOutputLimit is the most that a request gets, whatever it says; 0 is
-	// DefaultMaxOutputLimit.
+	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is DefaultOutputLimit.
+	// MaxOutputLimit is the most that a request can get; 0 is DefaultMaxOutputLimit.
 	OutputLimit, MaxOutputLimit int
-	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 is DefaultMaxTotalOutput. When
-	// they would keep more, the terminal that keeps most drops the oldest of its output, as if it had a lower limit: its
-	// output is then truncated. The newest output of each terminal, of up to 32 KiB, stays in any case.
+	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 is DefaultMaxTotalOutput.
+	// When they would keep more, the terminal that keeps most drops its oldest output, as if it had a lower limit, and
+	// its output is then truncated. The newest output of each terminal, up to 32 KiB, is always kept.
 	MaxTotalOutput int
 	// MaxTerminals is how many terminals may exist, in all sessions together; 0 is
 	// DefaultMaxTerminals.
 	MaxTerminals int
 	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 is DefaultKillGrace, and
-	// when it is negative SIGKILL comes at once. Windows has no SIGTERM: there commands always end at once, with exit
+	// if it is negative SIGKILL is sent at once. Windows has no SIGTERM: there, commands always end at once, with exit
 	// code 1.
 	KillGrace time.Duration
-	// OnOutput, if set, gets the output of each terminal as it comes, byte for byte, to show it to
-	// the user. The calls for one terminal come in order and from one goroutine, the first possibly
-	// before CreateTerminal has returned its id. While a call lasts, the command's output waits, and
-	// so does its release; a call must not wait for them in turn. The bytes are valid during the call
-	// only.
+	// OnOutput, if set, gets the output of each terminal as it arrives, byte for byte, to show it to the user. The
+	// calls for one terminal come in order and from one goroutine, the first possibly before CreateTerminal has
+	// returned its id. During a call, the command's output waits, and so does its release; a call must not wait for
+	// them in turn. The bytes are valid only during the call.
 	OnOutput func(session Session, terminal acp.TerminalID, output []byte)
 }
 
-// Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this
-// machine.
+// Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this machine.
 //
-// A command is started without a shell, unless [TerminalsOptions.Shell] says otherwise: command is the
-// executable, found by the PATH of the command's environment, and args are its arguments as they are. Its
-// input is empty, its output is read from a pipe, stdout and stderr in the order they were written. It
-// starts in the first of the session's directories, or in the one inside them that the request names.
+// A command is started without a shell, unless [TerminalsOptions.Shell] says otherwise: command is the executable,
+// found by the PATH of the command's environment, and args are its arguments as they are. Its input is empty, and its
+// output is read from a pipe, stdout and stderr in the order in which they were written. It starts in the first of the
+// session's directories, or in the one inside them that the request names.
 //
-// What a command leaves running when it exits goes on until the terminal is killed or released; its output is still
-// kept.
+// Processes that a command leaves running when it exits go on until the terminal is killed or released; their output is
+// still kept.
 //
 // Killing, and therefore releasing and closing, reaches all processes of the command, except, on Unix, those that have
 // moved to a session or process group of their own, as daemons and the program setsid do: they live on, and nothing
-// waits for them. This package cannot end them: what could, a cgroup or the role of subreaper for orphans, belongs to
-// the whole application. An application that must leave nothing behind runs in a cgroup or container that ends with it.
+// waits for them. This package cannot end them, because the means to do so, a cgroup or being the subreaper for
+// orphans, belong to the whole application. An application that must leave nothing behind runs in a cgroup or container
+// that ends with it.
 //
 // When a connection ends, all terminals of its sessions are released.
 //
-// Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the
-// end, or commands are left running.
+// Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the end, or
+// commands are left running.
 type Terminals struct {
 	roots   *Roots
 	options TerminalsOptions
@@ -90,7 +88,7 @@ type Terminals struct {
 	closed bool
 }
 
-// NewTerminals runs commands inside roots. Nil options are the defaults.
+// NewTerminals returns a Terminals that runs commands inside roots. Nil options mean the defaults.
 func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
 	t := &Terminals{roots: roots, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
 	if options != nil {
@@ -120,8 +118,8 @@ func orDefault[T int | int64](bound, def T) T {
 	return bound
 }
 
-// Close releases all terminals and waits until their commands have ended. Later requests fail. The error
-// names the commands that the system does not end, if any, those of connections that ended before included.
+// Close releases all terminals and waits until their commands have ended. Later requests fail. The error names the
+// commands that the system fails to end, if any, including those of connections that ended before.
 func (t *Terminals) Close() error {
 	t.mu.Lock()
 	if !t.closed {
@@ -137,11 +135,11 @@ func (t *Terminals) Close() error {
 	return errors.Join(t.stuck, err)
 }
 
-// CloseSession releases the terminals of a session, those that are just being created included, and waits
-// until their commands have ended. The error names the commands that the system does not end, if any.
+// CloseSession releases the terminals of a session, including those that are being created, and waits until their
+// commands have ended. The error names the commands that the system fails to end, if any.
 //
 // The session may go on, and gets a terminal if it asks for one afterwards. It gets none after [Roots.RemoveSession]
-// and then CloseSession, if no directories are fixed for all.
+// and then CloseSession, if no directories are set for all sessions.
 func (t *Terminals) CloseSession(session Session) error {
 	key := keyOf(session)
 	return t.freeAll(func(term *terminal) bool { return term.session == key })
