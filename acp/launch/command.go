@@ -14,20 +14,20 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Command is how an agent's program is started. It is a plain value: it can be copied, compared with reflect.DeepEqual
-// and stored as JSON, and is not changed by its methods.
+// Command describes how an agent's program is started. It is a plain value: it can be copied, compared with
+// reflect.DeepEqual and stored as JSON, and its methods do not change it.
 type Command struct {
 	// Program is a path, or a name that is looked up in the PATH of the command's environment. A relative path with a
-	// separator is taken from Dir.
+	// separator is relative to Dir.
 	Program string `json:"program"`
 	// Args are its arguments, without the program.
 	Args []string `json:"args,omitempty"`
-	// Env are variables that are set in its environment, in place of those of the same name.
+	// Env holds variables that are set in its environment, replacing those of the same name.
 	Env map[string]string `json:"env,omitempty"`
-	// Environ is the environment on which Env is set, as "NAME=VALUE". Nil is the environment of this process, with all
-	// secrets in it.
+	// Environ is the environment to which Env is added, as "NAME=VALUE". Nil means the environment of this process,
+	// including any secrets in it.
 	Environ []string `json:"environ,omitempty"`
-	// Dir is the folder in which the program starts. "" is the folder of this process.
+	// Dir is the directory in which the program starts. "" means the directory of this process.
 	Dir string `json:"dir,omitempty"`
 }
 
@@ -38,7 +38,8 @@ func New(program string, args ...string) *Command { return &Command{Program: pro
 //
 //	conn, err := acp.Connect(ctx, acp.Command(command.Cmd()), handlers, nil)
 //
-// If the program is not found, or a name in Env cannot be one of a variable, starting it returns an *exec.Error that says so.
+// If the program is not found, or a name in Env is not a valid variable name, starting it returns an *exec.Error that
+// says so.
 func (c *Command) Cmd() *exec.Cmd {
 	cmd := &exec.Cmd{Path: c.Program, Args: append([]string{c.Program}, c.Args...), Env: c.environment(), Dir: c.Dir}
 	if path, err := c.Find(); err != nil {
@@ -139,8 +140,8 @@ func sameVariable(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
-// String gives the command in one line, as a POSIX shell reads it, with the variables of Env in front. It is for people:
-// what it shows is not to be run. Values that may be secrets are in it.
+// String returns the command in one line, in the syntax of a POSIX shell, preceded by the variables of Env. It is for
+// people to read and not to be run. It includes values that may be secrets.
 func (c *Command) String() string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {

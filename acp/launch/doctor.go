@@ -19,43 +19,43 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// DoctorOptions configure an examination. Nil, and the zero value of each field, mean the defaults.
+// DoctorOptions configures an examination. A nil *DoctorOptions, and the zero value of each field, mean the defaults.
 type DoctorOptions struct {
-	// Time bounds the examination, without the end of the agent's process. Default 2 min, because a package runner may
-	// have to fetch the agent first.
+	// Time bounds the examination, without the end of the agent's process. The default is 2 min, because a package
+	// runner may have to fetch the agent first.
 	Time time.Duration
-	// NoSession leaves out opening a session, which shows whether the user has to log in. A session that was opened is
-	// closed and deleted if the agent can do that; otherwise the agent may keep it.
+	// NoSession skips opening a session, which shows whether the user has to log in. A session that was opened is
+	// closed and deleted if the agent supports that; otherwise the agent may keep it.
 	NoSession bool
-	// Cwd is the folder of the session. Default: an empty folder that is made for it, and removed.
+	// Cwd is the directory of the session. By default an empty directory is created for it, and removed afterwards.
 	Cwd string
-	// Client is what is said to the agent of the client: its name, and whether it can run logins in a terminal.
+	// Client configures what the agent learns about the client: its name, and whether it can run logins in a terminal.
 	// Its Conn and ConnectTimeout are not used.
 	Client acp.ClientOptions
 }
 
-// Diagnosis is what an examination has found.
+// Diagnosis is the result of an examination.
 type Diagnosis struct {
-	// Command is what was examined.
+	// Command is the command that was examined.
 	Command *Command
 	// Program is the path of the program, or "" if it was not found.
 	Program string
-	// Problems are what is wrong, those that block first. None: the agent starts, and can be used.
+	// Problems lists the problems, those that block first. If it is empty, the agent starts and can be used.
 	Problems []Problem
-	// Agent is the agent's answer to initialize: what it is, and what it advertises. Nil if there was none.
+	// Agent is the agent's answer to initialize: what it is, and what it advertises. It is nil if there was none.
 	Agent *acp.InitializeResponse
 	// Session says that a session could be opened.
 	Session bool
-	// Took is how long it took to the answer to initialize, if there was one.
+	// Took is the time until the answer to initialize, if there was one.
 	Took time.Duration
-	// Output is what the process has written besides its messages.
+	// Output is the output of the process besides its messages.
 	Output rpc.ProcessOutput
 
 	foreign      string // the system that the program is made for, if it is not this one
 	node, script string // the program of Node.js, and what it runs
 }
 
-// OK reports whether the agent can be used: it has answered initialize, and nothing blocks.
+// OK reports whether the agent can be used: it has answered initialize, and no problem blocks.
 func (d *Diagnosis) OK() bool {
 	return d.Agent != nil && !slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Blocks })
 }
@@ -65,7 +65,7 @@ func (d *Diagnosis) Has(kind ProblemKind) bool {
 	return slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Kind == kind })
 }
 
-// String gives the diagnosis in lines for a terminal; text of the agent has no control characters in it.
+// String returns the diagnosis as lines for a terminal; text of the agent has no control characters in it.
 func (d *Diagnosis) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
@@ -136,10 +136,10 @@ func (d *Diagnosis) blocked(kind ProblemKind, err error, advice, format string, 
 	d.add(Problem{Kind: kind, Text: fmt.Sprintf(format, args...), Advice: advice, Blocks: true, Err: err})
 }
 
-// Doctor examines why an agent does not start. It looks at its program, starts it, initializes it, opens a session to see
-// whether the user is logged in, and ends it. It always returns a diagnosis; the end of ctx is one of its problems. The
-// program is run, with the environment of the command: for a program of others that needs the user's consent, as every
-// other start does.
+// Doctor examines why an agent does not start. It looks at the agent's program, starts it, initializes it, opens a
+// session to see whether the user is logged in, and ends it. It always returns a diagnosis; the end of ctx is one of
+// its problems. Doctor runs the program, with the environment of the command: if the program comes from others, get the
+// user's consent first, as for every other start.
 func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnosis {
 	var o DoctorOptions
 	if opts != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // TerminalLogins returns the ways to log in to an agent that are run in a terminal, with Command.Login. advertised is
-// what this client has advertised (acp.ClientOptions.TerminalAuth): a client that has not said that it can run them
-// must not use them, and gets none. Their ids must not be passed to authenticate.
+// what this client has advertised (acp.ClientOptions.TerminalAuth): a client that has not advertised that it can run
+// them must not use them, and gets none. Their ids must not be passed to authenticate.
 func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthMethodTerminal {
 	if agent == nil || !advertised {
 		return nil
@@ -28,10 +28,10 @@ func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthM
 	return methods
 }
 
-// Terminal is where a login talks to the user: the terminal itself, so files that are one (os.Stdin, os.Stdout,
-// os.Stderr, or those of a pseudo terminal). A Stdin that is no *os.File is read ahead: what was read and not taken when
-// the login ends is lost. If it has no SetReadDeadline, as net.Conn has, its last Read, and a goroutine with it, goes on until
-// it returns.
+// Terminal is where a login talks to the user. It should be the terminal itself: files that are one (os.Stdin,
+// os.Stdout, os.Stderr, or those of a pseudo terminal). A Stdin that is not an *os.File is read ahead: input that was
+// read but not consumed when the login ends is lost. If it has no SetReadDeadline, as net.Conn has, its last Read, and
+// a goroutine with it, goes on until it returns.
 type Terminal struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -40,9 +40,10 @@ type Terminal struct {
 // loginWait is how long the outputs of a login may stay open when its process has ended.
 const loginWait = time.Second
 
-// LoginError says that a login in a terminal has failed. It wraps the error of the process, such as an *exec.ExitError.
+// LoginError reports that a login in a terminal has failed. It wraps the error of the process, such as an
+// *exec.ExitError.
 type LoginError struct {
-	// Name is the name of the way to log in.
+	// Name is the name of the login method.
 	Name string
 	// Err says why.
 	Err error
@@ -55,13 +56,13 @@ func (e *LoginError) Error() string { return fmt.Sprintf("login %q: %v", e.Name,
 func (e *LoginError) Unwrap() error { return e.Err }
 
 // LoginCommand returns the command that logs in: the agent's own, with the arguments of the method appended to its own,
-// and the variables of the method set in place of those of the same name.
+// and the variables of the method set, replacing those of the same name.
 func (c *Command) LoginCommand(method *acp.AuthMethodTerminal) *Command {
 	return c.with(method.Args, method.Env)
 }
 
-// Login runs a login in a terminal, and waits for its end. Only the exit status 0 means that it has succeeded: then
-// start the agent anew. Otherwise the error is a *LoginError. When ctx ends, the process is killed. The method is never
+// Login runs a login in a terminal, and waits for its end. Only the exit status 0 means that it has succeeded; then
+// restart the agent. Otherwise the error is a *LoginError. If ctx ends, the process is killed. The method is never
 // passed to authenticate.
 func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, terminal Terminal) error {
 	if method == nil {

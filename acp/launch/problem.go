@@ -36,21 +36,22 @@ const (
 	Interrupted        ProblemKind = "examination not done" // the examination was ended before it was done
 )
 
-// Problem is something that is wrong, in words.
+// Problem is a problem, described in words.
 type Problem struct {
 	// Kind says what kind of problem it is.
 	Kind ProblemKind
-	// Text says what is wrong, in a sentence. It may repeat what the program has written.
+	// Text says what is wrong, in a sentence. It may repeat the program's output.
 	Text string
 	// Advice says what can be done, or is "".
 	Advice string
-	// Blocks says that the agent cannot be used while this is so. What does not block may trouble other clients.
+	// Blocks says that the agent cannot be used until the problem is solved. A problem that does not block may affect
+	// other clients.
 	Blocks bool
 	// Err is the error that shows the problem, or nil.
 	Err error
 }
 
-// String gives kind, text and advice, without control characters.
+// String returns kind, text and advice, without control characters.
 func (p Problem) String() string {
 	text := plain.Line(fmt.Sprintf("%s: %s", p.Kind, p.Text))
 	if p.Advice != "" {
@@ -153,8 +154,8 @@ func (s *sign) in(output string) (Problem, bool) {
 	return Problem{Kind: s.kind, Text: expand(s.text), Advice: expand(s.advice), Blocks: true}, true
 }
 
-// Explain looks in what a program has written, to standard error for example, for the signs of a problem that has a known
-// reason: a package that cannot be fetched, a wrong version of Node.js, a missing library. Only the last 64 KiB are read.
+// Explain searches the output of a program, such as its standard error, for the signs of a problem with a known reason:
+// a package that cannot be fetched, a wrong version of Node.js, a missing library. Only the last 64 KiB are read.
 func Explain(output string) (Problem, bool) {
 	const most = 64 << 10
 	output = output[max(0, len(output)-most):]

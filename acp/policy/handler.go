@@ -14,42 +14,44 @@ type Session interface {
 	ID() acp.SessionID
 }
 
-// Asker asks the user: it is a handler of session/request_permission as clients have them.
+// Asker asks the user: it is a client's handler of session/request_permission.
 type Asker[S Session] func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 
-// HandlerOptions say what a handler knows of a request beside itself, and what it remembers. Nil, and the zero value of
-// each field, mean the defaults.
+// HandlerOptions configures what a handler knows of a request besides the request itself, and what it remembers. A nil
+// *HandlerOptions, and the zero value of each field, mean the defaults.
 type HandlerOptions[S Session] struct {
-	// Agent returns the agent's name; "" is not known, and a rule that names agents allows nothing then. Default: as the agent
-	// introduced itself on the session's connection, if S is that of package acp or unstable.
+	// Agent returns the agent's name. "" means that it is not known; a rule that names agents then allows nothing. The
+	// default is the name with which the agent introduced itself on the session's connection, if S is that of package
+	// acp or unstable.
 	Agent func(session S) string
 	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns relative
 	// to these, allow nothing.
 	Cwd func(session S) string
-	// Known returns what is known of a tool call of a session: ToolCall of view.Sessions. A request may carry a part of the
-	// call only, which is joined with that, unless that call has ended. A handler inside view.Asking gets the whole call
-	// without it. Default: what the request carries is all that is known.
+	// Known returns what is known of a tool call of a session, such as the method ToolCall of view.Sessions. A request
+	// may carry only a part of the call, which is merged with the known state unless that call has ended. A handler
+	// inside view.Asking gets the whole call without it. By default only the content of the request is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
-	// Memory keeps what the user has decided for always. Default: a SessionMemory.
+	// Memory keeps the user's "always" decisions. The default is a SessionMemory.
 	Memory Memory
-	// AllowAlways lets the handler choose an option of the kind allow_always, if there is none of allow_once. It makes the
-	// agent stop asking, also for what no rule allows.
+	// AllowAlways lets the handler choose an option of the kind allow_always, if there is none of allow_once. This
+	// makes the agent stop asking, even for requests that no rule allows.
 	AllowAlways bool
-	// Decided is told of every decision of a rule, and of every answer of the user, before it is sent. By says what was
-	// chosen, or is nil if nothing was.
+	// Decided is called for every decision of a rule, and for every answer of the user, before it is sent. by is the
+	// option that was chosen, or nil if none was.
 	Decided func(session S, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
-	// Failed is told what could not be remembered, and why. The user's answer holds all the same.
+	// Failed is called with the error if a decision could not be remembered. The user's answer still holds.
 	Failed func(session S, err error)
 }
 
-// Handler returns a handler for ClientHandlers.RequestPermission that answers what a policy allows or rejects, and asks
-// about the rest. It chooses an option of the kind allow_once, or of the kinds reject_once and else reject_always. It asks
-// also when there is no such option, or more than one that allows. ask may be nil if there is no user: what should be asked
-// is rejected then, and answered as cancelled if there is no option for that.
+// Handler returns a handler for ClientHandlers.RequestPermission that answers requests that a policy allows or rejects,
+// and asks about the rest. It chooses an option of the kind allow_once, or of the kind reject_once or else
+// reject_always. It also asks if there is no such option, or more than one that allows. ask may be nil if there is no
+// user: requests that would be asked about are then rejected, and answered as cancelled if there is no option for that.
 //
-// When the user chooses an option of the kinds allow_always or reject_always, a rule for the same request is added to the
-// memory, which [Policy.RuleFor] returns: with the same kind, tool and paths, and the same line to the letter. It is added to no
-// file if the agent or the working directory is not known, and nowhere if the request has anything that no rule can allow.
+// When the user chooses an option of the kinds allow_always or reject_always, the rule that [Policy.RuleFor] returns
+// for the same request is added to the memory: with the same kind, tool and paths, and exactly the same line. It is not
+// added to a file if the agent or the working directory is not known, and not added at all if the request has anything
+// that no rule can allow.
 func Handler[S Session](p *Policy, ask Asker[S], opts *HandlerOptions[S]) Asker[S] {
 	h := &handler[S]{policy: p, ask: ask}
 	if opts != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Memory keeps what the user has decided for always. It must be safe for concurrent use.
+// Memory keeps the user's "always" decisions. It must be safe for concurrent use.
 type Memory interface {
-	// Rules returns what is kept for a session.
+	// Rules returns the rules that are kept for a session.
 	Rules(session acp.SessionID) ([]Rule, error)
 	// Add keeps a rule that was decided in a session.
 	Add(session acp.SessionID, rule Rule) error
@@ -29,7 +29,7 @@ const maxRemembered = 10_000
 var errFull = fmt.Errorf("policy: more than %d rules are remembered", maxRemembered)
 
 // SessionMemory keeps rules for the session in which they were decided, as long as the program runs. The zero value is
-// empty and ready to be used.
+// empty and ready to use.
 type SessionMemory struct {
 	mu    sync.Mutex
 	rules map[acp.SessionID][]Rule
@@ -61,7 +61,7 @@ func (m *SessionMemory) Add(session acp.SessionID, rule Rule) error {
 	return nil
 }
 
-// Forget forgets a session, which is over.
+// Forget forgets the rules of a session that is over.
 func (m *SessionMemory) Forget(session acp.SessionID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,27 +71,27 @@ func (m *SessionMemory) Forget(session acp.SessionID) {
 
 func (r Rule) equal(other Rule) bool { return bytes.Equal(r.json(), other.json()) }
 
-// File keeps rules in a file, for all sessions: one rule a line, as in a file of rules. A rule is written at once and at
-// the end, so that several programs may share the file, and that one that is killed meanwhile leaves at most a torn line,
-// which is dropped. The file is for its owner alone.
+// File keeps rules in a file, for all sessions: one rule per line, as in a file of rules. A rule is written at once and
+// at the end, so that several programs may share the file, and a program that is killed while writing leaves at most a
+// torn line, which is dropped. The file is accessible to its owner alone.
 type File struct {
 	path string
 	mu   sync.Mutex
 	torn int
 }
 
-// NewFile returns the memory in a file, which Add makes if it is not there, with the folders above it.
+// NewFile returns the memory in a file. Add creates the file if it does not exist, with its parent directories.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Torn is how many torn lines the last reading has dropped.
+// Torn returns how many torn lines the last reading dropped.
 func (f *File) Torn() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.torn
 }
 
-// Rules implements Memory. A line that is no rule, and was not torn off, is an error, which wraps a *SyntaxError; a file
-// that others than its owner may write to is another.
+// Rules implements Memory. A line that is not a rule, and was not torn off, is an error, which wraps a *SyntaxError. It
+// is also an error if others than its owner may write to the file.
 func (f *File) Rules(acp.SessionID) ([]Rule, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,9 +177,10 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 	return file.Sync()
 }
 
-// RuleFor returns the rule that a [Handler] adds to a memory when the user chooses an option of the kind allow_always or
-// reject_always, so that the user can be shown it before, or why there is none. It makes the same decision for the same
-// request. One for a memory that outlives the session holds for one agent and one working directory.
+// RuleFor returns the rule that a [Handler] adds to a memory when the user chooses an option of the kind allow_always
+// or reject_always, so that it can be shown to the user first, or the reason why there is none. The rule makes the same
+// decision for the same request. A rule for a memory that outlives the session holds for one agent and one working
+// directory.
 func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memory) (Rule, error) {
 	_, forSession := memory.(*SessionMemory)
 	f, stored := p.facts(req), !forSession

@@ -11,23 +11,23 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Options of a Policy. Nil, and the zero value of each field, mean the defaults.
+// Options configures a Policy. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// Resolve returns where a path leads: [ResolveLinks] follows symbolic links on this machine. A path must be allowed, and
-	// is refused, under both names. An error means that nothing can allow the path. What a link is may change between the
-	// decision and the tool's work. Default: paths are what they are called.
+	// Resolve returns where a path leads: [ResolveLinks] follows symbolic links on this machine. A path must be
+	// allowed, and is rejected, under both names. An error means that nothing can allow the path. The target of a link
+	// may change between the decision and the tool's work. By default paths are not resolved.
 	Resolve func(path string) (string, error)
-	// Line returns the line for a shell that a tool call of the kind execute runs, if its input does not say: Gemini CLI has it
-	// in the title alone, which is for people, and need not be the truth. Default: nothing can allow such a call.
+	// Line returns the shell command line that a tool call of the kind execute runs, if its input does not say: Gemini
+	// CLI has it only in the title, which is for people and need not be true. By default nothing can allow such a call.
 	Line func(agent string, call acp.ToolCall) (line string, ok bool)
-	// POSIXShell says that lines for a shell are for one like bash on Windows too. Default: on Windows they are for one that
-	// reads them differently, and only Lines allow them.
+	// POSIXShell says that command lines are for a shell like bash on Windows too. By default, on Windows they are for
+	// one that reads them differently, and only Lines allow them.
 	POSIXShell bool
-	// Home is the user's home, for patterns that begin with "~/". Default: os.UserHomeDir.
+	// Home is the user's home directory, for patterns that begin with "~/". The default is os.UserHomeDir.
 	Home string
 }
 
-// Policy is a list of rules. It never changes, and is safe for concurrent use.
+// Policy is a list of rules. It is immutable and safe for concurrent use.
 type Policy struct {
 	rules   []*compiled
 	resolve func(string) (string, error)
@@ -36,7 +36,7 @@ type Policy struct {
 	posix   bool
 }
 
-// New returns the policy of some rules, whose order means nothing. Its error names the rule that is wrong.
+// New returns the policy of some rules, whose order does not matter. Its error names the invalid rule.
 func New(rules []Rule, opts *Options) (*Policy, error) {
 	p := &Policy{posix: runtime.GOOS != "windows"}
 	if opts != nil {
@@ -78,7 +78,7 @@ func (p *Policy) compile(rules []Rule) (compiledRules []*compiled, err error) {
 	return compiledRules, nil
 }
 
-// Request is what is decided about.
+// Request is the request to decide about.
 type Request struct {
 	// Agent is the name with which the agent introduced itself; "" if it did not.
 	Agent string
@@ -97,29 +97,29 @@ const (
 	yes
 )
 
-// Verdict is what one rule says to a request.
+// Verdict is the result of one rule for a request.
 type Verdict struct {
 	Rule Rule
-	// Matches says that the rule matches. One that asks or rejects matches also when what is not known of the request could
-	// make it match; Unsure says so, and that all it does is to ask.
+	// Matches reports that the rule matches. A rule that asks or rejects also matches if unknown parts of the request
+	// could make it match; Unsure reports this, and that the only effect of the rule is to ask.
 	Matches, Unsure bool
-	// Why says why, in words.
+	// Why gives the reason, in words.
 	Why string
 }
 
 // Decision is what a policy decides about a request, and why.
 type Decision struct {
-	// Effect is what is decided.
+	// Effect is the decision.
 	Effect Effect
-	// Why says why, in words.
+	// Why gives the reason, in words.
 	Why string
 	// About is what the request is about, as the rules see it: kind, paths, commands.
 	About []string
-	// Verdicts are what each rule says, in the order in which the rules were given, what was remembered last.
+	// Verdicts holds the result of each rule, in the order in which the rules were given, with remembered rules last.
 	Verdicts []Verdict
 }
 
-// String is the decision with everything that led to it, in several lines.
+// String returns the decision with everything that led to it, in several lines.
 func (d Decision) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", d.Effect, d.Why)
@@ -136,9 +136,10 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// Explain decides about a request without answering, asking or remembering anything. remembered are further rules.
+// Explain decides about a request without answering, asking or remembering anything. remembered are additional rules.
 //
-// A rule that rejects decides before one that asks, and that before one that allows. What no rule matches is asked about.
+// A rule that rejects takes precedence over one that asks, and that over one that allows. The user is asked about a
+// request that no rule matches.
 func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 	more, err := p.compile(remembered)
 	if err != nil {

@@ -128,7 +128,7 @@ var readers = map[string]reader{
 	"git worktree list": {letters: "v", options: "--porcelain", none: true},
 }
 
-// ReadOnlyCommands returns the commands that rules with ReadOnly are about, sorted.
+// ReadOnlyCommands returns the commands that rules with ReadOnly cover, sorted.
 func ReadOnlyCommands() []string { return slices.Sorted(maps.Keys(readers)) }
 
 // reading is what is known of a command that reads only.

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Effect is what a rule wants, or what is decided.
+// Effect is the effect of a rule, or of a decision.
 type Effect string
 
 // The effects.
@@ -23,46 +23,47 @@ const (
 	Reject Effect = "reject"
 )
 
-// Rule says what is done with the requests that it matches. A member that is nil sets no condition.
+// Rule says what to do with the requests that it matches. A nil member sets no condition.
 //
-// A rule that allows must match the whole of a request: see the documentation of the package. A rule that asks or rejects
+// A rule that allows must match the whole of a request: see the package documentation. A rule that asks or rejects
 // matches if one path, one command or one line does, and Agents, Kinds, Tools and Cwds do too.
 type Rule struct {
 	// Effect is Allow, Ask or Reject.
 	Effect Effect
-	// Agents are names of agents, as they introduce themselves. "*" stands for any characters.
+	// Agents are names of agents, as they introduce themselves. "*" matches any characters.
 	Agents []string
 	// Kinds are kinds of tools.
 	Kinds []acp.ToolKind
-	// Tools are names of tools, as the agent's model knows them. "*" stands for any characters.
+	// Tools are names of tools, as the agent's model knows them. "*" matches any characters.
 	Tools []string
-	// Cwds are patterns, like Paths, of the session's working directory.
+	// Cwds are patterns, like Paths, for the session's working directory.
 	Cwds []string
-	// Paths are patterns of files: "*" and "?" stand for characters but "/", "**" for any number of folders, "[a-z]" for one
-	// character of several, "{a,b}" for alternatives; "\" takes their meaning away. A pattern that begins with "~/" is in the
-	// user's home; one that begins with neither "/", a drive such as "C:/", nor "**" is in the session's working directory.
-	// "/a/**" is the folder and everything in it, "**" everything.
+	// Paths are patterns for files: "*" and "?" match characters other than "/", "**" any number of directories,
+	// "[a-z]" one of several characters, "{a,b}" alternatives; "\" escapes them. A pattern that begins with "~/" is in
+	// the user's home directory; one that begins with neither "/", a drive such as "C:/", nor "**" is in the session's
+	// working directory. "/a/**" matches the directory and everything in it, "**" everything.
 	Paths []string
-	// Commands are commands, word by word: "go test ./...". In a rule that allows, words match to the letter, and "*" stands
-	// for one word that the agent chooses: one that begins with a letter, a digit, "_", "/" or ".", and has no path with "..",
-	// no "=" before the first space, no "$" and no "`". A last word "**" stands for any further words, and needs Unsafe. In a
-	// rule that asks or rejects, "*" stands for any characters of a word, and a last word "**" for any further words.
+	// Commands are commands, word by word: "go test ./...". In a rule that allows, words match exactly, and "*" matches
+	// one word that the agent chooses: one that begins with a letter, a digit, "_", "/" or ".", and has no path with
+	// "..", no "=" before the first space, no "$" and no "`". A last word "**" matches any further words, and requires
+	// Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**" any further
+	// words.
 	Commands []string
-	// ReadOnly covers the commands that are known to change nothing, with options of which that is known: see the
-	// documentation of the package. The
-	// files that they name must be covered by Paths. It is for rules that allow.
+	// ReadOnly covers the commands that are known to change nothing, with those options that are known to change
+	// nothing: see the package documentation. The files that they name must be covered by Paths. It is for rules that
+	// allow.
 	ReadOnly bool
-	// Unsafe says that Commands allow whatever their programs can do, which is what a last word "**" means: to run other
-	// programs too, with most of them. It is for rules that allow.
+	// Unsafe says that Commands allow whatever their programs can do, which is what a last word "**" means: with most
+	// programs this includes running other programs. It is for rules that allow.
 	Unsafe bool
-	// Lines are whole lines for a shell, which match to the letter, whatever they contain; a list of arguments is one as
-	// JSON.
+	// Lines are whole command lines for a shell, which match exactly, whatever they contain; a list of arguments is
+	// written as JSON.
 	Lines []string
-	// Reason is why the rule is there, for people.
+	// Reason says why the rule exists, for people.
 	Reason string
 }
 
-// Warnings says what a rule allows that its user may not think of: one sentence for each of the Commands with "**".
+// Warnings describes what a rule allows that its user may not expect: one sentence for each of the Commands with "**".
 func (r Rule) Warnings() (warnings []string) {
 	for _, pattern := range r.Commands {
 		program, ok := strings.CutSuffix(pattern, anyWords)
@@ -85,11 +86,11 @@ func (p *Policy) Warnings() (warnings []string) {
 	return warnings
 }
 
-// A SyntaxError says what is wrong in a file of rules.
+// A SyntaxError reports an error in a file of rules.
 type SyntaxError struct {
 	// Line is the line, from 1.
 	Line int
-	// Err is what is wrong there.
+	// Err is the error in that line.
 	Err error
 }
 
@@ -138,9 +139,9 @@ func readBounded(path string) ([]byte, error) {
 //	  {"effect": "reject", "path": ["**/.env"], "reason": "secrets"}
 //	]}
 //
-// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, readOnly and unsafe, which
-// are true or false, and reason; Rule says what they mean. A member that is not known, or is there twice, an empty list, an unknown kind and a pattern that cannot be
-// read are errors: a *SyntaxError says where.
+// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, readOnly and unsafe,
+// which are true or false, and reason; see Rule for their meaning. An unknown or repeated member, an empty list, an
+// unknown kind and a malformed pattern are errors: a *SyntaxError says where.
 func Parse(data []byte) ([]Rule, error) {
 	p := newParser(data)
 	var rules []Rule
@@ -328,7 +329,7 @@ func (p *parser) rule() (rule Rule, err error) {
 	return rule, err
 }
 
-// Format writes rules as Parse reads them, one a line.
+// Format writes rules as Parse reads them, one per line.
 func Format(rules []Rule) []byte {
 	var b bytes.Buffer
 	b.WriteString("{\"rules\": [")
@@ -343,7 +344,7 @@ func Format(rules []Rule) []byte {
 	return b.Bytes()
 }
 
-// String is the rule as it stands in a file.
+// String returns the rule as it is written in a file.
 func (r Rule) String() string { return string(r.json()) }
 
 func (r Rule) json() []byte {

@@ -14,29 +14,30 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Policy says how a lost connection is made again. Nil, and the zero value of each field, mean the defaults.
+// Policy configures how a lost connection is restored. A nil *Policy, and the zero value of each field, mean the
+// defaults.
 type Policy struct {
-	// Budget is for how long connecting again is tried, from when the connection was lost; what is not restored by then
-	// is given up. Default 10 min. It must be longer than what the server takes to notice that a client is gone, or a
-	// session that lives on there is given up here: with package remote that is 5 min.
+	// Budget is how long the Client tries to reconnect, from when the connection was lost; anything not restored by
+	// then is given up. The default is 10 min. It must be longer than the server takes to notice that a client is gone,
+	// or a session that lives on there is given up here: with package remote that is 5 min.
 	//
-	// An agent that ends soon after each start is given up too: when more than ten connections in a row did not hold for
-	// MaxBackoff, and Budget has passed since the first of them was lost.
+	// An agent that repeatedly ends soon after its start is given up too: when more than ten connections in a row did
+	// not last for MaxBackoff, and Budget has passed since the first of them was lost.
 	Budget time.Duration
-	// MinBackoff and MaxBackoff bound how long is waited before each try: 1 s, half as much again each time, up to 30 s,
-	// and of that a random part. They begin anew when a connection has held for MaxBackoff.
+	// MinBackoff and MaxBackoff bound the wait before each try: it starts at 1 s, grows by half each time, up to 30 s,
+	// and a random part of it is used. The waits start over when a connection has lasted for MaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
-	// Retry says whether it is of use to try again after connecting failed with err. Default: Temporary.
+	// Retry reports whether it is worth trying again after connecting failed with err. The default is Temporary.
 	Retry func(err error) bool
-	// Connected is called with each new connection before its sessions are restored, to authenticate for example. An
-	// error counts as one of connecting.
+	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
+	// error counts as a failure to connect.
 	Connected func(ctx context.Context, conn *acp.ClientConn) error
-	// Notify is told what happens, in order. It must be quick, and must not call methods of the Client that wait.
+	// Notify is called with each event, in order. It must be quick, and must not call methods of the Client that wait.
 	Notify func(Event)
 }
 
-// Temporary reports whether a later try to connect may have another result than err. It has none if the agent refused
-// initialize, speaks another version, is not a program that can be started, or if a server refused who asks.
+// Temporary reports whether a later attempt to connect may have another result than err. It reports false if the agent
+// refused initialize, speaks another version, is not a program that can be started, or if a server refused the client.
 func Temporary(err error) bool {
 	if final, ok := errors.AsType[interface {
 		error
@@ -50,7 +51,7 @@ func Temporary(err error) bool {
 	return !version && !refused && !program
 }
 
-// Kind says what an Event tells.
+// Kind is the kind of an Event.
 type Kind int
 
 // The kinds of events.
@@ -59,21 +60,22 @@ const (
 	Lost Kind = iota + 1
 	// Waiting: the next try is made after Wait. Err says why the last one failed, if there was one.
 	Waiting
-	// Replaying: Session is about to be loaded; its history comes again as updates, so what was shown of it is cleared.
+	// Replaying: Session is about to be loaded; its history arrives again as updates, so the client should clear what
+	// it showed of it.
 	Replaying
-	// Restored: Session is back; Differences says what of it is another than before. Without a session: the connection is,
+	// Restored: Session is back; Differences says what has changed in it. Without a session: the connection is back,
 	// with all sessions that could be restored.
 	Restored
-	// SessionLost: Session could not be brought back. Err says why. If that matches acp.ErrAuthRequired, the user may log
-	// in and load it again.
+	// SessionLost: Session could not be restored. Err gives the reason. If it matches acp.ErrAuthRequired, the user may
+	// log in and load the session again.
 	SessionLost
-	// GaveUp: the Client is over. Err says why.
+	// GaveUp: the Client is over. Err gives the reason.
 	GaveUp
 )
 
 var kindNames = [...]string{"", "lost", "waiting", "replaying", "restored", "session lost", "gave up"}
 
-// String gives the kind in a word or two.
+// String returns the kind in a word or two.
 func (k Kind) String() string {
 	if k > 0 && int(k) < len(kindNames) {
 		return kindNames[k]
@@ -81,7 +83,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Event is something that a user may want to be told; see Kind for which fields are set.
+// Event is something that a user may want to know; see Kind for which fields are set.
 type Event struct {
 	Kind        Kind
 	Session     acp.SessionID
@@ -91,28 +93,28 @@ type Event struct {
 	Differences []Difference
 }
 
-// Difference is something of a session that the agent has not kept over the loss of its connection, and that it says now
-// to be another than before.
+// Difference is a setting of a session that the agent did not keep when the connection was lost, and now reports with
+// another value than before.
 type Difference struct {
-	// Mode says that it is the session's mode, Option which of its config options it is otherwise.
+	// Mode says that it is the session's mode; otherwise Option says which of its config options it is.
 	Mode   bool
 	Option acp.SessionConfigID
 	// Was and Is are the values: the id of the mode, the value of the option, "true" or "false".
 	Was, Is string
 }
 
-// Interrupted is a call that the loss of a connection has ended. It was not, and will not be, sent again.
+// Interrupted is a call that was interrupted by the loss of a connection. It was not, and will not be, sent again.
 type Interrupted struct {
 	// Method is the method of the call: session/prompt is a turn, session/request_permission a question to the user.
 	Method string
 	// Session is the session of the call, or "".
 	Session acp.SessionID
-	// Incoming says that the agent has called.
+	// Incoming says that the agent made the call.
 	Incoming bool
 }
 
-// InterruptedError is what a prompt returns whose connection was lost before its answer came. The agent may have done
-// what was asked, all or in part. It matches acp.ErrClosed.
+// InterruptedError is the error of a prompt whose connection was lost before its answer arrived. The agent may have
+// done all or part of what was asked. It matches acp.ErrClosed.
 type InterruptedError struct {
 	// Session is the session.
 	Session acp.SessionID
@@ -128,8 +130,8 @@ func (e *InterruptedError) Error() string {
 // Unwrap returns Err.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// Client is a client of an agent to which the connection is made again when it is lost. Its methods are safe for
-// concurrent use. One goroutine belongs to it, which Close waits for.
+// Client is a client of an agent that reconnects when the connection is lost. Its methods are safe for concurrent use.
+// It has one goroutine, which Close waits for.
 type Client struct {
 	transport func(context.Context) (acp.Transport, error)
 	handlers  acp.ClientHandlers
@@ -149,10 +151,10 @@ type Client struct {
 	interrupted []Interrupted   // calls, since the connection was made
 }
 
-// Connect connects to an agent, which transport names, each time anew: by remote.Dial for example, of which one
-// transport connects many times, or by acp.Command, which needs a new one each time. handlers and opts are those of
-// acp.Connect; ctx bounds the first connection, whose error is returned. A handler finds the connection of its call in
-// its session.
+// Connect connects to an agent over the transport that the function transport returns, which is called for each
+// connection. It may return the transport of remote.Dial, which can connect many times, or that of acp.Command, which
+// must be new each time. handlers and opts are those of acp.Connect; ctx bounds the first connection, whose error is
+// returned. A handler finds the connection of its call in its session.
 func Connect(
 	ctx context.Context, transport func(context.Context) (acp.Transport, error),
 	handlers acp.ClientHandlers, opts *acp.ClientOptions, policy *Policy,
@@ -453,8 +455,8 @@ func (c *Client) notify(e Event) {
 	}
 }
 
-// Conn returns the connection, and waits for one while it is lost. What is called on it fails with acp.ErrClosed when it
-// is lost. The error matches acp.ErrClosed when the Client is over, or is the cause of ctx.
+// Conn returns the connection, and waits for one while it is lost. Calls on it fail with acp.ErrClosed once it is lost.
+// The error matches acp.ErrClosed if the Client is over, or is the cause of ctx.
 func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
 	var conn *acp.ClientConn
 	err := c.await(ctx, func() bool {
@@ -485,10 +487,10 @@ func (c *Client) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Done is closed when the Client is over: it was closed, or has given up.
+// Done returns a channel that is closed when the Client is over: it was closed, or has given up.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Wait waits until the Client is over. It returns nil after Close, and otherwise why it has given up.
+// Wait waits until the Client is over. It returns nil after Close, and otherwise the reason why it has given up.
 func (c *Client) Wait() error {
 	<-c.done
 	if context.Cause(c.life) == errClosed {

@@ -23,7 +23,8 @@ type Session struct {
 	err     error // why it could not be brought back
 }
 
-// NewSession creates a session (session/new), which is restored from then on with the folders and MCP servers of req.
+// NewSession creates a session (session/new), which is restored from then on with the directories and MCP servers of
+// req.
 func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.NewSessionRequest{}
@@ -46,7 +47,7 @@ func (c *Client) LoadSession(ctx context.Context, req *acp.LoadSessionRequest) (
 	return c.open(ctx, req, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.LoadSession(ctx, req) })
 }
 
-// ResumeSession goes on with a session without its history (session/resume), which is restored from then on.
+// ResumeSession continues a session without its history (session/resume). The session is restored from then on.
 func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.ResumeSessionRequest{}
@@ -57,8 +58,8 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 	return c.open(ctx, load, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.ResumeSession(ctx, req) })
 }
 
-// KeepSession makes a session that was opened on the connection of now by a call of another kind, such as session/fork, one
-// that is restored from then on, with the id, the folders and the MCP servers of req. It calls nothing.
+// KeepSession keeps a session that was opened on the current connection with another call, such as session/fork. The
+// session is restored from then on, with the id, the directories and the MCP servers of req. KeepSession calls nothing.
 func (c *Client) KeepSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.LoadSessionRequest{}
@@ -165,11 +166,11 @@ func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.Clien
 	return nil, errors.New("the agent can neither resume nor load sessions")
 }
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *Session) ID() acp.SessionID { return s.id }
 
-// Current returns the handle of the session on the connection of now, for everything but prompts, and waits for it while
-// the connection is lost. What is called on it fails with acp.ErrClosed when that connection is lost.
+// Current returns the handle of the session on the current connection, for everything but prompts, and waits for it
+// while the connection is lost. Calls on it fail with acp.ErrClosed once that connection is lost.
 func (s *Session) Current(ctx context.Context) (current *acp.ClientSession, err error) {
 	lost := s.client.await(ctx, func() bool {
 		current, err = s.current, s.err
@@ -184,8 +185,9 @@ func (s *Session) Current(ctx context.Context) (current *acp.ClientSession, err 
 	return current, nil
 }
 
-// Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is lost now, it waits for the
-// next before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is not sent again.
+// Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is already lost, it waits
+// for the next one before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is
+// not sent again.
 func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	current, err := s.Current(ctx)
 	if err != nil {
@@ -198,7 +200,7 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	return res, err
 }
 
-// Close ends the session at the agent (session/close), if it can, and does not restore it any more.
+// Close ends the session at the agent (session/close), if it can, and no longer restores it.
 func (s *Session) Close(ctx context.Context) error {
 	current, err := s.Current(ctx)
 	if err != nil {

@@ -44,10 +44,10 @@ type Options struct {
 	// loop over a turn's updates, and to all loops together.
 	QueueBytes int
 	// QueueLimit is how far such a queue, and the total of all queues, may grow while its own handler waits for a call,
-	// which could otherwise never be answered. At the limit the call fails with ErrOverflow. In that state, the number
-	// of sessions with notifications waiting may grow by as many as have room in it with 8 KiB each. The same holds for
-	// the updates that wait for a loop over a turn's updates whose body calls with the turn's context; all loops
-	// together have twice as much. 0 means an eighth of MaxBytes, 32 MiB.
+	// which could otherwise never be answered. At the limit the call fails with ErrOverflow. In that state, additional
+	// sessions may have notifications waiting, as many as have room in it at 8 KiB each. The same holds for the updates
+	// that wait for a loop over a turn's updates whose body calls with the turn's context; all loops together have
+	// twice as much. 0 means an eighth of MaxBytes, 32 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after the peer has ended the
 	// stream. Then the contexts of their handlers end. The default is 2 s.

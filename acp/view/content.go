@@ -7,9 +7,10 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Content is what came in pieces: pieces of plain text that follow each other are one text. It never changes.
+// Content is content that arrived in pieces: consecutive pieces of plain text are joined into one text. It is
+// immutable.
 type Content struct {
-	// Dropped is how many bytes, or about as many, came after Options.MaxMessageBytes and were not kept.
+	// Dropped is the approximate number of bytes that arrived after Options.MaxMessageBytes and were not kept.
 	Dropped int
 
 	blocks []acp.ContentBlock // only ever appended to
@@ -18,7 +19,7 @@ type Content struct {
 	size   int
 }
 
-// Blocks yields the content as blocks, the text joined.
+// Blocks returns an iterator over the content as blocks, with the text joined.
 func (c Content) Blocks() iter.Seq[acp.ContentBlock] {
 	return func(yield func(acp.ContentBlock) bool) {
 		for _, block := range c.blocks {
@@ -32,7 +33,7 @@ func (c Content) Blocks() iter.Seq[acp.ContentBlock] {
 	}
 }
 
-// Text is the text of all blocks of text. It costs nothing if that is all there is.
+// Text returns the text of all text blocks. It costs nothing if there are no other blocks.
 func (c Content) Text() string {
 	if len(c.blocks) == 0 {
 		return c.tail

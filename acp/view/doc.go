@@ -1,11 +1,11 @@
-// Package view folds the updates of a session into the conversation that a user interface draws: messages, thoughts, tool
-// calls, plans, modes, options, commands, usage and title. It draws nothing, stores nothing, sends nothing and answers
-// nothing, and it does not serve version 2 of the protocol.
+// Package view folds the updates of a session into the conversation that a user interface draws: messages, thoughts,
+// tool calls, plans, modes, options, commands, usage and title. It draws nothing, stores nothing, sends nothing and
+// answers nothing, and it does not support version 2 of the protocol.
 //
-// [State.Update] takes the updates, of a turn as well as of a history that session/load replays. [State.Snapshot] gives the
-// conversation as it is then; it never changes, costs the same however long the conversation is, and may be read while the
-// State grows. [State.Watch] yields snapshots as the State changes, and [Snapshot.Changed] says which items are to be drawn
-// again.
+// [State.Update] takes the updates, of a turn as well as of a history that session/load replays. [State.Snapshot]
+// returns the current conversation; a snapshot is immutable, costs the same however long the conversation is, and may
+// be read while the State grows. [State.Watch] yields snapshots as the State changes, and [Snapshot.Changed] says which
+// items to redraw.
 //
 //	sessions := &view.Sessions{}
 //	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{SessionUpdate: sessions.Update}, nil)
@@ -16,15 +16,15 @@
 //
 // # Stable and unstable
 //
-// One State serves clients of package acp and of acp/unstable. What both packages have is one type in both, so that an
-// update needs no conversion: [State.Update] and [State.UpdateUnstable] find the same payload under two names. What only
-// acp/unstable has, plans with an id, subagents and messages between sessions, keeps its type of that package; a client of
-// package acp gets it as [Unknown], as it came.
+// One State works for clients of package acp and of acp/unstable. Types that both packages have are identical, so that
+// an update needs no conversion: [State.Update] and [State.UpdateUnstable] find the same payload under two names.
+// Things that only acp/unstable has, plans with an id, subagents and messages between sessions, keep their type of that
+// package; a client of package acp gets them unchanged, as [Unknown].
 //
 // # What is not said by the protocol
 //
-// A cost that a usage_update leaves out stays, and null clears it. An update of a tool call that was not announced makes a
-// tool call that is not Announced. A tool_call with the id of an earlier one is more of that one in the same turn, or while
-// that has not ended, and otherwise a new one. Where null clears and absence does not, as in the title, what was cleared
-// reads as null. A _meta that is null reads as an absent one.
+// A cost that a usage_update leaves out stays, and null clears it. An update of a tool call that was not announced
+// makes a tool call that is not Announced. A tool_call with the id of an earlier one continues that one in the same
+// turn, or while that has not ended, and is otherwise a new one. Where null clears a value and absence does not, as for
+// the title, a cleared value reads as null. A _meta that is null reads as absent.
 package view

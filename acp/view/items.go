@@ -9,14 +9,14 @@ import (
 	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// Item is one thing in the conversation. It never changes: when something happens to it, later snapshots have another Item
-// with the same Index.
+// Item is one thing in the conversation. It is immutable: when it changes, later snapshots have another Item with the
+// same Index.
 type Item struct {
-	// Index is the item's place in the conversation, from 0. It stays the same when older items are dropped.
+	// Index is the item's position in the conversation, from 0. It stays the same when older items are dropped.
 	Index int
-	// Turn is the number of the turn that the item belongs to; 0 is before the first.
+	// Turn is the number of the turn that the item belongs to; 0 means before the first.
 	Turn int
-	// Version is that of the State when the item was last changed.
+	// Version is the version of the State when the item was last changed.
 	Version uint64
 	// Variant is what the item is.
 	Variant ItemVariant
@@ -25,14 +25,14 @@ type Item struct {
 	size  int
 }
 
-// ItemVariant is implemented by the variants of [Item] alone: *Message, *ToolCall, *Compaction, *Subagent,
+// ItemVariant is implemented only by the variants of [Item]: *Message, *ToolCall, *Compaction, *Subagent,
 // *SessionMessage, *Notice or *Unknown.
 type ItemVariant interface {
 	clone() ItemVariant
 	bytes() int
 }
 
-// Role says who speaks in a Message.
+// Role is the author of a Message.
 type Role int
 
 // The roles.
@@ -44,7 +44,7 @@ const (
 
 var roleNames = [...]string{"", "user", "agent", "thought"}
 
-// String gives the role in a word.
+// String returns the role in a word.
 func (r Role) String() string {
 	if r > 0 && int(r) < len(roleNames) {
 		return roleNames[r]
@@ -52,9 +52,9 @@ func (r Role) String() string {
 	return "unknown"
 }
 
-// Message is a message of the user or the agent, or a thought. Chunks with one message id are one message, wherever they
-// come. A chunk without an id continues the message before it, if that has the same role and nothing came between them
-// that is an item itself, but for notices and unknown updates, or a plan.
+// Message is a message of the user or the agent, or a thought. Chunks with one message id are one message, wherever
+// they arrive. A chunk without an id continues the message before it if that has the same role and nothing came between
+// them that is itself an item, except notices and unknown updates, or a plan.
 type Message struct {
 	Content
 	Role Role
@@ -68,14 +68,15 @@ type Message struct {
 
 // ToolCall is a tool call, or what is known of it.
 type ToolCall struct {
-	// Call is the tool call with all its updates. Members of an update that are absent or null have not changed it.
+	// Call is the tool call with all its updates applied. Members of an update that are absent or null have not changed
+	// it.
 	Call acp.ToolCall
-	// Announced says that a tool_call update began it. Some agents only send updates of it, or a request for permission.
+	// Announced says that a tool_call update began it. Some agents send only updates of a tool call, or a request for
+	// permission.
 	Announced bool
-	// Cancelled says that its turn was cancelled while it was not completed and had not failed, and that it has done
-	// neither since.
+	// Cancelled says that its turn was cancelled before it completed or failed, and that it has done neither since.
 	Cancelled bool
-	// Unfinished says that its turn ended while it was not completed and had not failed, and that it has done neither since.
+	// Unfinished says that its turn ended before it completed or failed, and that it has done neither since.
 	Unfinished bool
 	// Permission is the last request for permission for it, or nil.
 	Permission *Permission
@@ -85,13 +86,14 @@ type ToolCall struct {
 
 // Permission is a request for permission.
 type Permission struct {
-	// Options are what the user may choose from.
+	// Options are the options that the user may choose from.
 	Options []acp.PermissionOption
-	// Outcome is what was answered; absent while the request waits for its answer, null if it failed.
+	// Outcome is the answer; absent while the request waits for its answer, null if the request failed.
 	Outcome acp.Opt[acp.RequestPermissionOutcome]
 }
 
-// Compaction says that the agent has made its context shorter, or does. It stands where it was first told of.
+// Compaction reports that the agent has compacted its context, or is doing so. Its position is where it was first
+// reported.
 type Compaction struct {
 	ID      acp.CompactionID
 	Status  acp.CompactionStatus
@@ -101,13 +103,13 @@ type Compaction struct {
 	Meta  acp.Meta
 }
 
-// Subagent is a session that the agent has made for a part of its work. It stands where it was first told of. Each member
-// is what the last update said that had it; null means that it was cleared. What the child says comes as updates of its
-// own session.
+// Subagent is a session that the agent has created for a part of its work. Its position is where it was first reported.
+// Each member has the value of the last update that contained it; null means that it was cleared. The messages of the
+// subagent arrive as updates of its own session.
 type Subagent unstable.SubagentUpdate
 
-// SessionMessage is a message between this session and another, of a subagent for example. It stands where it was first
-// told of. Each reference is what the last update said that had it; null means that it was cleared.
+// SessionMessage is a message between this session and another, of a subagent for example. Its position is where it was
+// first reported. Each reference has the value of the last update that contained it; null means that it was cleared.
 type SessionMessage struct {
 	Content
 	ID                              acp.MessageID
@@ -116,7 +118,7 @@ type SessionMessage struct {
 	Meta                            acp.Meta
 }
 
-// Notice is information for the user that is not part of the conversation: it does not come again when the session is
+// Notice is information for the user that is not part of the conversation: it is not replayed when the session is
 // loaded.
 type Notice acp.Notice
 
@@ -124,7 +126,7 @@ type Notice acp.Notice
 type Unknown struct {
 	// Tag is the update's kind.
 	Tag string
-	// Raw is the update as it came.
+	// Raw is the unchanged update.
 	Raw []byte
 }
 
@@ -188,8 +190,8 @@ func (c *ToolCall) finished() bool {
 	return c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
 }
 
-// String is the item as text for people, with the words of the agent as they came: what is shown in a terminal goes through
-// something that makes it harmless.
+// String returns the item as text for people, with the agent's words unchanged. Sanitize it before you show it in a
+// terminal.
 func (i *Item) String() string {
 	switch v := i.Variant.(type) {
 	case *Message:

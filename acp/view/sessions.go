@@ -10,10 +10,10 @@ import (
 	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// Sessions are the States of a client's sessions. Its Update is a handler of a client. The zero value is ready to be used,
-// and its methods are safe for concurrent use.
+// Sessions holds the States of a client's sessions. Its Update is a handler of a client. The zero value is ready to
+// use, and its methods are safe for concurrent use.
 type Sessions struct {
-	// Options are those of each State.
+	// Options are the options of each State.
 	Options *Options
 
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ var ErrSessions = errors.New("view: too many sessions")
 // maxSessions bounds the sessions that agents may invent.
 const maxSessions = 10_000
 
-// Of returns the State of a session, which it makes if there is none.
+// Of returns the State of a session, which it creates if there is none.
 func (s *Sessions) Of(id acp.SessionID) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Sessions) UpdateUnstable(_ context.Context, _ *unstable.ClientSession, 
 	return nil
 }
 
-// ToolCall returns what is known of a tool call of a session, and whether there is anything: see [State.ToolCall].
+// ToolCall returns what is known about a tool call of a session, and whether anything is known: see [State.ToolCall].
 func (s *Sessions) ToolCall(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool) {
 	s.mu.Lock()
 	state := s.states[session]

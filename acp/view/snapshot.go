@@ -8,20 +8,21 @@ import (
 	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// Snapshot is a conversation as it was at one time. It never changes, and may be read by many while the State grows. What
-// it returns must not be changed.
+// Snapshot is a conversation as it was at one time. It is immutable, and may be read by many goroutines while the State
+// grows. The values that it returns must not be changed.
 type Snapshot struct {
-	// Version is that of the State; it grows with every change.
+	// Version is the version of the State; it grows with every change.
 	Version uint64
-	// Plan is the agent's plan, as it said last.
+	// Plan is the agent's plan, as last reported.
 	Plan acp.Opt[acp.Plan]
 	// Plans are the agent's plans that have an id, in the order in which they were made. (acp/unstable)
 	Plans []Plan
-	// Modes are the session's modes, and the current one. Without a list of modes, the current one is all that is known.
+	// Modes holds the session's modes, and the current one. If there is no list of modes, only the current one is
+	// known.
 	Modes acp.Opt[acp.SessionModeState]
 	// ConfigOptions are the session's options with their values.
 	ConfigOptions acp.Opt[[]acp.SessionConfigOption]
-	// Commands are what the user may begin a prompt with; nil until the agent says.
+	// Commands are the commands that the user may begin a prompt with; nil until the agent sends them.
 	Commands []acp.AvailableCommand
 	// Usage is how full the agent's context is, and what the session has cost.
 	Usage acp.Opt[acp.UsageUpdate]
@@ -55,13 +56,13 @@ func planID(content unstable.PlanUpdateContent) unstable.PlanID {
 	return ""
 }
 
-// First is the index of the oldest item that is kept; so many older ones were dropped.
+// First returns the index of the oldest item that is kept, which is the number of older items that were dropped.
 func (s *Snapshot) First() int { return s.items.first }
 
-// End is the index that the next item will have.
+// End returns the index that the next item will have.
 func (s *Snapshot) End() int { return s.items.next }
 
-// Item returns the item with an index, or nil if it was dropped or is still to come.
+// Item returns the item with an index, or nil if it was dropped or does not exist yet.
 func (s *Snapshot) Item(index int) *Item {
 	if !s.items.has(index) {
 		return nil
@@ -69,11 +70,11 @@ func (s *Snapshot) Item(index int) *Item {
 	return s.items.get(index)
 }
 
-// Items yields the items, the oldest first.
+// Items returns an iterator over the items, the oldest first.
 func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.all }
 
-// Changed yields the items that were added or changed after an older snapshot of the same State, in order, in time that
-// grows with their number alone. After Reset, and for nil, that is all of them: see SameHistory.
+// Changed returns an iterator over the items that were added or changed after an older snapshot of the same State, in
+// order, in time that grows only with their number. After Reset, and for nil, these are all items: see SameHistory.
 func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	if !s.SameHistory(since) {
 		return s.Items()
@@ -81,14 +82,14 @@ func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	return func(yield func(*Item) bool) { s.items.changed(&since.items, yield) }
 }
 
-// SameHistory reports whether the State was not reset between two snapshots of it: whether an index means the same item
+// SameHistory reports whether the State was not reset between two snapshots of it, so that an index means the same item
 // in both.
 func (s *Snapshot) SameHistory(other *Snapshot) bool {
 	return other != nil && s.generation == other.generation
 }
 
-// Added returns the text that an item has at its end and had not in an older snapshot of the same State. It reports false
-// for what is not a message, or was none then: there is nothing to go on with.
+// Added returns the text that was appended to an item since an older snapshot of the same State. It reports false if
+// the item is not a message, or was not one then, so that there is nothing to append to.
 func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 	m, ok := i.Variant.(*Message)
 	if !ok || since == nil || since.Item(i.Index) == nil {
@@ -101,7 +102,7 @@ func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 	return m.tail[len(old.tail):], true
 }
 
-// Turns yields the turns of which items are kept, the oldest first.
+// Turns returns an iterator over the turns of which items are kept, the oldest first.
 func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.all }
 
 // Turn returns the turn with a number, or nil if there is none, or it was dropped with its items.
@@ -112,8 +113,8 @@ func (s *Snapshot) Turn(number int) *TurnState {
 	return s.turns.get(number - 1)
 }
 
-// Snapshot returns the conversation as it is now. It takes the same time however long that is, and returns the same value
-// if nothing has changed since the last call.
+// Snapshot returns the current conversation. It takes the same time however long that is, and returns the same value if
+// nothing has changed since the last call.
 func (s *State) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +132,8 @@ func (s *State) take() *Snapshot {
 	return s.snapshot
 }
 
-// Watch yields a snapshot of now, and one after each change until ctx ends. If the loop's body takes long, changes
-// meanwhile come as one: a slow reader misses no result, and holds nothing up.
+// Watch yields the current snapshot, and one after each change until ctx ends. If the loop's body takes long, the
+// changes in the meantime are combined: a slow reader misses no result, and holds nothing up.
 func (s *State) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		for seen := (*Snapshot)(nil); ctx.Err() == nil; {

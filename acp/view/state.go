@@ -9,17 +9,17 @@ import (
 	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// Options bound what a State keeps. Nil, and the zero value of each field, mean the defaults; less than zero means no
-// bound.
+// Options bounds what a State keeps. A nil *Options, and the zero value of each field, mean the defaults; a negative
+// value means no bound.
 type Options struct {
 	// MaxItems is how many items are kept. The oldest are dropped for newer ones; Snapshot.First says how many were.
-	// Default 100,000.
+	// The default is 100,000.
 	MaxItems int
-	// MaxBytes is how many bytes, or about as many, the kept items may take together; the last one is kept in any case.
-	// Default 256 MiB.
+	// MaxBytes is the approximate number of bytes that the kept items may take together; the last item is always kept.
+	// The default is 256 MiB.
 	MaxBytes int
-	// MaxMessageBytes is how many bytes, or about as many, of one message or summary are kept. What comes after them is
-	// dropped; Content.Dropped says how much was. Default 16 MiB.
+	// MaxMessageBytes is the approximate number of bytes of one message or summary that are kept. Anything after them
+	// is dropped; Content.Dropped says how much was. The default is 16 MiB.
 	MaxMessageBytes int
 }
 
@@ -32,8 +32,8 @@ func bound(limit, standard int) int {
 	return cmp.Or(limit, standard)
 }
 
-// State is the conversation of one session, which updates are folded into. Its methods are safe for concurrent use, and
-// none of them waits for a reader. What updates and other arguments refer to is kept, and must not be changed.
+// State is the conversation of one session, into which updates are folded. Its methods are safe for concurrent use, and
+// none of them waits for a reader. Values that updates and other arguments refer to are kept, and must not be changed.
 type State struct {
 	maxItems, maxBytes, maxMessage int
 
@@ -64,7 +64,7 @@ type messageKey struct {
 	id   acp.MessageID
 }
 
-// New returns a State of a session of which nothing is known yet.
+// New returns a State of a session about which nothing is known yet.
 func New(opts *Options) *State {
 	o := Options{}
 	if opts != nil {
@@ -92,9 +92,9 @@ func (s *State) clear() {
 	s.running, s.echoes = nil, nil
 }
 
-// Reset forgets the conversation, the plans and the usage: what the session's history comes again after, as it does with
-// session/load. It ends the turns in progress, whatever their handles do later. Title, modes, options and commands stay
-// until the agent says others.
+// Reset forgets the conversation, the plans and the usage, before the session's history is replayed, as with
+// session/load. It ends the turns in progress; later calls of their handles have no effect. Title, modes, options and
+// commands stay until the agent reports others.
 func (s *State) Reset() {
 	s.begin()
 	defer s.end()
@@ -118,14 +118,14 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// Settings are what the answer that opens a session says of it beside its id. *acp.ClientSession is one, and so is that of
-// package unstable.
+// Settings are the settings of a session in the answer that opens it, besides its id. *acp.ClientSession implements it,
+// and so does that of package unstable.
 type Settings interface {
 	Modes() acp.Opt[acp.SessionModeState]
 	ConfigOptions() acp.Opt[[]acp.SessionConfigOption]
 }
 
-// Opened takes over the modes and options of a session that was created, loaded or resumed. A client calls it again after
+// Opened records the modes and options of a session that was created, loaded or resumed. A client calls it again after
 // it has set one.
 func (s *State) Opened(session Settings) {
 	modes, options := session.Modes(), session.ConfigOptions()
@@ -139,7 +139,7 @@ func (s *State) Opened(session Settings) {
 	}
 }
 
-// Update folds an update into the conversation. Give it every update of the session, in order: those that a turn's loop
+// Update folds an update into the conversation. Pass it every update of the session, in order: those that a turn's loop
 // yields as well as those of the handler SessionUpdate.
 func (s *State) Update(update acp.SessionUpdate) {
 	s.begin()
@@ -178,8 +178,8 @@ func (s *State) Update(update acp.SessionUpdate) {
 	}
 }
 
-// UpdateUnstable is Update for clients of package unstable. What is the same in both packages is folded in the same way,
-// and nothing is copied.
+// UpdateUnstable is Update for clients of package unstable. Updates that are the same in both packages are folded in
+// the same way, and nothing is copied.
 func (s *State) UpdateUnstable(update unstable.SessionUpdate) {
 	s.begin()
 	defer s.end()
@@ -564,7 +564,7 @@ func (s *State) sessionMessageChunk(u *unstable.SessionMessageChunk) {
 	s.edited(item)
 }
 
-// ToolCall returns a tool call as it is known now, the last one if several had the id, and whether there is one.
+// ToolCall returns a tool call as currently known, the last one if several had the id, and whether there is one.
 func (s *State) ToolCall(id acp.ToolCallID) (acp.ToolCall, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,41 +11,41 @@ import (
 	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// TurnState is a turn: what the user said, and everything up to the agent's answer. It never changes: later snapshots have
-// another one with the same Number.
+// TurnState is a turn: the user's prompt, and everything up to the agent's answer. It is immutable: later snapshots
+// have another one with the same Number.
 type TurnState struct {
 	// Number counts the turns from 1.
 	Number int
-	// First is the index of the turn's first item, which is what the user said.
+	// First is the index of the turn's first item, which is the user's message.
 	First int
 	// Ended says that the turn is over.
 	Ended bool
 	// Cancelled says that [Turn.Cancel] was called.
 	Cancelled bool
-	// Replayed says that the turn was not this client's own but came as a part of a session's history, which does not tell
-	// how turns ended.
+	// Replayed says that the turn was not started by this client but came from a session's history, which does not
+	// record how turns ended.
 	Replayed bool
 	// StopReason is why the agent stopped; "" if it has not, or did not say.
 	StopReason acp.StopReason
-	// Err is why there is no answer of the agent.
+	// Err is the reason why there is no answer of the agent.
 	Err error
-	// Usage is what the answer said of tokens. (acp/unstable)
+	// Usage is the token usage in the answer. (acp/unstable)
 	Usage acp.Opt[unstable.Usage]
 }
 
-// Turn is a turn in progress that this client began by a prompt. Its methods are safe for concurrent use.
+// Turn is a turn in progress that this client started with a prompt. Its methods are safe for concurrent use.
 type Turn struct {
 	state      *State
 	generation int
 	number     int
 }
 
-// Prompt adds what the user says, and begins a turn. Call it before the prompt is sent, and the Turn's End afterwards, or
-// use [Prompt], which does both. While the turn is in progress, chunks of the user's message that repeat the prompt from
-// its beginning are an echo, and not added again: whether an agent sends one is up to it. What a session's history says
-// comes by Update alone.
+// Prompt adds the user's message, and begins a turn. Call it before the prompt is sent, and the Turn's End afterwards,
+// or use [Prompt], which does both. While the turn is in progress, chunks of the user's message that repeat the prompt
+// from its beginning are an echo, and not added again; agents may or may not send one. A session's history is added by
+// Update alone.
 //
-// A turn may begin before an earlier one has ended, if the agent queues prompts. What comes then belongs to the oldest
+// A turn may begin before an earlier one has ended, if the agent queues prompts. Updates then belong to the oldest turn
 // that has not ended.
 func (s *State) Prompt(prompt ...acp.ContentBlock) *Turn {
 	s.begin()
@@ -117,8 +117,8 @@ func (s *State) leave(turn int, mark func(*ToolCall)) {
 	delete(s.opened, turn)
 }
 
-// Cancel marks the tool calls of the turn that have not ended as cancelled. Call it when session/cancel is sent. Updates
-// of them are still taken.
+// Cancel marks the tool calls of the turn that have not ended as cancelled. Call it when session/cancel is sent.
+// Updates of them are still accepted.
 func (t *Turn) Cancel() {
 	s := t.state
 	s.begin()
@@ -132,8 +132,8 @@ func (t *Turn) Cancel() {
 	}
 }
 
-// End ends the turn with what the call of session/prompt returned. A turn that has ended, or whose State was reset, stays
-// as it is.
+// End ends the turn with the results of the call of session/prompt. A turn that has ended, or whose State was reset,
+// stays as it is.
 func (t *Turn) End(res *acp.PromptResponse, err error) {
 	if res == nil {
 		t.finish("", acp.Opt[unstable.Usage]{}, err)
@@ -175,9 +175,9 @@ type Prompter[R any] interface {
 	Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*R, error)
 }
 
-// Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open tool
-// calls are marked at once. If the session is one of package reconnect whose connection is lost, the turn begins when it is
-// back, after the history that may come again.
+// Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open
+// tool calls are marked at once. If the session is one of package reconnect whose connection is lost, the turn begins
+// when the connection is back, after any replayed history.
 func Prompt[R acp.PromptResponse | unstable.PromptResponse](
 	ctx context.Context, s *State, session Prompter[R], prompt ...acp.ContentBlock,
 ) (*R, error) {
@@ -200,8 +200,8 @@ func Prompt[R acp.PromptResponse | unstable.PromptResponse](
 	return res, err
 }
 
-// Asked folds what a request for permission says of its tool call, and notes that it waits. What it returns notes the
-// answer; give it nil if there was none.
+// Asked folds the tool call of a request for permission into the conversation, and records that the request waits. Call
+// the returned function with the answer, or with nil if there was none.
 func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.RequestPermissionResponse)) {
 	s.begin()
 	defer s.end()
@@ -226,8 +226,8 @@ func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.Req
 	}
 }
 
-// Asking puts a handler of session/request_permission between [State.Asked] and its answer, and gives it the whole of the
-// tool call, as it is known then. S is *acp.ClientSession, or that of package unstable.
+// Asking wraps a handler of session/request_permission: it calls [State.Asked] and records the answer, and passes the
+// whole tool call, as currently known, to the handler. S is *acp.ClientSession, or that of package unstable.
 func Asking[S interface{ ID() acp.SessionID }](
 	sessions *Sessions, ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
 ) func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
