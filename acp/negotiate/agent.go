@@ -14,19 +14,19 @@ import (
 
 // Agent serves a client in the version that the client asks for.
 type Agent struct {
-	// V1 serves version 1, usually by acp.ServeAgent, until the connection is over. Nil means that the
-	// agent does not speak it.
+	// V1 serves version 1, usually with acp.ServeAgent, until the connection is over. Nil means that the agent does not
+	// support it.
 	V1 func(ctx context.Context, transport rpc.Transport) error
-	// V2 serves version 2, usually by v2draft.ServeAgent. Nil means that the agent does not speak it.
+	// V2 serves version 2, usually with v2draft.ServeAgent. Nil means that the agent does not support it.
 	V2 func(ctx context.Context, transport rpc.Transport) error
 }
 
-// Serve serves one client over transport until the connection is over or ctx ends. It reads up to the
-// initialize request, calls V2 if that asks for version 2 or a newer one, or else V1, and returns what
-// that returned. The transport that they get begins with that request; the choice is final.
+// Serve serves one client over transport until the connection is over or ctx ends. It reads up to the initialize
+// request, calls V2 if that asks for version 2 or a newer one, or else V1, and returns its error. The transport passed
+// to V1 or V2 begins with that request; the choice is final.
 //
-// Before that it answers as an agent does that waits for initialize: other requests are refused, notifications
-// ignored, and an initialize request for a version that does not exist gets the error −32022.
+// Before that, it answers like an agent that waits for initialize: other requests are refused, notifications ignored,
+// and an initialize request for a version that does not exist gets the error −32022.
 func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	switch {
 	case a.V1 == nil && a.V2 == nil:

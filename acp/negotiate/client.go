@@ -17,20 +17,20 @@ import (
 
 // Client connects to an agent in the newest version that both speak.
 type Client struct {
-	// V1 connects in version 1, usually by acp.Connect. Nil means that the client does not speak it.
+	// V1 connects in version 1, usually with acp.Connect. Nil means that the client does not support it.
 	V1 func(ctx context.Context, transport rpc.Transport) error
-	// V2 connects in version 2, usually by v2draft.Connect. Nil means that the client does not speak it.
+	// V2 connects in version 2, usually with v2draft.Connect. Nil means that the client does not support it.
 	V2 func(ctx context.Context, transport rpc.Transport) error
 }
 
-// Connect connects to an agent, in version 2 if it speaks that, or else in version 1, and says which. ctx
-// bounds it, and nothing afterwards.
+// Connect connects to an agent, in version 2 if the agent supports it, or else in version 1, and returns the version.
+// ctx bounds connecting, and nothing afterwards.
 //
-// V1 and V2 are both called, at the same time. The agent gets one initialize request, which asks for
-// version 2 and says for agents of version 1 what V1's request says. Its answer goes to one of the two,
-// whose connection goes on; the other one sees its connection end, and what it returns is not looked at.
-// An error of V1 or V2 that comes before their requests is returned; after that it is that of the version
-// chosen, or of version 2 where none could be.
+// V1 and V2 are both called, at the same time. The agent gets one initialize request, which asks for version 2 and, for
+// agents of version 1, contains the data of V1's request. Its answer goes to one of the two, whose connection goes on;
+// the other one sees its connection end, and its result is ignored. If V1 or V2 returns an error before its request,
+// Connect returns that error; after that, it returns the error of the chosen version, or of version 2 if none could be
+// chosen.
 func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version int, err error) {
 	switch {
 	case c.V1 == nil && c.V2 == nil:

@@ -1,9 +1,9 @@
 // Package negotiate lets one program speak version 1 and version 2 of the protocol.
 //
 // The version of a connection is chosen by initialize, its first request: the client asks for the newest version that
-// it speaks, the agent answers with the newest of its own that is not newer, and from then on both keep to that. So a
-// program has two thin layers, one on package acp and one on package v2draft, above the code that both share, and this
-// package decides which of them gets a connection.
+// it supports, and the agent answers with its own newest version that is not newer; both use that version from then on.
+// So a program has two thin layers over shared code, one on package acp and one on package v2draft, and this package
+// decides which of them gets a connection.
 //
 // Like version 2 itself it is outside any compatibility promise.
 package negotiate

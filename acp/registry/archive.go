@@ -24,8 +24,8 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// ArchiveError says that an archive, or a program that is fetched alone, is not taken: its sum is another one, it is
-// broken, too large, or hostile. Nothing of it is kept.
+// ArchiveError reports that an archive, or a program that is fetched alone, was rejected: its checksum does not match,
+// or it is broken, too large, or hostile. Nothing of it is kept.
 type ArchiveError struct{ Reason error }
 
 // Error implements the error interface.

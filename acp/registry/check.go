@@ -15,47 +15,47 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// CheckOptions configure a check. Nil, and the zero value of each field, mean the defaults.
+// CheckOptions configures a check. A nil *CheckOptions, and the zero value of each field, mean the defaults.
 type CheckOptions struct {
-	// Offline leaves out what needs the network: whether addresses and packages are there, and the launches.
+	// Offline skips the parts that need the network: whether addresses and packages exist, and the launches.
 	Offline bool
-	// Time bounds each launch, with what it has to fetch. Default 120 s, as the registry has it.
+	// Time bounds each launch, including the time to fetch it. The default is 120 s, as in the registry.
 	Time time.Duration
-	// EndTime is how long an agent may take to end after its input was closed, and again after it was asked to. Default
-	// 2 s.
+	// EndTime is how long an agent may take to end after its input was closed, and again after it was asked to. The
+	// default is 2 s.
 	EndTime time.Duration
-	// NPM and PyPI are the addresses of the registries of packages. Default: the public ones.
+	// NPM and PyPI are the addresses of the package registries. The default is the public ones.
 	NPM, PyPI string
-	// Platform is the system whose binary is started. Default: Platform.
+	// Platform is the system whose binary is started. The default is the function Platform.
 	Platform string
 	// HTTP is used for fetching.
 	HTTP *http.Client
-	// Limits bound what is fetched and unpacked. InstallTime is not used.
+	// Limits bounds what is fetched and unpacked. InstallTime is not used.
 	Limits Limits
 	// Progress is called before each step of the check, with its name.
 	Progress func(step string)
 }
 
-// Report is what a check has found.
+// Report is the result of a check.
 type Report struct {
-	// Dir is the folder of the entry, or "".
+	// Dir is the directory of the entry, or "".
 	Dir string
-	// Requirements are all that the registry demands, REG-2 to REG-11, with what was found.
+	// Requirements are all requirements of the registry, REG-2 to REG-11, with their findings.
 	Requirements []Requirement
-	// Steps are what was done.
+	// Steps are the steps of the check.
 	Steps []Step
-	// Took is how long it took.
+	// Took is the duration of the check.
 	Took time.Duration
 }
 
-// Requirement is something that the registry demands of an entry.
+// Requirement is a requirement of the registry for an entry.
 type Requirement struct {
-	// ID is its name here, such as "REG-5", Text says what it demands.
+	// ID is its name here, such as "REG-5"; Text describes the requirement.
 	ID, Text string
-	// Steps are the steps that have looked at it. None: it was not looked at, and Reason says why.
+	// Steps are the steps that checked it. If there are none it was not checked, and Reason says why.
 	Steps  []string
 	Reason string
-	// Findings are the ways in which the entry is not as it demands.
+	// Findings are the ways in which the entry violates it.
 	Findings []Finding
 }
 
@@ -64,13 +64,13 @@ func (r *Requirement) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
 }
 
-// Finding is one way in which an entry is not as a requirement demands.
+// Finding is one way in which an entry violates a requirement.
 type Finding struct {
-	// Step is the step that has found it.
+	// Step is the step that found it.
 	Step string
-	// Warning says that the registry takes the entry all the same, and that its users will miss something.
+	// Warning says that the registry still accepts the entry, but that its users will miss something.
 	Warning bool
-	// Pointer is the place in agent.json, as a JSON pointer; "" for elsewhere.
+	// Pointer is the place in agent.json, as a JSON pointer; "" if it is elsewhere.
 	Pointer string
 	// Text says what is wrong.
 	Text string
@@ -78,22 +78,22 @@ type Finding struct {
 
 // Step is a part of a check.
 type Step struct {
-	// Name is "entry", "icon", "addresses", or "launch-" with a kind; Text says what it shows.
+	// Name is "entry", "icon", "addresses", or "launch-" with a kind; Text describes what the step shows.
 	Name, Text string
-	// Skipped says why it was not done, or not to its end.
+	// Skipped says why the step was not done, or not completed.
 	Skipped string
-	// Took is how long a launch took.
+	// Took is the duration of a launch.
 	Took time.Duration
-	// Stderr is the end of what an agent wrote to standard error, if it did not start.
+	// Stderr is the end of an agent's standard error, if the agent did not start.
 	Stderr string
 }
 
-// OK reports whether the registry takes the entry, as far as the check could see.
+// OK reports whether the registry accepts the entry, as far as the check could see.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Requirements, func(q Requirement) bool { return q.Failed() })
 }
 
-// String gives the requirements in lines for a terminal, without control characters.
+// String returns the requirements as lines for a terminal, without control characters.
 func (r *Report) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
@@ -153,10 +153,10 @@ type checker struct {
 	launched bool
 }
 
-// Check checks the folder of an entry, with agent.json and icon.svg, as the registry does before it takes it. It fetches
-// and starts each distribution that this machine can start, in a clean environment: run it on entries that you trust. The
-// error is about the check itself, such as a folder that is not there; when ctx ends, it comes with what was found until
-// then.
+// Check checks the directory of an entry, with agent.json and icon.svg, as the registry does before it accepts it. It
+// fetches and starts each distribution that this machine can start, in a clean environment: run it on entries that you
+// trust. The error is about the check itself, for example a missing directory; if ctx ends, it is returned with the
+// findings so far.
 func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -174,7 +174,7 @@ func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, err
 	return newChecker(ctx, dir, options).run(text, err)
 }
 
-// CheckEntry checks an entry alone, the text of agent.json, as Check does: without its folder and its icon.
+// CheckEntry checks an entry alone, the text of agent.json, as Check does, without its directory and its icon.
 func CheckEntry(ctx context.Context, entry []byte, options *CheckOptions) (*Report, error) {
 	return newChecker(ctx, "", options).run(entry, nil)
 }

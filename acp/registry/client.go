@@ -20,20 +20,20 @@ import (
 // DefaultURL is the address of the registry's list.
 const DefaultURL = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
-// Limits bound what is fetched and unpacked. The zero value of each field means its default. What npm and uv fetch is
-// bounded by the time alone.
+// Limits bounds what is fetched and unpacked. The zero value of each field means its default. Downloads by npm and uv
+// are bounded only by the time.
 type Limits struct {
-	// List bounds the registry's list, in bytes. Default 8 MiB.
+	// List bounds the registry's list, in bytes. The default is 8 MiB.
 	List int64
-	// Archive bounds an archive, in bytes. Default 1 GiB.
+	// Archive bounds an archive, in bytes. The default is 1 GiB.
 	Archive int64
-	// Unpacked bounds what an archive unpacks to, in bytes. Default 4 GiB.
+	// Unpacked bounds the unpacked size of an archive, in bytes. The default is 4 GiB.
 	Unpacked int64
-	// Files bounds how many files, folders and links an archive has. Default 200,000.
+	// Files bounds how many files, directories and links an archive has. The default is 200,000.
 	Files int
-	// ListTime bounds fetching the list. Default 30 s.
+	// ListTime bounds fetching the list. The default is 30 s.
 	ListTime time.Duration
-	// InstallTime bounds fetching and unpacking an agent, or installing its package. Default 15 min.
+	// InstallTime bounds fetching and unpacking an agent, or installing its package. The default is 15 min.
 	InstallTime time.Duration
 }
 
@@ -44,55 +44,57 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// Client lists and installs agents. Its methods are safe for concurrent use, also by several processes with the same
-// Dir; its fields must not be changed meanwhile.
+// Client lists and installs agents. Its methods are safe for concurrent use, including by several processes with the
+// same Dir; its fields must not be changed during that time.
 type Client struct {
-	// URL is the address of the registry's list. Default: DefaultURL. It, what it names, and redirections must be https.
-	// If it is http on this machine, as in a test, the others may be so too, but nothing that is asked over https leads there.
+	// URL is the address of the registry's list. The default is DefaultURL. The address, those in the list, and
+	// redirections must be https. If the address is http on this machine, as in a test, the others may be so too, but a
+	// request over https is never redirected there.
 	URL string
-	// Dir is the folder in which the list and the agents are kept; it is created. Default: DefaultDir. Nobody but the
-	// user should be able to write there: programs are started from it.
+	// Dir is the directory in which the list and the agents are kept; it is created. The default is DefaultDir. No one
+	// but the user should be able to write there, because programs are started from it.
 	Dir string
-	// Consent is asked before something is fetched or run for an agent, with all of it. An error refuses. Nil refuses
-	// everything: ErrNoConsent.
+	// Consent is called before something is fetched or run for an agent, with the whole plan. An error refuses. Nil
+	// refuses everything with ErrNoConsent.
 	Consent func(ctx context.Context, plan *Plan) error
-	// Prefer are the kinds in the order in which they are taken if there is more than one. Default: Binary, NPX, UVX.
-	// A kind that is left out is not taken unless InstallOptions name it.
+	// Prefer lists the kinds in order of preference if there is more than one. The default is Binary, NPX, UVX. A kind
+	// that is left out is not used unless InstallOptions name it.
 	Prefer []Kind
-	// MaxAge is how old the list may be before it is fetched again. Default 1 h; less than 0 means that it always is.
+	// MaxAge is how old the list may be before it is fetched again. The default is 1 h; a negative value means that it
+	// is always fetched.
 	MaxAge time.Duration
 	// Offline keeps the Client from using the network: lists come from the cache, and nothing can be installed.
 	Offline bool
-	// HTTP is used for fetching. Default: one that uses the proxies of the environment.
+	// HTTP is used for fetching. The default uses the proxies of the environment.
 	HTTP *http.Client
 	// Environ is the environment in which npm and uv run, as "NAME=VALUE", and in which they are looked up. Nil means
-	// that of this process.
+	// the environment of this process.
 	Environ []string
-	// Platform is the system whose binaries are installed. Default: Platform.
+	// Platform is the system whose binaries are installed. The default is the function Platform.
 	Platform string
-	// Limits bound what is fetched and unpacked.
+	// Limits bounds what is fetched and unpacked.
 	Limits Limits
 }
 
 // Errors of a Client.
 var (
-	// ErrUnknownAgent says that the registry has no agent of an id. Entries may vanish from the registry; what is
-	// installed stays.
+	// ErrUnknownAgent reports that the registry has no agent with an id. Entries may disappear from the registry;
+	// installed agents stay.
 	ErrUnknownAgent = errors.New("the registry has no such agent")
-	// ErrNotInstalled says that an agent is not installed.
+	// ErrNotInstalled reports that an agent is not installed.
 	ErrNotInstalled = errors.New("the agent is not installed")
-	// ErrNoConsent says that Client.Consent is nil, so that nothing may be fetched or run.
+	// ErrNoConsent reports that Client.Consent is nil, so that nothing may be fetched or run.
 	ErrNoConsent = errors.New("nobody has consented")
-	// ErrPinned says that an agent stays at its version.
+	// ErrPinned reports that an agent is pinned to its version.
 	ErrPinned = errors.New("the agent is pinned to its version")
-	// ErrChanged says that an agent was installed, removed or pinned by another while the user was asked. Nothing was done;
-	// what was asked is not so any more.
+	// ErrChanged reports that an agent was installed, removed or pinned by someone else while the user was asked for
+	// consent. Nothing was done, because the question no longer applies.
 	ErrChanged = errors.New("the agent was changed meanwhile")
-	// ErrOffline says that Client.Offline is set.
+	// ErrOffline reports that Client.Offline is set.
 	ErrOffline = errors.New("the network is not to be used")
 )
 
-// DefaultDir is a folder in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp; ~/Library/Application
+// DefaultDir returns a directory in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp; ~/Library/Application
 // Support/acp on macOS, %LocalAppData%\acp on Windows.
 func DefaultDir() (string, error) {
 	switch runtime.GOOS {
@@ -129,17 +131,18 @@ func (c *Client) platform() string { return cmp.Or(c.Platform, Platform()) }
 type List struct {
 	// Agents are the agents, as the registry orders them.
 	Agents []Entry
-	// Skipped says which entries could not be used, and why; of more than 100, the last one says how many more there are.
+	// Skipped reports which entries could not be used, and why; if there are more than 100, the last error says how
+	// many more there are.
 	Skipped []error
-	// Fetched is when the registry has last sent or confirmed the list.
+	// Fetched is when the registry last sent or confirmed the list.
 	Fetched time.Time
-	// Stale says why the list is older than Client.MaxAge allows: the error of fetching it. Nil if it is not.
+	// Stale is the error of fetching the list if the list is older than Client.MaxAge allows. It is nil otherwise.
 	Stale error
-	// NotKept says why the list, which was fetched, could not be kept for the next time. Nil if it was.
+	// NotKept is the error if the fetched list could not be saved for the next time. It is nil otherwise.
 	NotKept error
 }
 
-// Age is how old the list is.
+// Age returns the age of the list.
 func (l *List) Age() time.Duration { return time.Since(l.Fetched) }
 
 // Find returns the entry of an agent. The error matches ErrUnknownAgent.
@@ -152,8 +155,8 @@ func (l *List) Find(id string) (*Entry, error) {
 	return nil, fmt.Errorf("%w: %q", ErrUnknownAgent, short(id))
 }
 
-// Search returns the agents that have each of some words in id, name, description or authors, those first that have the
-// first word in their id or name. Upper and lower case are the same.
+// Search returns the agents that have each word of text in id, name, description or authors, those first that have the
+// first word in their id or name. It ignores case.
 func (l *List) Search(text string) []Entry {
 	words := strings.Fields(strings.ToLower(text))
 	var found []Entry
@@ -183,12 +186,12 @@ type cached struct {
 	List    []byte    `json:"list"`
 }
 
-// List returns the registry's list: from the cache if that is not older than MaxAge, and otherwise from the registry. If
-// the registry cannot be reached, or answers with something else than a list, the cache is used all the same, and
-// List.Stale says why; without a cache that is the error.
+// List returns the registry's list: from the cache if that is not older than MaxAge, and otherwise from the registry.
+// If the registry cannot be reached, or answers with something other than a list, the cache is still used, and
+// List.Stale holds the error; without a cache that error is returned.
 func (c *Client) List(ctx context.Context) (*List, error) { return c.list(ctx, false) }
 
-// Refresh returns the registry's list as List does, and asks the registry also if the cache is new.
+// Refresh returns the registry's list like List, but asks the registry even if the cache is new.
 func (c *Client) Refresh(ctx context.Context) (*List, error) { return c.list(ctx, true) }
 
 func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {

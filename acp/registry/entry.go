@@ -24,7 +24,7 @@ const (
 	UVX    Kind = "uvx"    // a package of PyPI
 )
 
-// Entry is what the registry says of an agent. Members that it does not know are left out.
+// Entry is the registry's description of an agent. Members that it does not define are left out.
 type Entry struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
@@ -41,11 +41,11 @@ type Entry struct {
 
 // Distribution says how to get and start an agent.
 type Distribution struct {
-	// Binary has an archive for each system that has one, by its name, such as "linux-x86_64"; see Platform.
+	// Binary maps each system that has an archive, by its name, such as "linux-x86_64", to that archive; see Platform.
 	Binary map[string]Archive `json:"binary,omitempty"`
-	// NPX is a package of npm.
+	// NPX is an npm package.
 	NPX *Package `json:"npx,omitempty"`
-	// UVX is a package of PyPI.
+	// UVX is a PyPI package.
 	UVX *Package `json:"uvx,omitempty"`
 }
 
@@ -57,21 +57,21 @@ type Archive struct {
 	Cmd  string            `json:"cmd"`
 	Args []string          `json:"args,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
-	// SHA256 is the sum of the archive, in hexadecimal digits; "" means that what comes cannot be verified.
+	// SHA256 is the checksum of the archive, in hexadecimal digits; "" means that the download cannot be verified.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Package is an agent in a registry of packages.
+// Package is an agent in a package registry.
 type Package struct {
 	// Package is its name with its exact version.
 	Package string `json:"package"`
-	// Cmd is the command of the package to run; "" means its only one, or that with its name.
+	// Cmd is the command of the package to run; "" means its only command, or the one with its name.
 	Cmd  string            `json:"cmd,omitempty"`
 	Args []string          `json:"args,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
 }
 
-// Platform is the name that the registry has for the system of this program, such as "linux-x86_64".
+// Platform returns the registry's name for the system of this program, such as "linux-x86_64".
 func Platform() string {
 	processor := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	if processor == "" {
@@ -80,7 +80,7 @@ func Platform() string {
 	return runtime.GOOS + "-" + processor
 }
 
-// Kinds are the kinds in which an agent is distributed for a platform, binary first.
+// Kinds returns the kinds in which an agent is distributed for a platform, binary first.
 func (e *Entry) Kinds(platform string) []Kind {
 	var kinds []Kind
 	if _, ok := e.Distribution.Binary[platform]; ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// StatusError says that an address was answered with another status than 200.
+// StatusError reports that a request was answered with a status other than 200.
 type StatusError struct {
 	// URL is the address.
 	URL string
@@ -30,8 +30,8 @@ func (e *StatusError) Error() string {
 	return plain.Sprintf("%s is answered with %s", e.URL, e.Status)
 }
 
-// ErrPlainHTTP says that an address is http without encryption, and is not taken: it is not on this machine, or what names
-// it is not.
+// ErrPlainHTTP reports that an address is http without encryption, and was rejected because it is not on this machine,
+// or because the address that names it is not.
 var ErrPlainHTTP = errors.New("the address is not https")
 
 // secure refuses an address that others could answer: plain http, unless that is allowed and to this machine.

@@ -25,54 +25,54 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// InstallOptions say how an agent is installed. Nil is the same as the zero value.
+// InstallOptions configures how an agent is installed. Nil is the same as the zero value.
 type InstallOptions struct {
-	// Kind is the kind to take, whatever Client.Prefer says; "" leaves the choice to that.
+	// Kind is the kind to install, regardless of Client.Prefer; "" leaves the choice to Client.Prefer.
 	Kind Kind
-	// Again installs the version of the registry also if it is installed already, and in place of a pinned one, which stays
+	// Again installs the registry's version even if it is already installed, and replaces a pinned version, which stays
 	// pinned then.
 	Again bool
-	// NoScripts keeps npm from running what packages run when they are installed. Some agents need that to be complete.
+	// NoScripts keeps npm from running the install scripts of packages. Some agents need them to be complete.
 	NoScripts bool
-	// AnyAge has npm take the version however new it is, also if the user's min-release-age is against that. Let only the
-	// user decide it.
+	// AnyAge makes npm install the version however new it is, even if the user's min-release-age forbids it. Leave this
+	// decision to the user.
 	AnyAge bool
 }
 
-// Installed is an agent that is installed.
+// Installed is an installed agent.
 type Installed struct {
-	// Entry is what the registry said of it when it was installed; ID, Name and Version are in it.
+	// Entry is the registry's entry at the time of installation; it includes ID, Name and Version.
 	Entry Entry `json:"entry"`
-	// Kind is how it was installed.
+	// Kind is how the agent was installed.
 	Kind Kind `json:"kind"`
-	// Time is when that was.
+	// Time is when the agent was installed.
 	Time time.Time `json:"time"`
-	// Pinned says that Update leaves it at its version.
+	// Pinned says that Update keeps the agent at its version.
 	Pinned bool `json:"pinned,omitempty"`
-	// SHA256 is the sum of the archive that was fetched, whether or not the registry gave one.
+	// SHA256 is the checksum of the archive that was fetched, whether or not the registry gave one.
 	SHA256 string `json:"sha256,omitempty"`
-	// Verified says that the registry gave a sum, and that the archive had it.
+	// Verified says that the registry gave a checksum, and that the archive matched it.
 	Verified bool `json:"verified,omitempty"`
 
-	// Program is the path of the program in Folder, or the name of one of the system, such as node. Args and Env are what
-	// it is started with.
+	// Program is the path of the program in Folder, or the name of a program of the system, such as node. Args and Env
+	// are its arguments and variables.
 	Program string            `json:"program"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// Files are the indexes of those Args that are paths in Folder, of what an interpreter of the system runs.
+	// Files are the indexes of those Args that are paths in Folder of files that an interpreter of the system runs.
 	Files []int `json:"files,omitempty"`
 
 	dir, folder string // the agent's, and the name of that of the version in it
 }
 
-// ID is the agent's id.
+// ID returns the agent's id.
 func (i *Installed) ID() string { return i.Entry.ID }
 
-// Folder is where the agent was unpacked, or its package installed.
+// Folder returns the directory in which the agent was unpacked, or its package installed.
 func (i *Installed) Folder() string { return filepath.Join(i.dir, i.folder) }
 
-// Command returns what starts the agent; it may be changed. It needs no network. It starts in the folder of this process:
-// where an agent is to work is said in the session.
+// Command returns the command that starts the agent; it may be changed. It needs no network. It starts in the directory
+// of this process: the directory in which an agent works is set in the session.
 func (i *Installed) Command() *launch.Command {
 	c := &launch.Command{Program: i.Program, Args: slices.Clone(i.Args), Env: maps.Clone(i.Env)}
 	if !slices.Contains(interpreters, i.Program) {
@@ -85,20 +85,20 @@ func (i *Installed) Command() *launch.Command {
 	return c
 }
 
-// InstallError says that npm or uv could not install a package.
+// InstallError reports that npm or uv could not install a package.
 type InstallError struct {
 	// ID is the agent, Package its package.
 	ID, Package string
-	// Problem is what is wrong in words, such as launch.TooNew or launch.DownloadFailed; its Kind is "" if that is not
-	// known.
+	// Problem describes the failure in words, such as launch.TooNew or launch.DownloadFailed; its Kind is "" if it is
+	// not known.
 	Problem launch.Problem
-	// Output is the end of what the program has written.
+	// Output is the end of the program's output.
 	Output string
-	// Err is how it has ended.
+	// Err is how the program ended.
 	Err error
 }
 
-// Error implements the error interface. What the program has written is in it without control characters.
+// Error implements the error interface. It includes the program's output without control characters.
 func (e *InstallError) Error() string {
 	text := fmt.Sprintf("the package %s: ", e.Package)
 	switch lines := strings.Split(strings.TrimSpace(e.Output), "\n"); {
@@ -138,7 +138,7 @@ func (c *Client) agent(id string) (string, error) {
 	return filepath.Join(dir, id), err
 }
 
-// Installed returns all agents that are installed, by id. It needs no network.
+// Installed returns all installed agents, by id. It needs no network.
 func (c *Client) Installed() ([]*Installed, error) {
 	dir, err := c.agents()
 	if err != nil {
@@ -168,7 +168,8 @@ func (c *Client) Installed() ([]*Installed, error) {
 	return all, errors.Join(errs...)
 }
 
-// Find returns an agent that is installed. It needs no network. The error matches ErrNotInstalled if it is not.
+// Find returns an installed agent. It needs no network. The error matches ErrNotInstalled if the agent is not
+// installed.
 func (c *Client) Find(id string) (*Installed, error) {
 	dir, err := c.agent(id)
 	if err != nil {
@@ -230,7 +231,7 @@ func (c *Client) lock(ctx context.Context, id string) (*filelock.Lock, error) {
 	return filelock.Wait(ctx, filepath.Join(dir, id))
 }
 
-// Plan says what Install would fetch and run, and does not ask for consent.
+// Plan returns what Install would fetch and run, and does not ask for consent.
 func (c *Client) Plan(ctx context.Context, id string, options *InstallOptions) (*Plan, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -261,16 +262,16 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 	return p, nil
 }
 
-// Install installs an agent in the version of the registry, after Consent. If that version is installed already, or the
-// agent is pinned to another one, in the kind that is asked for, it returns what is installed, and asks nobody. Otherwise
-// what was installed before is started until the new one is whole. Find, not Install, is for starting what is there,
-// whatever the registry has.
+// Install installs the registry's version of an agent, after Consent. If that version is already installed, or the
+// agent is pinned to another version, in the requested kind, it returns the installed agent and asks for no consent.
+// Otherwise the previously installed version continues to be used until the new one is complete. To start the installed
+// agent, whatever the registry has, use Find, not Install.
 //
-// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if there is nobody to ask; it is
-// an *UnavailableError if there is nothing for this system, an *ArchiveError if what was fetched is not taken, and an
-// *InstallError if npm or uv failed, which says why in words. It matches ErrPinned if the agent is pinned in another kind
-// than is asked for; InstallOptions.Again goes on all the same. It matches ErrChanged if another has changed the agent while
-// the user was asked, unless what is installed then is what was wanted.
+// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if consent cannot be asked for.
+// It is an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an
+// *InstallError, which gives the reason in words, if npm or uv failed. It matches ErrPinned if the agent is pinned in
+// another kind than the requested one; InstallOptions.Again overrides this. It matches ErrChanged if someone else has
+// changed the agent while the user was asked, unless the agent that is then installed is the requested one.
 func (c *Client) Install(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -440,9 +441,9 @@ func removeAll(name string) error {
 	return errors.Join(filepath.WalkDir(name, walk), os.RemoveAll(name))
 }
 
-// Update installs the version of the registry in place of another one, after Consent, and returns what is installed then.
-// If there is no other, it returns what is installed. A pinned agent is not changed: the error matches ErrPinned. If
-// it fails, what is installed stays.
+// Update replaces an agent with the registry's version, after Consent, and returns the agent that is installed then. If
+// there is no other version, it returns the installed agent. A pinned agent is not changed: the error matches
+// ErrPinned. If Update fails, the installed version stays.
 func (c *Client) Update(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	now, err := c.Find(id)
 	if err != nil {
@@ -479,11 +480,11 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 // Newer is an agent of which the registry has another version.
 type Newer struct {
 	Installed *Installed
-	// Entry is what the registry has.
+	// Entry is the registry's entry.
 	Entry *Entry
 }
 
-// Outdated returns the agents that are installed in another version than that of a list, pinned ones too.
+// Outdated returns the agents whose installed version differs from that of a list, including pinned ones.
 func (c *Client) Outdated(list *List) ([]Newer, error) {
 	all, err := c.Installed()
 	var newer []Newer
@@ -495,7 +496,7 @@ func (c *Client) Outdated(list *List) ([]Newer, error) {
 	return newer, err
 }
 
-// Pin has Update leave an agent at its version, or no more.
+// Pin makes Update keep an agent at its version, or stops doing so if pinned is false.
 func (c *Client) Pin(ctx context.Context, id string, pinned bool) (err error) {
 	dir, err := c.agent(id)
 	if err != nil {
@@ -514,8 +515,8 @@ func (c *Client) Pin(ctx context.Context, id string, pinned bool) (err error) {
 	return i.write()
 }
 
-// Remove removes an agent with all its files. What it has written elsewhere, such as its settings, stays. Agents that
-// run should be ended first.
+// Remove removes an agent with all its files. Files that it has written elsewhere, such as its settings, stay. Running
+// agents should be ended first.
 func (c *Client) Remove(ctx context.Context, id string) (err error) {
 	dir, err := c.agent(id)
 	if err != nil {

@@ -9,39 +9,39 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Plan is all that will be fetched and run to install an agent, and then at each start.
+// Plan describes everything that will be fetched and run to install an agent, and then at each start.
 type Plan struct {
-	// Entry is what the registry says of the agent.
+	// Entry is the registry's entry of the agent.
 	Entry Entry
 	// Kind is how it is installed.
 	Kind Kind
 	// Installed is the version that is installed now, or "".
 	Installed string
-	// URL is the address of the archive that is fetched, of a Binary.
+	// URL is the address of the archive that is fetched, for a Binary.
 	URL string
-	// SHA256 is the sum that the archive must have. "" means that the registry gives none: whoever controls the address
-	// decides what is run.
+	// SHA256 is the checksum that the archive must have. "" means that the registry gives none, so that anyone who
+	// controls the address decides what is run.
 	SHA256 string
-	// Package is the package that is fetched, of NPX and UVX. What it depends on is fetched too, in the versions that the
-	// package names, and what the packages run when they are installed is run.
+	// Package is the package that is fetched, for NPX and UVX. Its dependencies are fetched too, in the versions that
+	// the package names, and the install scripts of all these packages are run.
 	Package string
 	// Install is the program that fetches the package; nil for a Binary.
 	Install *launch.Command
-	// Program is what is started: a file of the archive, or a command of the package, where "" is its only one or that
-	// with its name.
+	// Program is the program that is started: a file of the archive, or a command of the package, where "" means its
+	// only command or the one with its name.
 	Program string
 	// Args and Env are the arguments and variables with which it is started.
 	Args []string
 	Env  map[string]string
-	// Folder is where it is kept; a folder in it is made for the version.
+	// Folder is the directory in which the agent is kept; a subdirectory is created for the version.
 	Folder string
 }
 
 // maxPlanLine is how many characters are in a line of Plan.String.
 const maxPlanLine = 500
 
-// String gives the plan in lines for a terminal, without control characters. Of the name, the authors and the license only
-// the beginning is given, if they are long; of what is fetched and run, all.
+// String returns the plan as lines for a terminal, without control characters. Long names, authors and licenses are cut
+// off; everything that is fetched and run is shown in full.
 func (p *Plan) String() string {
 	var lines []string
 	say := func(format string, args ...any) {
@@ -91,13 +91,13 @@ func (p *Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// UnavailableError says that an agent cannot be installed here.
+// UnavailableError reports that an agent cannot be installed here.
 type UnavailableError struct {
 	// ID is the agent.
 	ID string
-	// Kinds are the kinds in which it is distributed for this system.
+	// Kinds are the kinds in which the agent is distributed for this system.
 	Kinds []Kind
-	// Reason says why none of them can be taken.
+	// Reason says why none of them can be used.
 	Reason string
 }
 

@@ -25,70 +25,73 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// DialOptions say how a client connects. Nil, and the zero value of each field, mean the defaults. Sizes are in bytes.
+// DialOptions configures how a client connects. A nil *DialOptions, and the zero value of each field, mean the
+// defaults. Sizes are in bytes.
 type DialOptions struct {
-	// HTTPClient makes every request, and opens the WebSocket: proxy, TLS, RoundTripper and cookies are its own. Its
+	// HTTPClient makes every request, and opens the WebSocket, with its own proxy, TLS, RoundTripper and cookies. Its
 	// Timeout is not used, because streams last; and a redirect to another origin is not followed, whatever its
-	// CheckRedirect says. Without a Jar it gets one, which all connections of the transport share. Default: one made for
-	// the transport.
+	// CheckRedirect says. If it has no Jar it gets one, which all connections of the transport share. By default a
+	// client is created for the transport.
 	HTTPClient *http.Client
-	// Header returns what is sent in addition with every request, a token for example. It is called for each request, so
-	// that a token may be refreshed, and once again after a 401 or 403, with a context for which Refused returns that. An
-	// error fails the request.
+	// Header returns additional headers for every request, a token for example. It is called for each request, so that
+	// a token may be refreshed, and once again after a 401 or 403, with a context for which Refused returns that error.
+	// An error fails the request.
 	Header func(ctx context.Context) (http.Header, error)
-	// AllowInsecure allows what Header returns, and passwords and tokens in the URL, over a connection without TLS to
-	// another machine.
+	// AllowInsecure allows sending the headers that Header returns, and passwords and tokens in the URL, over a
+	// connection without TLS to another machine.
 	AllowInsecure bool
-	// Subprotocols are offered when a WebSocket is opened. Default none: some servers select none, and then it fails.
+	// Subprotocols are offered when a WebSocket is opened. By default none are: some servers select none, and then
+	// opening fails.
 	Subprotocols []string
-	// Compression offers to compress the messages of a WebSocket. Default no.
+	// Compression offers to compress the messages of a WebSocket. The default is false.
 	Compression bool
 
-	// MaxMessage is the longest message accepted. Default rpc.DefaultMaxMessage, 64 MiB. A longer one that comes over HTTP
-	// is skipped, one on a WebSocket closes it with 1009.
+	// MaxMessage is the longest message accepted. The default is rpc.DefaultMaxMessage, 64 MiB. A longer message over
+	// HTTP is skipped; a longer one on a WebSocket closes it with 1009.
 	MaxMessage int
-	// MaxQueued is how much is kept that waits to be sent over HTTP. Default 16 MiB. A single message may exceed it.
+	// MaxQueued is how much data may wait to be sent over HTTP. The default is 16 MiB. A single message may exceed it.
 	MaxQueued int
-	// StreamTimeout is how long the headers of a stream may take, and the rest of an answer that has no message. Default
-	// 10 s.
+	// StreamTimeout is how long the headers of a stream may take, and the rest of an answer that has no message. The
+	// default is 10 s.
 	StreamTimeout time.Duration
-	// AnswerTimeout is how long an answer is awaited when it is not known whether the server took the request, counted
-	// from the last message of its session; see OutcomeError. Default 60 s.
+	// AnswerTimeout is how long the client waits for an answer if it is not known whether the server received the
+	// request, counted from the last message of its session; see OutcomeError. The default is 60 s.
 	AnswerTimeout time.Duration
-	// KeepAlive is how often a WebSocket is pinged; it is lost when two in a row are not answered. Default 15 s; less
-	// than 0 is never.
+	// KeepAlive is how often a WebSocket is pinged; it is lost if two pings in a row are not answered. The default is
+	// 15 s; a negative value means never.
 	KeepAlive time.Duration
-	// IdleTimeout is for how long nothing may come on a stream of HTTP, not even a comment, before it counts as lost.
-	// Default 60 s; servers send a comment every 15 s. Less than 0 is forever.
+	// IdleTimeout is how long nothing, not even a comment, may arrive on an HTTP stream before it counts as lost. The
+	// default is 60 s; servers send a comment every 15 s. A negative value means forever.
 	IdleTimeout time.Duration
-	// StallTimeout is for how long the server may take nothing of what is to be sent on a WebSocket before that is lost.
-	// Default 60 s.
+	// StallTimeout is how long the server may accept no data on a WebSocket that has data to send before the WebSocket
+	// is lost. The default is 60 s.
 	StallTimeout time.Duration
-	// CloseTimeout is how long the DELETE, or the closing handshake, may take that ends a connection. Default 5 s.
+	// CloseTimeout is how long the DELETE, or the closing handshake, that ends a connection may take. The default is 5
+	// s.
 	CloseTimeout time.Duration
-	// MinBackoff and MaxBackoff bound how long is waited before a lost stream is opened again: 1 s, half as much again
-	// each time, up to 30 s, and of that a random part. The server may ask for a longer time.
+	// MinBackoff and MaxBackoff bound the wait before a lost stream is reopened: it starts at 1 s, grows by half each
+	// time, up to 30 s, and a random part of it is used. The server may ask for a longer time.
 	MinBackoff, MaxBackoff time.Duration
-	// ReopenTime is for how long opening a lost stream again is tried before the connection is lost. Default 6 min:
-	// longer than a server keeps a connection without streams, which is 5 min with the Server of this package.
+	// ReopenTime is how long the client tries to reopen a lost stream before the connection is lost. The default is 6
+	// min: longer than a server keeps a connection without streams, which is 5 min with the Server of this package.
 	ReopenTime time.Duration
-	// Resume asks the server to go on behind the last event, by Last-Event-ID, when a lost stream is opened again: a draft
-	// of the protocol, and ignored by servers that do not know it.
+	// Resume asks the server, with Last-Event-ID, to continue after the last event when a lost stream is reopened: a
+	// draft of the protocol, and ignored by servers that do not support it.
 	Resume bool
 
-	// OnGap is called when a stream was lost and opened again, and messages may have been lost between: session is its
-	// session, or "" for the connection's stream, err what ended it. It must be quick.
+	// OnGap is called when a stream was lost and reopened, and messages may have been lost in between: session is its
+	// session, or "" for the connection's stream, and err is the error that ended it. It must be quick.
 	OnGap func(session string, err error)
-	// OnUnsent is called when a notification, or an answer to the agent, could not be sent, though that was tried again.
-	// method is that of the notification, or "". It must be quick.
+	// OnUnsent is called when a notification, or an answer to the agent, could not be sent, despite retries. method is
+	// that of the notification, or "". It must be quick.
 	OnUnsent func(session, method string, err error)
-	// Logger gets diagnostics. No token and no message is ever logged. Nil means that warnings and errors go to
+	// Logger receives diagnostics. No token and no message is ever logged. Nil means that warnings and errors go to
 	// slog.Default.
 	Logger *slog.Logger
 }
 
-// Dial returns a transport to the agent at a URL, whose scheme says by which way: ws and wss are WebSocket, http and
-// https streamable HTTP. Each Connect opens a connection of its own. A URL that cannot be used is an error of Connect.
+// Dial returns a transport to the agent at a URL. The scheme selects the transport: ws and wss are WebSocket, http and
+// https streamable HTTP. Each Connect opens a separate connection. If a URL cannot be used, Connect returns an error.
 func Dial(rawURL string, o *DialOptions) rpc.Transport {
 	d := &dialer{}
 	if o != nil {
@@ -237,8 +240,8 @@ func (d *dialer) Connect(ctx context.Context) (rpc.Stream, error) {
 
 type refusedKey struct{}
 
-// Refused returns, for the context that DialOptions.Header is given, why it is called again: a *StatusError with 401
-// or 403. It is nil when a request is made for the first time.
+// Refused returns, for the context that DialOptions.Header is given, why Header is called again: a *StatusError with
+// 401 or 403. It returns nil when a request is made for the first time.
 func Refused(ctx context.Context) *StatusError {
 	refused, _ := ctx.Value(refusedKey{}).(*StatusError)
 	return refused

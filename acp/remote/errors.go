@@ -8,51 +8,52 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// What ends a connection, or keeps one from being opened.
+// Reasons that end a connection, or keep one from being opened.
 const (
-	// ErrServerClosed is why a connection ended when its Server was shut down.
+	// ErrServerClosed reports that a connection ended because its Server was shut down.
 	ErrServerClosed engine.Sentinel = "acp: the server is shutting down"
-	// ErrExpired is why a connection ended that for HandlerOptions.Expiry had neither a stream nor a POST.
+	// ErrExpired reports that a connection ended because it had neither a stream nor a POST for HandlerOptions.Expiry.
 	ErrExpired engine.Sentinel = "acp: the connection has expired"
-	// ErrStalled is why a connection ended whose peer for a StallTimeout took nothing of what was sent.
+	// ErrStalled reports that a connection ended because its peer accepted no data for a StallTimeout.
 	ErrStalled engine.Sentinel = "acp: the peer does not read"
-	// ErrUnanswered is why a connection ended whose peer did not answer two pings.
+	// ErrUnanswered reports that a connection ended because its peer did not answer two pings.
 	ErrUnanswered engine.Sentinel = "acp: the peer does not answer pings"
-	// ErrForbidden, returned by HandlerOptions.Authenticate or wrapped in what that returns, is answered with 403
-	// instead of 401: who asks is known, and may not.
+	// ErrForbidden, returned by HandlerOptions.Authenticate or wrapped in its error, is answered with 403 instead of
+	// 401: the sender is known, but not allowed.
 	ErrForbidden engine.Sentinel = "acp: forbidden"
-	// ErrInsecure is why a client did not connect: it would have sent a token over plain HTTP to another machine.
+	// ErrInsecure reports that a client did not connect because it would have sent a token over plain HTTP to another
+	// machine.
 	ErrInsecure engine.Sentinel = "acp: a token over a connection without TLS"
-	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any more),
-	// or its session. A new one must be opened; see package reconnect.
+	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any
+	// more), or its session. The client must open a new one; see package reconnect.
 	ErrConnectionGone engine.Sentinel = "acp: the server does not know the connection"
-	// ErrUnauthorized is matched by a StatusError with 401 or 403, also after DialOptions.Header was called again.
+	// ErrUnauthorized is matched by a StatusError with 401 or 403, even after DialOptions.Header was called again.
 	ErrUnauthorized engine.Sentinel = "acp: unauthorized"
-	// ErrStreamTaken is matched by a StatusError with 409: somebody else reads the stream, or the server believes so.
+	// ErrStreamTaken is matched by a StatusError with 409: the stream has another reader, or the server believes so.
 	ErrStreamTaken engine.Sentinel = "acp: the stream has a receiver"
-	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy before it,
-	// accepts.
+	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy in front of
+	// it, accepts.
 	ErrTooLarge engine.Sentinel = "acp: the message is too large for the server"
 	// ErrBusy is matched by a StatusError with 429 or 503; StatusError.RetryAfter may say when to try again.
 	ErrBusy engine.Sentinel = "acp: the server is busy"
 )
 
-// StatusError is what a client gets when a server refuses a request of HTTP, or a WebSocket. It matches
-// ErrConnectionGone, ErrUnauthorized, ErrStreamTaken, ErrTooLarge or ErrBusy, by its status.
+// StatusError is the error that a client gets if a server refuses an HTTP request, or a WebSocket. It matches
+// ErrConnectionGone, ErrUnauthorized, ErrStreamTaken, ErrTooLarge or ErrBusy, depending on its status.
 type StatusError struct {
 	// Status is the status code.
 	Status int
-	// Text is the beginning of the body in one line, of at most 1 KiB of it. What is not visible is written as Go writes it in
-	// a string, and *** stands for what the request sent to get access, as far as the server repeats it literally: values of
+	// Text is the beginning of the body in one line, at most 1 KiB of it. Characters that are not visible are escaped
+	// as in a Go string. *** replaces credentials of the request that the server repeats literally: values of
 	// DialOptions.Header, and passwords and tokens in the URL.
 	Text string
-	// RetryAfter is what the server asks to wait, or 0.
+	// RetryAfter is how long the server asks the client to wait, or 0.
 	RetryAfter time.Duration
-	// Size is, for 413, how many bytes the message had.
+	// Size is the length of the message in bytes, for 413.
 	Size int
 }
 
-// Error gives the status, and what the server said.
+// Error returns the status, and the server's text.
 func (e *StatusError) Error() string {
 	msg := fmt.Sprintf("acp: HTTP status %d", e.Status)
 	if text := http.StatusText(e.Status); text != "" {
@@ -84,8 +85,8 @@ func (e *StatusError) Is(target error) bool {
 	return false
 }
 
-// Final reports whether it is no use to make the request again: the server refuses it, whatever the time. Package
-// reconnect asks that.
+// Final reports whether it is useless to repeat the request, because the server refuses it at any time. Package
+// reconnect uses it.
 func (e *StatusError) Final() bool {
 	switch e.Status {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
@@ -94,22 +95,22 @@ func (e *StatusError) Final() bool {
 	return e.Status < 500
 }
 
-// CloseError is what either side gets when the other one closed a WebSocket, or broke it: Code 1006. It matches
-// io.EOF if that was in an orderly way.
+// CloseError is the error that either side gets if the other one closed a WebSocket, or broke it: Code 1006. It matches
+// io.EOF if the WebSocket was closed in an orderly way.
 type CloseError struct {
 	// Code is the status code of the WebSocket protocol: 1000 is the normal end, 1001 a server that shuts down.
 	Code int
-	// Reason is what the peer gave as the reason, at most 123 bytes, as in StatusError.Text.
+	// Reason is the reason that the peer gave, at most 123 bytes, as in StatusError.Text.
 	Reason string
-	// Err is what broke the connection, or nil.
+	// Err is the error that broke the connection, or nil.
 	Err error
 }
 
-// OutcomeError is what a call gets when it is not known whether the server took its request: the POST was answered
-// with a status of 5xx, or not at all, and the answer did not come for DialOptions.AnswerTimeout. The request may
-// have been done.
+// OutcomeError is the error of a call if it is not known whether the server received its request: the POST was answered
+// with a status of 5xx, or not at all, and the answer did not arrive within DialOptions.AnswerTimeout. The request may
+// have been executed.
 type OutcomeError struct {
-	// Err is a *StatusError, or what broke the POST.
+	// Err is a *StatusError, or the error of the POST.
 	Err error
 }
 

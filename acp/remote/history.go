@@ -10,21 +10,21 @@ import (
 )
 
 // A History keeps the last messages of one stream of one connection, sent or not, so that a client that has lost the
-// stream can go on behind the last message that it got. A server calls its methods one at a time.
+// stream can continue after the last message that it got. A server calls its methods one at a time.
 type History interface {
-	// Start returns the cursor that stands before the first message: a client to which a stream is new is told it, so that
-	// it can go on there if it loses the stream before any message has come.
+	// Start returns the cursor before the first message. A client gets it when it first opens a stream, so that it can
+	// continue there if it loses the stream before any message has arrived.
 	Start() (cursor string)
-	// Add takes the next message, and returns its cursor: a short text of printable ASCII that no other stream gives.
+	// Add adds the next message, and returns its cursor: a short text of printable ASCII that no other stream returns.
 	// message must not be kept.
 	Add(message []byte) (cursor string)
-	// After returns the messages behind that of a cursor, with their cursors, the oldest first. ok is false if one of them
-	// is not kept any more, or the cursor is not of this stream.
+	// After returns the messages after that of a cursor, with their cursors, the oldest first. ok is false if one of
+	// them is no longer kept, or the cursor is not of this stream.
 	After(cursor string) (messages iter.Seq2[string, []byte], ok bool)
 }
 
-// MemoryHistory makes a HandlerOptions.History that keeps for each stream so many messages, and of these so many bytes,
-// in memory.
+// MemoryHistory returns a HandlerOptions.History that keeps the given number of messages, and at most size bytes of
+// them, in memory for each stream.
 func MemoryHistory(messages, size int) func(peer *Peer, session string) History {
 	return func(*Peer, string) History {
 		return &memoryHistory{prefix: rand.Text()[:13] + "-", maxMessages: messages, maxBytes: size}

@@ -23,14 +23,15 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// DefaultPath is where agents are served unless there is a reason for another path.
+// DefaultPath is the usual path at which agents are served.
 const DefaultPath = "/acp"
 
 // The headers of the protocol.
 const (
-	// HeaderConnection names a connection. The server makes it, the client returns it with every request of HTTP.
+	// HeaderConnection identifies a connection. The server creates it, and the client returns it with every HTTP
+	// request.
 	HeaderConnection = "Acp-Connection-Id"
-	// HeaderSession names the session that a request of HTTP is about.
+	// HeaderSession identifies the session that an HTTP request is about.
 	HeaderSession = "Acp-Session-Id"
 )
 
@@ -40,95 +41,100 @@ const (
 	HTTP      = "http"
 )
 
-// HandlerOptions say how a [Server] serves. Nil, and the zero value of each field, mean the defaults. Sizes are in
-// bytes.
+// HandlerOptions configures how a [Server] serves. A nil *HandlerOptions, and the zero value of each field, mean the
+// defaults. Sizes are in bytes.
 type HandlerOptions struct {
-	// Authenticate says who sends a request: the principal is a name of yours for it, which goes to Peer.Principal. It is
-	// asked for every POST, GET, DELETE and upgrade, before anything else is done for it; a connection belongs to the
-	// principal who opened it, and is not there for any other. An error is answered with 401, or with 403 if it matches
-	// ErrForbidden; its text is not sent. See BearerToken for the usual one.
+	// Authenticate identifies the sender of a request: the principal is your name for the sender, which becomes
+	// Peer.Principal. It is called for every POST, GET, DELETE and upgrade, before anything else is done for the
+	// request. A connection belongs to the principal who opened it, and does not exist for any other. An error is
+	// answered with 401, or with 403 if it matches ErrForbidden; its text is not sent. See BearerToken for the usual
+	// implementation.
 	//
-	// Nil lets everybody in, as one principal, and is allowed only for requests that come in on a loopback address, or
-	// on a Unix socket; others are answered with 403. See AllowUnauthenticated.
+	// Nil lets everyone in, as one principal, and is allowed only for requests that arrive on a loopback address, or on
+	// a Unix socket; others are answered with 403. See AllowUnauthenticated.
 	Authenticate func(r *http.Request) (principal string, err error)
-	// AllowUnauthenticated allows requests from other machines though Authenticate is nil. Whoever reaches the server
-	// can then do whatever the agent can.
+	// AllowUnauthenticated allows requests from other machines even though Authenticate is nil. Anyone who reaches the
+	// server can then do whatever the agent can.
 	AllowUnauthenticated bool
 
-	// AllowedOrigins are the origins whose pages in a browser may connect, besides pages of the server's own host: exact,
-	// as https://example.com or http://localhost:5173. They get the headers of CORS. A request with any other Origin is
-	// answered with 403. Programs that are no browsers send none.
+	// AllowedOrigins are the origins whose pages in a browser may connect, besides pages of the server's own host. They
+	// must match exactly, such as https://example.com or http://localhost:5173. They get the CORS headers. A request
+	// with any other Origin is answered with 403. Programs other than browsers send none.
 	AllowedOrigins []string
 	// AllowedHosts are the names, without port, under which the server may be reached on a loopback address, besides
-	// localhost and the loopback addresses themselves: what a proxy on the same machine passes on as Host. Any other is
-	// answered with 403 there, because a page in a browser can make its own name point to this machine.
+	// localhost and the loopback addresses themselves: the names that a proxy on the same machine passes on as Host.
+	// Any other is answered with 403 there, because a page in a browser can make its own name point to this machine.
 	AllowedHosts []string
-	// TokenQuery is the name of a parameter of the URL, token for example, that may bring a token when a WebSocket is
-	// opened: browsers cannot set a header then. Authenticate sees it as the header Authorization: Bearer TOKEN. Default
-	// none, because URLs are often logged.
+	// TokenQuery is the name of a URL parameter, token for example, that may carry a token when a WebSocket is opened,
+	// because browsers cannot set a header then. Authenticate sees it as the header Authorization: Bearer TOKEN. There
+	// is none by default, because URLs are often logged.
 	TokenQuery string
-	// TokenSubprotocol is TokenQuery for a subprotocol that the client offers: what is behind this prefix is the token.
-	// It is never selected. Default none.
+	// TokenSubprotocol is like TokenQuery, but for a subprotocol that the client offers: the text after this prefix is
+	// the token. It is never selected. There is none by default.
 	TokenSubprotocol string
-	// Subprotocols are those of WebSocket that are selected if a client offers them, besides those that begin with acp.
+	// Subprotocols are the WebSocket subprotocols that are selected if a client offers them, besides those that begin
+	// with acp.
 	Subprotocols []string
 
-	// DisableHTTP answers what is no WebSocket with 405, and DisableWebSocket an upgrade with 426.
+	// DisableHTTP answers requests that are not for a WebSocket with 405, and DisableWebSocket answers an upgrade with
+	// 426.
 	DisableHTTP, DisableWebSocket bool
-	// Compression lets a client have the messages of a WebSocket compressed. It takes some 1.2 MB of memory for each
-	// connection. Default no.
+	// Compression lets a client have the messages of a WebSocket compressed. It takes about 1.2 MB of memory for each
+	// connection. The default is false.
 	Compression bool
 
-	// MaxMessage is the longest message accepted. A longer POST is answered with 413, a longer message on a WebSocket
-	// closes it with 1009. Default rpc.DefaultMaxMessage, 64 MiB.
+	// MaxMessage is the longest message accepted. A longer POST is answered with 413; a longer message on a WebSocket
+	// closes it with 1009. The default is rpc.DefaultMaxMessage, 64 MiB.
 	MaxMessage int
-	// MaxConnections is how many connections there may be; one more is answered with 503. Default 10,000.
+	// MaxConnections is the maximum number of connections; one more is answered with 503. The default is 10,000.
 	MaxConnections int
 	// MaxConnectionsPerPrincipal is how many of them one principal may have; one more is answered with 429. It does not
-	// count for the principal "". Default half of MaxConnections, at most 1,000.
+	// apply to the principal "". The default is half of MaxConnections, at most 1,000.
 	MaxConnectionsPerPrincipal int
-	// MaxStreams is how many streams a connection over HTTP may have: one for each session that somebody reads, or that
-	// there is something to read for. A GET of one more is answered with 429. Default 1,024.
+	// MaxStreams is how many streams a connection over HTTP may have: one for each session that has a reader, or that
+	// has messages waiting. A GET of one more is answered with 429. The default is 1,024.
 	MaxStreams int
-	// MaxBuffered is how much a connection over HTTP keeps for streams that do not take it. When it is reached, nothing more
-	// is taken from the agent, and requests wait. A single message may exceed it. Default 64 MiB.
+	// MaxBuffered is how much a connection over HTTP keeps for streams that do not accept data. When it is reached,
+	// nothing more is read from the agent, and requests wait. A single message may exceed it. The default is 64 MiB.
 	MaxBuffered int
-	// MaxQueued is how much a connection over HTTP keeps of what was sent to an agent that does not take it. When it is
-	// reached, POSTs of requests wait. Other messages do not; at four times as much they are answered with 503. Default
-	// 16 MiB.
+	// MaxQueued is how much a connection over HTTP keeps of the messages to an agent that does not read them. When it
+	// is reached, POSTs of requests wait. Other messages do not; at four times as much they are answered with 503. The
+	// default is 16 MiB.
 	MaxQueued int
 
-	// InitializeTimeout is how long the first message may be awaited on a WebSocket, and then the agent's answer to it on
-	// either transport. Over HTTP the client then gets 504. Default 30 s.
+	// InitializeTimeout is how long the server waits for the first message on a WebSocket, and then for the agent's
+	// answer to it on either transport. Over HTTP the client then gets 504. The default is 30 s.
 	InitializeTimeout time.Duration
-	// BodyTimeout is how long the body of a POST may take, also of one that is refused. Default 60 s.
+	// BodyTimeout is how long the body of a POST may take, even of one that is refused. The default is 60 s.
 	BodyTimeout time.Duration
-	// StallTimeout is for how long a client may take nothing of what is to be sent to it before its connection ends; over
-	// HTTP when also MaxBuffered is reached. Default 60 s.
+	// StallTimeout is how long a client may accept none of the data to be sent to it before its connection ends; over
+	// HTTP, only if MaxBuffered is also reached. The default is 60 s.
 	StallTimeout time.Duration
-	// KeepAlive is how often an idle stream gets a comment, and a WebSocket a ping. A WebSocket on which two pings in a row
-	// were not answered is closed. Default 15 s; less than 0 is never.
+	// KeepAlive is how often an idle stream gets a comment, and a WebSocket a ping. A WebSocket on which two pings in a
+	// row were not answered is closed. The default is 15 s; a negative value means never.
 	KeepAlive time.Duration
-	// Expiry is how long a connection over HTTP lives on while it has neither a stream nor a POST. Default 5 min.
+	// Expiry is how long a connection over HTTP lives on while it has neither a stream nor a POST. The default is 5
+	// min.
 	Expiry time.Duration
-	// Grace is how long the agent may work on after its WebSocket was lost, so that a turn that is nearly done is finished,
-	// and can be loaded by another connection. What it sends then is dropped, and counted in the log. Default 0: its input
-	// ends at once.
+	// Grace is how long the agent may continue to work after its WebSocket was lost, so that a turn that is nearly done
+	// is finished, and can be loaded by another connection. Messages that it sends then are dropped, and counted in the
+	// log. The default is 0: its input ends at once.
 	Grace time.Duration
-	// CloseTime is how long an agent may still run after its connection has ended, before the context that it was given
-	// ends. Default 10 s.
+	// CloseTime is how long an agent may keep running after its connection has ended, before the context that it was
+	// given ends. The default is 10 s.
 	CloseTime time.Duration
-	// CloseTimeout is how long a client may take to answer the end of a WebSocket. Default 5 s.
+	// CloseTimeout is how long a client may take to answer the end of a WebSocket. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// RejectSecondStream answers a GET for a stream that somebody reads with 409. Default: the new one takes over and the
-	// old one ends, because behind a proxy a stream that was cut looks alive for long.
+	// RejectSecondStream answers a GET for a stream that already has a reader with 409. By default the new reader takes
+	// over and the old stream ends, because behind a proxy a broken stream can look alive for a long time.
 	RejectSecondStream bool
 
-	// History, if set, makes the history of each stream of HTTP, session "" for the connection's own. Events then have an id,
-	// and a GET with the header Last-Event-ID gets what came behind that, and then what comes; 409 if that is not kept. It is
-	// a draft of the protocol. Default nil: the header is ignored, and what was lost on its way is not sent again. What
-	// is kept of a session ends some time after the session was closed or deleted. See MemoryHistory.
+	// History, if set, makes the history of each HTTP stream, with session "" for the connection's own stream. Events
+	// then have an id, and a GET with the header Last-Event-ID gets the messages after that id, and then new ones; it
+	// is answered with 409 if they are not kept. It is a draft of the protocol. The default is nil: the header is
+	// ignored, and messages lost on their way are not sent again. The history of a session is dropped some time after
+	// the session was closed or deleted. See MemoryHistory.
 	History func(peer *Peer, session string) History
 
 	// Logger gets a line for each connection that begins and ends, at level Info, and diagnostics. No token and no
@@ -136,17 +142,17 @@ type HandlerOptions struct {
 	Logger *slog.Logger
 }
 
-// Peer is who has opened a connection.
+// Peer describes the client that opened a connection.
 type Peer struct {
-	// ConnectionID is the connection's id. It is no secret, but no use to anybody else either.
+	// ConnectionID is the connection's id. It is not a secret, but of no use to anyone else either.
 	ConnectionID string
-	// Principal is what Authenticate has returned, or "".
+	// Principal is the principal that Authenticate returned, or "".
 	Principal string
-	// RemoteAddr is the address that the connection came from: perhaps that of a proxy.
+	// RemoteAddr is the address that the connection came from, which may be that of a proxy.
 	RemoteAddr string
 	// Transport is WebSocket or HTTP.
 	Transport string
-	// Header is the header of the request that opened the connection, without what authenticates it: Authorization,
+	// Header is the header of the request that opened the connection, without credentials: Authorization,
 	// Proxy-Authorization, Cookie and the offered subprotocols.
 	Header http.Header
 }
@@ -201,9 +207,9 @@ func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (w warnings) WithGroup(string) slog.Handler { return w }
 
-// BearerToken makes an Authenticate of tokens, by principal: who sends a token of these in the header Authorization is
-// its principal. Tokens are compared in constant time, without white space round them. An empty one is no token; one of
-// several principals is that of the first by name.
+// BearerToken returns an Authenticate function for tokens, given by principal: the sender of one of these tokens in the
+// header Authorization is its principal. Tokens are compared in constant time, without surrounding white space. An
+// empty token is ignored; a token of several principals belongs to the first by name.
 func BearerToken(tokens map[string]string) func(*http.Request) (principal string, err error) {
 	// Of sums of the same length the comparison tells nothing, not even how long a token is.
 	type known struct {
@@ -237,9 +243,9 @@ func BearerToken(tokens map[string]string) func(*http.Request) (principal string
 	}
 }
 
-// A Server is an [http.Handler] that gives each connection which clients open to a function. It fits any mux,
-// middleware and http.Server, with HTTP/1.1, HTTP/2, and HTTP/2 without TLS if that allows it. All methods are safe for
-// concurrent use.
+// A Server is an [http.Handler] that passes each connection that a client opens to a function. It works with any mux,
+// middleware and http.Server, with HTTP/1.1, HTTP/2, and HTTP/2 without TLS if that http.Server allows it. All methods
+// are safe for concurrent use.
 type Server struct {
 	serve func(ctx context.Context, t rpc.Transport, peer *Peer) error
 	opts  HandlerOptions
@@ -259,10 +265,10 @@ type Server struct {
 	bytesOut atomic.Uint64
 }
 
-// Handler returns a Server. For each connection it calls serve, in a goroutine of its own: t is to be connected once,
-// and is the connection; the context ends when serve is to return at once, CloseTime after the connection has ended.
-// When serve returns, the connection ends: what the client still waits for is answered with an error. An error of serve,
-// or a panic, is logged, and not sent.
+// Handler returns a Server. It calls serve for each connection, in a separate goroutine. t is the connection, and must
+// be connected once; the context ends when serve must return at once, CloseTime after the connection has ended. When
+// serve returns, the connection ends, and requests that the client still waits for are answered with an error. An error
+// of serve, or a panic, is logged, and not sent.
 func Handler(serve func(ctx context.Context, t rpc.Transport, peer *Peer) error, o *HandlerOptions) *Server {
 	s := &Server{
 		serve:       serve,
@@ -683,9 +689,10 @@ func (t *transport) Connect(context.Context) (rpc.Stream, error) {
 	return t.link, nil
 }
 
-// Shutdown ends all connections and lets no more begin. Agents read the end of their input and may finish what is in
-// progress; then the streams end, WebSockets with 1001. It waits until every call of serve has returned. When ctx ends,
-// the contexts of serve end and the connections are cut; then it waits for CloseTime more, and returns the cause of ctx.
+// Shutdown ends all connections and accepts no more. Agents read the end of their input and may finish requests in
+// progress; then the streams end, WebSockets with 1001. Shutdown waits until every call of serve has returned. If ctx
+// ends, the contexts of serve end and the connections are cut; Shutdown then waits for CloseTime more, and returns the
+// cause of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -718,23 +725,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Stats are numbers about a Server, for metrics.
+// Stats holds numbers about a Server, for metrics.
 type Stats struct {
-	// Connections is how many there are now, by Peer.Transport.
+	// Connections is the current number of connections, by Peer.Transport.
 	Connections map[string]int
-	// Opened is how many there were, by Peer.Transport.
+	// Opened is the number of connections that were opened, by Peer.Transport.
 	Opened map[string]uint64
-	// Streams is how many streams are read now.
+	// Streams is how many streams currently have a reader.
 	Streams int
 	// Refused is how many requests were refused, by status.
 	Refused map[int]uint64
 	// BytesIn and BytesOut count messages, without framing.
 	BytesIn, BytesOut uint64
-	// Buffered is how many bytes are kept for clients now.
+	// Buffered is how many bytes are currently kept for clients.
 	Buffered int
 }
 
-// Stats returns the numbers.
+// Stats returns the current numbers.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -753,9 +760,9 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-// NewHTTPServer returns an http.Server for handler, a mux for example, with what a server of streams needs: HTTP/1.1
-// and HTTP/2, with and without TLS, 10 s for the header of a request and 64 KiB for all of it, 1 min for its body, also if
-// handler does not read it, 2 min for connections of TCP that nobody uses, and no timeout for requests as a whole.
+// NewHTTPServer returns an http.Server for handler, a mux for example, with suitable settings for streams: HTTP/1.1 and
+// HTTP/2, with and without TLS, 10 s for the header of a request and 64 KiB for all of it, 1 min for its body, even if
+// handler does not read it, 2 min for idle TCP connections, and no timeout for requests as a whole.
 func NewHTTPServer(handler http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -805,8 +812,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CheckListener returns an error if the server has no authentication, and other machines reach the listener: what a
-// program asks before it serves.
+// CheckListener returns an error if the server has no authentication, and other machines can reach the listener.
+// Programs call it before they serve.
 func (s *Server) CheckListener(l net.Listener) error {
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() || s.opts.Authenticate != nil || s.opts.AllowUnauthenticated {

@@ -10,17 +10,17 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Position is where a session stands in a list. It is for implementations of Store: a cursor that names the last session
-// of its page neither repeats nor skips sessions when others come, go or are updated.
+// Position is the position of a session in a list. It is for implementations of Store: a cursor that names the last
+// session of its page neither repeats nor skips sessions when others are added, removed or updated.
 type Position struct {
 	Updated time.Time
 	ID      acp.SessionID
 }
 
-// Position returns where the session stands in a list.
+// Position returns the session's position in a list.
 func (i *Info) Position() Position { return Position{i.Updated.UTC().Truncate(time.Microsecond), i.ID} }
 
-// Compare is less than 0 if p comes before other in a list, and more than 0 if it comes after it.
+// Compare returns a negative number if p comes before other in a list, and a positive number if it comes after it.
 func (p Position) Compare(other Position) int {
 	return cmp.Or(other.Updated.Compare(p.Updated), cmp.Compare(other.ID, p.ID))
 }
@@ -31,13 +31,13 @@ type cursor struct {
 	ID      acp.SessionID `json:"id"`
 }
 
-// Cursor returns the cursor of the page that begins behind p.
+// Cursor returns the cursor of the page that begins after p.
 func (p Position) Cursor() string {
 	text, _ := json.Marshal(cursor{p.Updated.UnixMicro(), p.ID}) // a number and a string, which cannot fail
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseCursor returns the position behind which the page of a cursor begins, or fails with ErrCursor.
+// ParseCursor returns the position after which the page of a cursor begins, or fails with ErrCursor.
 func ParseCursor(text string) (Position, error) {
 	const longest = (6*MaxID + 64) * 4 / 3 // an id of which each byte is escaped, and a number, in base64
 	if len(text) > longest {

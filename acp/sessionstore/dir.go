@@ -28,21 +28,21 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Options tune a Dir. Nil, and the zero value of each field, mean the defaults.
+// Options configures a Dir. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// MaxSession is how many bytes the updates of a session may take. Default 256 MiB.
+	// MaxSession is how many bytes the updates of a session may take. The default is 256 MiB.
 	MaxSession int64
-	// MaxUpdate is how many bytes one update may take. Default 32 MiB.
+	// MaxUpdate is how many bytes one update may take. The default is 32 MiB.
 	MaxUpdate int
-	// LockTime is how long to wait for another process that is changing the same session; then a method fails. The
-	// wait also ends with its context. Default 10 s.
+	// LockTime is how long to wait for another process that is changing the same session; then a method fails. The wait
+	// also ends with the method's context. The default is 10 s.
 	LockTime time.Duration
-	// Sync has what was written reach the disk before a method returns, so that it outlives a failure of the power
-	// supply. Without it, it outlives the end of the process.
+	// Sync makes written data reach the disk before a method returns, so that it survives a power failure. Without it,
+	// the data survives the end of the process.
 	Sync bool
-	// Damaged is told of what was left out because it cannot be read, and of leftovers of sessions that cannot be removed.
-	// It must be quick, must not call the store, and may be called by several goroutines at once. Nil means a warning to
-	// slog.Default.
+	// Damaged is called for data that was left out because it cannot be read, and for leftovers of sessions that cannot
+	// be removed. It must be quick, must not call the store, and may be called by several goroutines at once. Nil means
+	// a warning to slog.Default.
 	Damaged func(Damage)
 }
 
@@ -50,12 +50,12 @@ type Options struct {
 type Damage struct {
 	// File is the path of the file.
 	File string
-	// Offset and Length say which bytes of it; Length 0 is the whole file.
+	// Offset and Length say which bytes of the file; Length 0 means the whole file.
 	Offset, Length int64
-	// Torn says that the bytes are the beginning of an update, at the end of the file: the process that wrote it has died
-	// meanwhile. They are gone when the next update is appended.
+	// Torn says that the bytes are the beginning of an update, at the end of the file: the process that wrote it died
+	// while writing. They are removed when the next update is appended.
 	Torn bool
-	// Err says what is wrong.
+	// Err is the error.
 	Err error
 }
 
@@ -77,11 +77,11 @@ var (
 	errLong       = errors.New("the line is too long")
 )
 
-// Dir is a Store in a folder.
+// Dir is a Store in a directory.
 type Dir = DirOf[acp.SessionUpdate]
 
-// DirOf is a StoreOf in a folder. It needs no server, and any number of processes may use the folder at once. The folder
-// must be on a file system with locks (flock, LockFileEx), and nobody but its owner may write there.
+// DirOf is a StoreOf in a directory. It needs no server, and any number of processes may use the directory at once. The
+// directory must be on a file system with locks (flock, LockFileEx), and no one but its owner may write there.
 type DirOf[U any] struct {
 	root  *os.Root
 	path  string
@@ -99,8 +99,9 @@ type DirOf[U any] struct {
 
 var _ Store = (*Dir)(nil)
 
-// DefaultDir returns the folder for the sessions of the program app in the user's folder for state: $XDG_STATE_HOME or
-// ~/.local/state on Unix, ~/Library/Application Support on macOS, %LocalAppData% on Windows. It makes nothing.
+// DefaultDir returns the directory for the sessions of the program app in the user's directory for state:
+// $XDG_STATE_HOME or ~/.local/state on Unix, ~/Library/Application Support on macOS, %LocalAppData% on Windows. It
+// creates nothing.
 func DefaultDir(app string) (string, error) {
 	if app == "" || app == "." || app == ".." || strings.ContainsAny(app, `/\:`) || !filepath.IsLocal(app) {
 		return "", fmt.Errorf("sessionstore: %q is not the name of a program", app)
@@ -129,15 +130,16 @@ func stateHome() (string, error) {
 	return filepath.Join(home, ".local", "state"), err
 }
 
-// Open opens a store in a folder, which it makes if it is not there, for its owner alone. It refuses a folder that others
-// may write in, and, with ErrReadOnly, one that this process may not write in: reading a session takes a lock, so that what
-// another process is writing is not read in half. Copy such a folder to read it.
+// Open opens a store in a directory. If the directory does not exist, Open creates it, for its owner alone. Open
+// refuses a directory that others may write to, and, with ErrReadOnly, one that this process may not write to: reading
+// a session takes a lock, so that a half-written update of another process is not read. To read such a directory, copy
+// it.
 func Open(dir string, opts *Options) (*Dir, error) {
 	return OpenOf[acp.SessionUpdate](dir, 1, opts)
 }
 
 // OpenOf is Open for sessions of a version of the protocol, whose type of updates is U. Stores of several versions may
-// share a folder: each has the sessions of its own version, and finds none of another.
+// share a directory: each has the sessions of its own version, and finds none of another.
 func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf[U], error) {
 	if protocol < 1 {
 		return nil, fmt.Errorf("sessionstore: there is no version %d of the protocol", protocol)

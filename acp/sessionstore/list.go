@@ -35,8 +35,8 @@ type indexed struct {
 // keep times to two seconds.
 const settled = 3 * time.Second
 
-// List implements Store. It looks at the time of each session's file, unless nothing has changed in the folder, and reads
-// the heads of those that have changed since the last call.
+// List implements Store. It looks at the time of each session's file, unless nothing has changed in the directory, and
+// reads the heads of those files that have changed since the last call.
 func (d *DirOf[U]) List(ctx context.Context, q Query) (Page, error) {
 	page, err := d.list(ctx, q)
 	if err != nil {

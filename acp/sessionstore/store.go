@@ -17,76 +17,79 @@ import (
 // Store keeps sessions of version 1 of the protocol.
 type Store = StoreOf[acp.SessionUpdate]
 
-// StoreOf keeps sessions whose updates are of type U: that of a version of the protocol. Its methods are safe for concurrent use, also by several processes that have opened the same
-// place. Each either happens as a whole or fails and changes nothing, unless it says otherwise, and what it has done
-// before it returns is there for all that come after it. They return the cause of ctx when that ends first.
+// StoreOf keeps sessions whose updates are of type U, the update type of a version of the protocol. Its methods are
+// safe for concurrent use, including by several processes that have opened the same location. Unless documented
+// otherwise, each method either takes effect as a whole or fails and changes nothing, and its effect is visible to all
+// later calls once it has returned. The methods return the cause of ctx if ctx ends first.
 //
 // Package storetest tests implementations.
 type StoreOf[U any] interface {
-	// Create adds a session without updates. It fails with ErrExists if there is one with this id, with ErrInvalid or
-	// ErrTooLarge if the record cannot be kept.
+	// Create adds a session without updates. It fails with ErrExists if there is one with this id, and with ErrInvalid
+	// or ErrTooLarge if the record cannot be kept.
 	Create(ctx context.Context, r Record) error
 
 	// Get returns a session without its updates, or fails with ErrNotFound.
 	Get(ctx context.Context, id acp.SessionID) (Record, error)
 
-	// Change calls change with the session as it is, and keeps what change makes of it. Nobody else changes the session
-	// meanwhile. change must be quick and must not call the store. If it returns an error nothing is changed, and
-	// Change returns an error that wraps it. ID and Created cannot be changed: what change makes of them is ignored.
+	// Change calls change with the current session, and stores the result. The session is not changed by others in the
+	// meantime. change must be quick and must not call the store. If it returns an error nothing is changed, and Change
+	// returns an error that wraps it. ID and Created cannot be changed: changes to them are ignored.
 	Change(ctx context.Context, id acp.SessionID, change func(*Record) error) error
 
-	// Append adds updates to a session, in this order, after all that were appended before. It fails with ErrNotFound if
-	// there is no such session, and with ErrTooLarge if an update, or all of the session, would be longer than the
-	// store keeps. If the process ends meanwhile, the first of the updates may have been added without the others.
+	// Append adds updates to a session, in this order, after all that were appended before. It fails with ErrNotFound
+	// if there is no such session, and with ErrTooLarge if an update, or the whole session, would be longer than the
+	// store keeps. If the process ends in the meantime, the first of the updates may have been added without the
+	// others.
 	Append(ctx context.Context, id acp.SessionID, updates ...U) error
 
-	// Updates yields the updates that were appended to a session, in order; of those that are appended while the loop
-	// runs it may yield some or none. Memory does not grow with their number. The loop's body may call the store. It ends after an
-	// error, which matches ErrNotFound if there is no such session.
+	// Updates returns an iterator over the updates that were appended to a session, in order; it may yield some or none
+	// of those that are appended while the loop is running. Memory use does not grow with their number. The loop's body
+	// may call the store. The iteration ends after an error, which matches ErrNotFound if there is no such session.
 	Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error]
 
-	// List returns a page of the sessions, those updated last first, and of two that were updated at the same time the
-	// one with the greater id first. It does not read updates. It fails with ErrCursor if the store has not made the
-	// query's cursor. A session that is there and not changed while its pages are read is on exactly one of them.
+	// List returns a page of the sessions, the most recently updated first; of two that were updated at the same time,
+	// the one with the greater id comes first. It does not read updates. It fails with ErrCursor if the store did not
+	// make the query's cursor. A session that exists and is not changed while its pages are read is on exactly one of
+	// them.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Delete removes a session and all that was kept of it. Of one that is not there it does nothing, and succeeds.
+	// Delete removes a session and all its data. It succeeds and does nothing if the session does not exist.
 	Delete(ctx context.Context, id acp.SessionID) error
 
-	// Close frees what the store holds of the system. Afterwards the other methods fail with ErrClosed; the
-	// sessions are kept.
+	// Close releases the store's system resources. Afterwards the other methods fail with ErrClosed; the sessions are
+	// kept.
 	Close() error
 }
 
-// Info is what lists say of a session.
+// Info describes a session in a list.
 type Info struct {
-	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. It has the type of version 1 also in stores of other
-	// versions.
+	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. It has the type of version 1 even in stores of
+	// other versions.
 	ID acp.SessionID
 	// Cwd and AdditionalDirectories are the directories of the session.
 	Cwd                   string
 	AdditionalDirectories []string
 	// Title is for people; "" means that there is none yet.
 	Title string
-	// Created and Updated say when the session was made, and when something last happened in it. A store keeps them to
-	// the microsecond and returns them in UTC.
+	// Created and Updated are the times when the session was created, and when something last happened in it. A store
+	// keeps them to the microsecond and returns them in UTC.
 	Created, Updated time.Time
 }
 
-// Record is what a store keeps of a session beside its updates.
+// Record is the data that a store keeps of a session besides its updates.
 type Record struct {
 	Info
-	// State is what the agent keeps for itself, any JSON value; nil is nothing. Lists do not read it.
+	// State is the agent's own data, any JSON value; nil means none. Lists do not read it.
 	State json.RawMessage
 }
 
 // Query asks for a page of a list.
 type Query struct {
-	// Cwd limits the list to sessions with exactly this working directory; "" is all of them.
+	// Cwd limits the list to sessions with exactly this working directory; "" means all sessions.
 	Cwd string
-	// Cursor is Page.Next of the page before, with the same Cwd, or "" for the first page.
+	// Cursor is Page.Next of the previous page, with the same Cwd, or "" for the first page.
 	Cursor string
-	// Limit is how many sessions the page has at most; 0 means DefaultLimit, and no page has more than MaxLimit.
+	// Limit is the maximum number of sessions in the page; 0 means DefaultLimit, and no page has more than MaxLimit.
 	Limit int
 }
 
@@ -113,11 +116,11 @@ var (
 	ErrTooLarge = errors.New("larger than the store keeps")
 	ErrCursor   = errors.New("not a cursor of this list")
 	ErrClosed   = errors.New("the store is closed")
-	// ErrReadOnly is why a store is not opened.
+	// ErrReadOnly is the error if a store cannot be opened because its directory cannot be written to.
 	ErrReadOnly = errors.New("the folder of the sessions cannot be written in, and also who reads writes there, to lock a session")
 )
 
-// Size returns how many sessions a page of the query has at most. It is for implementations.
+// Size returns the maximum number of sessions in a page of the query. It is for implementations.
 func (q Query) Size() int {
 	if q.Limit <= 0 {
 		return DefaultLimit
@@ -125,8 +128,8 @@ func (q Query) Size() int {
 	return min(q.Limit, MaxLimit)
 }
 
-// ValidID reports whether a store can have a session with this id. No store has one with another id: Get, Change,
-// Append and Updates fail with ErrNotFound for it, and Delete succeeds.
+// ValidID reports whether a store can have a session with this id. No store has a session with an invalid id: Get,
+// Change, Append and Updates fail with ErrNotFound for it, and Delete succeeds.
 func ValidID(id acp.SessionID) bool {
 	return id != "" && len(id) <= MaxID && utf8.ValidString(string(id))
 }
@@ -144,7 +147,8 @@ func (r *Record) infoSize() int {
 	return size
 }
 
-// Check says why a record cannot be kept; nil if it can. It is for implementations of Create and Change.
+// Check returns the reason why a record cannot be kept, or nil if it can. It is for implementations of Create and
+// Change.
 func (r *Record) Check() error {
 	if !ValidID(r.ID) {
 		return fmt.Errorf("%w: the id is empty, longer than %d bytes, or not UTF-8", ErrInvalid, MaxID)
@@ -172,7 +176,7 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// SessionInfo is what session/list says of a session.
+// SessionInfo returns the session as session/list describes it.
 func (i *Info) SessionInfo() acp.SessionInfo {
 	info := acp.SessionInfo{SessionID: i.ID, Cwd: i.Cwd, AdditionalDirectories: i.AdditionalDirectories}
 	if i.Title != "" {
@@ -184,12 +188,12 @@ func (i *Info) SessionInfo() acp.SessionInfo {
 	return info
 }
 
-// FormatTime writes a time as the protocol has it, in ISO 8601 with microseconds, so that the order of the texts is that
-// of the times.
+// FormatTime formats a time as the protocol requires, in ISO 8601 with microseconds, so that the texts sort in the
+// order of the times.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// Fork makes a new session in a store that begins with the state and the updates of the session from. The new one is not
-// there if Fork fails; if the process ends meanwhile, it may be there with a part of the updates.
+// Fork creates a new session in a store that begins with the state and the updates of the session from. If Fork fails
+// the new session does not exist; if the process ends in the meantime, it may exist with a part of the updates.
 func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to Info) (err error) {
 	r, err := store.Get(ctx, from)
 	if err != nil {
@@ -236,7 +240,7 @@ func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to I
 	return nil
 }
 
-// Update is an update as the packages of the protocol's versions have it: a pointer to their SessionUpdate.
+// Update is an update in the form that the packages of the protocol's versions use: a pointer to their SessionUpdate.
 type Update[U any] interface {
 	*U
 	EncodeJSON(*codec.Encoder)
