@@ -15,21 +15,21 @@ import (
 	"unicode/utf8"
 )
 
-// Check fails if err is not nil. It is about the value read last.
+// Check fails if err is not nil. The failure is about the value read last.
 func (d *Decoder) Check(err error) {
 	if err != nil {
 		d.Fail(err)
 	}
 }
 
-// Check fails if err is not nil. It is about the value written last.
+// Check fails if err is not nil. The failure is about the value written last.
 func (e *Encoder) Check(err error) {
 	if err != nil {
 		e.Fail(err)
 	}
 }
 
-// MinLength asks for n characters or more.
+// MinLength returns an error unless v has at least n characters.
 func MinLength[T ~string](v T, n int) error {
 	if got := utf8.RuneCountInString(string(v)); got < n {
 		return fmt.Errorf("length is %d, want %d or more", got, n)
@@ -37,7 +37,7 @@ func MinLength[T ~string](v T, n int) error {
 	return nil
 }
 
-// MaxLength asks for n characters at most.
+// MaxLength returns an error unless v has at most n characters.
 func MaxLength[T ~string](v T, n int) error {
 	if got := utf8.RuneCountInString(string(v)); got > n {
 		return fmt.Errorf("length is %d, want %d at most", got, n)
@@ -45,7 +45,7 @@ func MaxLength[T ~string](v T, n int) error {
 	return nil
 }
 
-// Pattern asks for a match of the regular expression.
+// Pattern returns an error unless v matches the regular expression.
 func Pattern[T ~string](v T, expr string) error {
 	compiled, ok := patterns.Load(expr)
 	if !ok {
@@ -60,7 +60,7 @@ func Pattern[T ~string](v T, expr string) error {
 // patterns holds the expressions of the schemas in use, compiled.
 var patterns sync.Map
 
-// MinItems asks for n items or more.
+// MinItems returns an error unless v has at least n items.
 func MinItems[T any](v []T, n int) error {
 	if len(v) < n {
 		return fmt.Errorf("%d items, want %d or more", len(v), n)
@@ -68,7 +68,7 @@ func MinItems[T any](v []T, n int) error {
 	return nil
 }
 
-// MaxItems asks for n items at most.
+// MaxItems returns an error unless v has at most n items.
 func MaxItems[T any](v []T, n int) error {
 	if len(v) > n {
 		return fmt.Errorf("%d items, want %d at most", len(v), n)
@@ -76,7 +76,7 @@ func MaxItems[T any](v []T, n int) error {
 	return nil
 }
 
-// Minimum asks for a number that is not less than least.
+// Minimum returns an error if v is less than least.
 func Minimum[T cmp.Ordered](v, least T) error {
 	if v < least {
 		return fmt.Errorf("%v is less than %v", v, least)
@@ -84,7 +84,7 @@ func Minimum[T cmp.Ordered](v, least T) error {
 	return nil
 }
 
-// Maximum asks for a number that is not greater than most.
+// Maximum returns an error if v is greater than most.
 func Maximum[T cmp.Ordered](v, most T) error {
 	if v > most {
 		return fmt.Errorf("%v is greater than %v", v, most)
@@ -92,7 +92,7 @@ func Maximum[T cmp.Ordered](v, most T) error {
 	return nil
 }
 
-// Above asks for a number that is greater than limit.
+// Above returns an error unless v is greater than limit.
 func Above[T cmp.Ordered](v, limit T) error {
 	if v <= limit {
 		return fmt.Errorf("%v is not greater than %v", v, limit)
@@ -100,7 +100,7 @@ func Above[T cmp.Ordered](v, limit T) error {
 	return nil
 }
 
-// Below asks for a number that is less than limit.
+// Below returns an error unless v is less than limit.
 func Below[T cmp.Ordered](v, limit T) error {
 	if v >= limit {
 		return fmt.Errorf("%v is not less than %v", v, limit)
@@ -108,8 +108,8 @@ func Below[T cmp.Ordered](v, limit T) error {
 	return nil
 }
 
-// MultipleOf asks for a number that is an integer times step, a decimal number. What counts is the shortest
-// decimal number that is read as v: 0.3 is three times 0.1, which it is not in binary.
+// MultipleOf returns an error unless v is an integer times step, a decimal number. It uses the shortest decimal number
+// that is read as v: 0.3 is three times 0.1, although it is not in binary.
 func MultipleOf[T cmp.Ordered](v T, step string) error {
 	number, ok := new(big.Rat).SetString(fmt.Sprint(v))
 	of, known := new(big.Rat).SetString(step)
@@ -119,7 +119,7 @@ func MultipleOf[T cmp.Ordered](v T, step string) error {
 	return nil
 }
 
-// Members asks for members of those names.
+// Members returns an error unless v has members with those names.
 func Members[T any](v map[string]T, names ...string) error {
 	for _, name := range names {
 		if _, ok := v[name]; !ok {
@@ -129,7 +129,7 @@ func Members[T any](v map[string]T, names ...string) error {
 	return nil
 }
 
-// MinMembers asks for n members or more.
+// MinMembers returns an error unless v has at least n members.
 func MinMembers[T any](v map[string]T, n int) error {
 	if len(v) < n {
 		return fmt.Errorf("%d members, want %d or more", len(v), n)
@@ -137,7 +137,7 @@ func MinMembers[T any](v map[string]T, n int) error {
 	return nil
 }
 
-// MaxMembers asks for n members at most.
+// MaxMembers returns an error unless v has at most n members.
 func MaxMembers[T any](v map[string]T, n int) error {
 	if len(v) > n {
 		return fmt.Errorf("%d members, want %d at most", len(v), n)
@@ -145,7 +145,7 @@ func MaxMembers[T any](v map[string]T, n int) error {
 	return nil
 }
 
-// Listed asks for one of the values that the schema lists.
+// Listed returns an error unless v is one of the values that the schema lists.
 func Listed[T interface{ Known() bool }](v T) error {
 	if !v.Known() {
 		return fmt.Errorf("%v is not one of the values of %T", v, v)
@@ -153,7 +153,7 @@ func Listed[T interface{ Known() bool }](v T) error {
 	return nil
 }
 
-// URI asks for an absolute URI.
+// URI returns an error unless v is an absolute URI.
 func URI[T ~string](v T) error {
 	if u, err := url.Parse(string(v)); err != nil || !u.IsAbs() {
 		return fmt.Errorf("%.64q is not an absolute URI", v)
@@ -161,7 +161,7 @@ func URI[T ~string](v T) error {
 	return nil
 }
 
-// DateTime asks for a date and time as RFC 3339 writes them.
+// DateTime returns an error unless v is a date and time in the format of RFC 3339.
 func DateTime[T ~string](v T) error {
 	if _, err := time.Parse(time.RFC3339, string(v)); err != nil {
 		return fmt.Errorf("%.64q is not an RFC 3339 time", v)
@@ -174,8 +174,8 @@ var (
 	errBigID  = errors.New("an id here must be a string or an integer of 64 bits")
 )
 
-// IDInParams asks of a request id what parameters may hold: a string, an integer of 64 bits or, if
-// nullable is set, null.
+// IDInParams returns an error unless parameters may hold the request id: a string, a 64-bit integer or, if nullable is
+// set, null.
 func IDInParams(id ID, nullable bool) error {
 	switch {
 	case id.kind == idNull && !nullable:

@@ -17,7 +17,7 @@ func EncodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](e *Encoder, v T) { e.Uin
 // EncodeNull writes null, for a type that has no other value.
 func EncodeNull(e *Encoder, _ struct{}) { e.Null() }
 
-// EncodeValue writes a value of a type that writes itself.
+// EncodeValue writes a value of a type that encodes itself.
 func EncodeValue[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -25,8 +25,8 @@ func EncodeValue[T any, P interface {
 	P(&v).EncodeJSON(e)
 }
 
-// EncodePointer writes what v points to. It stops at the first failure, which is how deep a value that contains
-// itself gets.
+// EncodePointer writes the value that v points to. It stops at the first failure, which bounds the depth of a value
+// that contains itself.
 func EncodePointer[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -39,7 +39,7 @@ func EncodePointer[T any, P interface {
 	}
 }
 
-// EncodeNullable writes null, or a value by enc.
+// EncodeNullable writes null, or a value with enc.
 func EncodeNullable[T any](e *Encoder, o Opt[T], enc func(*Encoder, T)) {
 	if o.state >= present {
 		enc(e, o.value)
@@ -48,7 +48,7 @@ func EncodeNullable[T any](e *Encoder, o Opt[T], enc func(*Encoder, T)) {
 	}
 }
 
-// EncodeDistinct writes an array by enc. Its items must differ.
+// EncodeDistinct writes an array with enc. Its items must differ.
 func EncodeDistinct[T any](e *Encoder, v []T, enc func(*Encoder, []T)) {
 	start := len(e.buf)
 	enc(e, v)
@@ -80,7 +80,7 @@ func EncodeSlice[T any, P interface {
 	e.EndArray()
 }
 
-// EncodeSliceFunc is EncodeSlice for items that do not write themselves: enc writes each.
+// EncodeSliceFunc is EncodeSlice for items that do not encode themselves: enc writes each.
 func EncodeSliceFunc[T any](e *Encoder, s []T, enc func(*Encoder, T)) {
 	e.BeginArray()
 	for _, v := range s {
@@ -102,7 +102,7 @@ func EncodeMap[T any, P interface {
 	})
 }
 
-// EncodeMapFunc is EncodeMap for values that do not write themselves: enc writes each.
+// EncodeMapFunc is EncodeMap for values that do not encode themselves: enc writes each.
 func EncodeMapFunc[T any](e *Encoder, m map[string]T, enc func(*Encoder, T)) { encodeMap(e, m, enc) }
 
 // EncodeStringMap writes an object of strings, its members sorted by name; nil is {}.
@@ -111,8 +111,8 @@ func EncodeStringMap(e *Encoder, m map[string]string) { encodeMap(e, m, (*Encode
 // EncodeRawMap writes an object of any values, its members sorted by name; nil is {}.
 func EncodeRawMap(e *Encoder, m map[string]json.RawMessage) { encodeMap(e, m, (*Encoder).Raw) }
 
-// EncodeExtra writes into the open object what a schema allows without naming it, sorted by name. None of it may
-// have one of the names given, which are written by others.
+// EncodeExtra writes members that a schema allows without naming them, sorted by name, into the open object. None of
+// them may have one of the given names, which are written separately.
 func EncodeExtra[T any](e *Encoder, m map[string]T, enc func(*Encoder, T), names ...string) {
 	if len(m) == 0 {
 		return
@@ -177,8 +177,8 @@ func New[T any, P interface {
 	return v
 }
 
-// NewWith is New, with room in the same allocation for what the value nearly always holds by a pointer:
-// the first R that New is asked for on the way.
+// NewWith is New, but allocates space for an R together with the value: the first R that New is asked for while
+// reading. It is for values that nearly always hold a pointer to an R.
 func NewWith[T, R any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -193,8 +193,8 @@ func NewWith[T, R any, P interface {
 	return &v.value
 }
 
-// Lenient reads a value by dec. If that fails, the value is dropped, which is a repair, and T's zero
-// value returned.
+// Lenient reads a value with dec. If that fails, the value is dropped, which is a repair, and Lenient returns T's zero
+// value.
 func Lenient[T any](d *Decoder, dec func(*Decoder) T) T {
 	m := d.Mark()
 	v := dec(d)
@@ -205,7 +205,7 @@ func Lenient[T any](d *Decoder, dec func(*Decoder) T) T {
 	return v
 }
 
-// LenientValue is Lenient for types that read themselves.
+// LenientValue is Lenient for types that decode themselves.
 func LenientValue[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -221,7 +221,7 @@ func LenientValue[T any, P interface {
 // DecodeString reads a string.
 func DecodeString[T ~string](d *Decoder) T { return T(d.Str()) }
 
-// DecodeIntern reads a string that may come again and again, see [Decoder.Intern].
+// DecodeIntern reads a string that may occur repeatedly; see [Decoder.Intern].
 func DecodeIntern[T ~string](d *Decoder) T { return T(d.Intern()) }
 
 // DecodeInt reads an integer that fits in T.
@@ -238,7 +238,7 @@ func DecodeNull(d *Decoder) struct{} {
 	return struct{}{}
 }
 
-// DecodeValue reads a value of a type that reads itself.
+// DecodeValue reads a value of a type that decodes itself.
 func DecodeValue[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -248,7 +248,7 @@ func DecodeValue[T any, P interface {
 	return v
 }
 
-// DecodeDistinct reads an array by dec. Its items must differ.
+// DecodeDistinct reads an array with dec. Its items must differ.
 func DecodeDistinct[T any](d *Decoder, dec func(*Decoder) []T) []T {
 	start := d.Offset()
 	v := dec(d)
@@ -286,7 +286,7 @@ func kept[T any](d *Decoder, s []T) []T {
 	return s
 }
 
-// DecodeStrings reads an array of strings. It is not nil unless reading fails.
+// DecodeStrings reads an array of strings. The result is not nil unless reading fails.
 func DecodeStrings[T ~string](d *Decoder) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
@@ -295,7 +295,7 @@ func DecodeStrings[T ~string](d *Decoder) []T {
 	return kept(d, s)
 }
 
-// DecodeStringsLenient is DecodeStrings without the elements that are not strings, each a repair.
+// DecodeStringsLenient is DecodeStrings, but drops the elements that are not strings. Each is a repair.
 func DecodeStringsLenient[T ~string](d *Decoder) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
@@ -308,7 +308,7 @@ func DecodeStringsLenient[T ~string](d *Decoder) []T {
 	return kept(d, s)
 }
 
-// DecodeSlice reads an array. It is not nil unless reading fails.
+// DecodeSlice reads an array. The result is not nil unless reading fails.
 func DecodeSlice[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -321,7 +321,7 @@ func DecodeSlice[T any, P interface {
 	return kept(d, s)
 }
 
-// DecodeSliceLenient is DecodeSlice without the elements that cannot be read, each a repair.
+// DecodeSliceLenient is DecodeSlice, but drops the elements that cannot be read. Each is a repair.
 func DecodeSliceLenient[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -338,7 +338,7 @@ func DecodeSliceLenient[T any, P interface {
 	return kept(d, s)
 }
 
-// DecodeSliceFunc is DecodeSlice for items that do not read themselves: dec reads each.
+// DecodeSliceFunc is DecodeSlice for items that do not decode themselves: dec reads each.
 func DecodeSliceFunc[T any](d *Decoder, dec func(*Decoder) T) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
@@ -347,7 +347,7 @@ func DecodeSliceFunc[T any](d *Decoder, dec func(*Decoder) T) []T {
 	return kept(d, s)
 }
 
-// DecodeSliceFuncLenient is DecodeSliceFunc without the elements that cannot be read, each a repair.
+// DecodeSliceFuncLenient is DecodeSliceFunc, but drops the elements that cannot be read. Each is a repair.
 func DecodeSliceFuncLenient[T any](d *Decoder, dec func(*Decoder) T) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
@@ -360,7 +360,7 @@ func DecodeSliceFuncLenient[T any](d *Decoder, dec func(*Decoder) T) []T {
 	return kept(d, s)
 }
 
-// DecodeMap reads an object whose member names are not known beforehand. It is not nil unless reading fails.
+// DecodeMap reads an object whose member names are not known beforehand. The result is not nil unless reading fails.
 func DecodeMap[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -374,13 +374,13 @@ func DecodeMap[T any, P interface {
 	})
 }
 
-// DecodeMapFunc is DecodeMap for values that do not read themselves: dec reads each.
+// DecodeMapFunc is DecodeMap for values that do not decode themselves: dec reads each.
 func DecodeMapFunc[T any](d *Decoder, dec func(*Decoder) T) map[string]T { return decodeMap(d, dec) }
 
-// DecodeStringMap reads an object of strings. It is not nil unless reading fails.
+// DecodeStringMap reads an object of strings. The result is not nil unless reading fails.
 func DecodeStringMap(d *Decoder) map[string]string { return decodeMap(d, (*Decoder).Str) }
 
-// DecodeRawMap reads an object of any values. It is not nil unless reading fails.
+// DecodeRawMap reads an object of any values. The result is not nil unless reading fails.
 func DecodeRawMap(d *Decoder) map[string]json.RawMessage { return decodeMap(d, (*Decoder).Raw) }
 
 func decodeMap[T any](d *Decoder, value func(*Decoder) T) map[string]T {

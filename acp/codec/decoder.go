@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Decoder reads one JSON text. Each method that reads takes the value that comes next whole.
+// Decoder reads one JSON text. Each method that reads consumes the whole next value.
 //
-// After the first failure it stands at the end of the text, where there is nothing to read: all
-// methods return zero values and loops end.
+// After the first failure the Decoder is at the end of the text, where there is nothing to read: all methods return
+// zero values and loops end.
 //
-// A Decoder is for one goroutine at a time.
+// A Decoder must not be used concurrently.
 type Decoder struct {
 	data     []byte
 	i        int
@@ -41,14 +41,14 @@ type Decoder struct {
 	tagEnd int    // and where the member ends, if it is the first, or 0
 }
 
-// NewDecoder returns a Decoder of data, see [Decoder.Reset].
+// NewDecoder returns a Decoder of data; see [Decoder.Reset].
 func NewDecoder(data []byte) *Decoder {
 	d := &Decoder{maxDepth: MaxDepth}
 	d.Reset(data)
 	return d
 }
 
-// Reset makes the Decoder read data, which must not change until errors and repairs were asked for.
+// Reset makes the Decoder read data, which must not change until errors and repairs have been retrieved.
 func (d *Decoder) Reset(data []byte) {
 	clear(d.repairs)
 	d.data, d.i, d.left, d.items = data, 0, d.maxDepth, 0
@@ -64,8 +64,8 @@ func (d *Decoder) ResetLast(data []byte) {
 	d.left--
 }
 
-// EndLast takes the place of End after ResetLast. It returns the value read, and false if there was a
-// failure or anything but the brace is left.
+// EndLast replaces End after ResetLast. It returns the value read, and false if there was a failure or anything but the
+// brace is left.
 func (d *Decoder) EndLast() (value []byte, ok bool) {
 	n := d.i
 	if d.err != nil || d.space() != '}' {
@@ -76,18 +76,18 @@ func (d *Decoder) EndLast() (value []byte, ok bool) {
 	return d.data[:n], d.i == len(d.data)
 }
 
-// SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth].
-// It is called before anything is read. Reading takes stack for each level.
+// SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth]. It must be called
+// before anything is read. Reading takes stack for each level.
 func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }
 
-// SetMaxItems sets how many elements of arrays and members of maps may be read of a text; without it, or with 0, there is no bound.
-// Values take more memory than their text, most of all short ones in long lists.
+// SetMaxItems sets how many elements of arrays and members of maps of a text may be read; without it, or with 0, there
+// is no bound. Values take more memory than their text, especially short values in long lists.
 func (d *Decoder) SetMaxItems(n int) { d.maxItems = n }
 
-// Items returns how many were read since Reset.
+// Items returns how many elements and members were read since Reset.
 func (d *Decoder) Items() int { return d.items }
 
-// AddItems counts n more, which are read in another way: in a text that Raw has returned, for example.
+// AddItems adds n to the count, for items that are read in another way, such as from a text that Raw has returned.
 func (d *Decoder) AddItems(n int) {
 	if d.items += n; d.items > d.maxItems && d.maxItems > 0 {
 		d.Fail(ErrItems)
@@ -96,8 +96,8 @@ func (d *Decoder) AddItems(n int) {
 
 var decoders = sync.Pool{New: func() any { return NewDecoder(nil) }}
 
-// Unmarshal reads v from data, which must hold nothing else but white space. Errors are an
-// [*Error]. Repairs are not reported.
+// Unmarshal reads v from data, which must hold nothing else but white space. Its error is an [*Error]. Repairs are not
+// reported.
 func Unmarshal(data []byte, v interface{ DecodeJSON(*Decoder) }) error {
 	d := decoders.Get().(*Decoder)
 	d.Reset(data)
@@ -108,8 +108,8 @@ func Unmarshal(data []byte, v interface{ DecodeJSON(*Decoder) }) error {
 	return err
 }
 
-// Fail records a failure about the value read last or, after [Decoder.Mark] or in a loop over
-// members or elements, the one that comes next. The first failure counts.
+// Fail records a failure about the value read last or, after [Decoder.Mark] or in a loop over members or elements,
+// about the next value. Only the first failure counts.
 func (d *Decoder) Fail(err error) { d.fail(d.i, err) }
 
 // Failf is Fail with a formatted error.
@@ -119,7 +119,7 @@ func (d *Decoder) Failf(format string, args ...any) {
 	}
 }
 
-// Missing fails because the object that comes next lacks a member.
+// Missing records the failure that the next object lacks a member.
 func (d *Decoder) Missing(name string) { d.failText(d.i, "missing member "+strconv.Quote(name)) }
 
 func (d *Decoder) fail(at int, err error) {
@@ -184,7 +184,7 @@ func (d *Decoder) Err() error {
 	return d.err.located(d.data)
 }
 
-// End fails if anything but white space is left, and returns Err.
+// End fails if anything but white space is left. It returns Err.
 func (d *Decoder) End() error {
 	if d.space(); d.i < len(d.data) {
 		d.syntax("end")
@@ -211,8 +211,8 @@ func (d *Decoder) skipSpace() byte {
 	return 0
 }
 
-// Kind returns what comes next: one of { [ " 0 t f n, where 0 is any number, or the byte 0 if that
-// starts no value.
+// Kind returns the kind of the next value: one of { [ " 0 t f n, where 0 is any number, or the byte 0 if no value
+// starts there.
 func (d *Decoder) Kind() byte {
 	switch c := d.space(); c {
 	case '{', '[', '"', 't', 'f', 'n':
@@ -223,13 +223,13 @@ func (d *Decoder) Kind() byte {
 	return 0
 }
 
-// Offset returns where in the text the next value starts.
+// Offset returns the offset in the text at which the next value starts.
 func (d *Decoder) Offset() int {
 	d.space()
 	return d.i
 }
 
-// Slice returns the text since an earlier Offset. It is part of the input: copy what is kept.
+// Slice returns the text since an earlier Offset. It is part of the input: copy it to keep it.
 func (d *Decoder) Slice(from int) []byte { return d.data[from:d.i] }
 
 // literal reads null, true or false.
@@ -241,7 +241,7 @@ func (d *Decoder) literal(want string) {
 	d.i += len(want)
 }
 
-// Null reads null if that comes next, and reports whether it did.
+// Null reads null if it is the next value, and reports whether it was.
 func (d *Decoder) Null() bool {
 	if d.space() != 'n' {
 		return false
@@ -264,8 +264,7 @@ func (d *Decoder) Bool() bool {
 	return false
 }
 
-// Str reads a string and copies it. A surrogate escaped without its other half becomes U+FFFD, and
-// a repair.
+// Str reads a string and copies it. An escaped surrogate without its other half becomes U+FFFD, which is a repair.
 func (d *Decoder) Str() string {
 	if d.space() != '"' {
 		d.mismatch("string")
@@ -379,7 +378,7 @@ func digits(s []byte, i int) int {
 	return i
 }
 
-// Float reads a number. One too large for a float64 is an error.
+// Float reads a number. A number too large for a float64 is an error.
 func (d *Decoder) Float() float64 {
 	if d.Kind() != '0' {
 		d.mismatch("number")
@@ -398,7 +397,7 @@ func (d *Decoder) Float() float64 {
 	return v
 }
 
-// Int reads an integer that fits in that many bits, 1 to 64, with a sign.
+// Int reads an integer that fits in a signed integer with the given number of bits, 1 to 64.
 func (d *Decoder) Int(bits int) int64 {
 	start := d.Offset()
 	negative, v := d.integer()
@@ -413,7 +412,7 @@ func (d *Decoder) Int(bits int) int64 {
 	return 0
 }
 
-// Uint reads an integer that fits in that many bits, 1 to 64, and is not negative.
+// Uint reads an integer that fits in an unsigned integer with the given number of bits, 1 to 64.
 func (d *Decoder) Uint(bits int) uint64 {
 	start := d.Offset()
 	negative, v := d.integer()
@@ -509,7 +508,7 @@ func (d *Decoder) Raw() json.RawMessage {
 	return bytes.Clone(d.Slice(start))
 }
 
-// Skip reads any value, checked as strictly as if it were kept.
+// Skip reads any value and discards it, but checks it as strictly as if it were kept.
 func (d *Decoder) Skip() {
 	switch d.space() {
 	case '{':
@@ -624,7 +623,7 @@ type Object struct {
 	tagged bool   // tag was seen
 }
 
-// Object starts to read an object:
+// Object starts reading an object:
 //
 //	for o := d.Object(); o.Next(); {
 //		switch string(o.Name()) { … read the value …; default: d.Skip() }
@@ -646,8 +645,8 @@ func (d *Decoder) Object() (o Object) {
 	return o
 }
 
-// Next reads the name of the next member, and reports whether there was one. The value must be read
-// before it is called again.
+// Next reads the name of the next member, and reports whether there was one. The member's value must be read before
+// Next is called again.
 func (o *Object) Next() bool {
 	// The fast path: nearly all names are plain ASCII, without white space around. A tenth of what a small
 	// update takes.
@@ -717,8 +716,7 @@ func (o *Object) key() string {
 	return string(o.d.name)
 }
 
-// Once notes that the current member is number i, 0 to 63, of those known, and fails if it was seen
-// before.
+// Once records that the current member is number i, 0 to 63, of the known members, and fails if it was seen before.
 func (o *Object) Once(i int) {
 	bit := uint64(1) << i
 	if o.seen&bit != 0 {
@@ -732,8 +730,8 @@ func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
 // Refuse fails because the current member must not be there.
 func (o *Object) Refuse() { o.d.Failf("the member %.64q must not be there", o.d.name) }
 
-// Require fails unless all members were seen; names[i] is the one that was noted by Once(i). It is
-// called when Next has returned false.
+// Require fails unless all members were seen; names[i] is the member that was recorded by Once(i). Call it after Next
+// has returned false.
 func (o *Object) Require(names ...string) {
 	all := uint64(1)<<len(names) - 1
 	if missing := all &^ o.seen; missing != 0 && o.d.err == nil {
@@ -747,7 +745,7 @@ type Array struct {
 	more bool // an element was read
 }
 
-// Array starts to read an array:
+// Array starts reading an array:
 //
 //	for a := d.Array(); a.Next(); { … read the element … }
 func (d *Decoder) Array() Array {
@@ -759,8 +757,8 @@ func (d *Decoder) Array() Array {
 	return Array{d: d}
 }
 
-// Next moves to the next element, and reports whether there is one. It must be read before Next is
-// called again.
+// Next moves to the next element, and reports whether there is one. The element must be read before Next is called
+// again.
 func (a *Array) Next() bool {
 	ok := a.d.element(a.more)
 	a.more = true
@@ -770,23 +768,22 @@ func (a *Array) Next() bool {
 	return ok && a.d.err == nil
 }
 
-// Tag returns the string that member name has in the object that comes next, without reading on:
-// ok is false if there is no such member, or no object. A member that is not a string is a failure; so
-// it will be, when the object is read, if that member comes a second time. Who reads the object may or
-// may not meet the member itself.
+// Tag returns the string value of the member name of the next object, without consuming the object. ok is false if
+// there is no such member, or the next value is not an object. A member that is not a string is a failure, and so is a
+// second member of that name when the object is read. The code that reads the object may or may not meet the member
+// itself.
 //
-// The text is read up to the member: twice, then, unless that comes first. For unions inside of
-// unions, each with its tag last, that is once for each level, so that time is bounded by depth
-// times size.
+// The text up to the member is read twice, unless the member comes first. For nested unions, each with its tag last, it
+// is read once for each level, so that time is bounded by depth times size.
 //
 // The tag is valid as long as the input.
 func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, "") }
 
-// NullableTag is Tag, but null is the same as absent.
+// NullableTag is Tag, but treats null as absent.
 func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n") }
 
-// LenientTag is Tag, but whatever is not a string is the same as absent. That it is wrong is for the one to
-// say who reads the object.
+// LenientTag is Tag, but treats any value that is not a string as absent. Reporting it as wrong is left to the code
+// that reads the object.
 func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
 
 // DefaultTag is Tag or, if the object fits the variant that needs no tag, LenientTag.
@@ -828,14 +825,14 @@ func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	return tag, ok
 }
 
-// OwnTag is Tag for objects that have the tag among their own members: who reads the object meets it.
+// OwnTag is Tag for objects that have the tag among their own members, so that the code that reads the object meets it.
 func (d *Decoder) OwnTag(name string) (tag []byte, ok bool) {
 	tag, ok = d.Tag(name)
 	d.tagEnd = 0
 	return tag, ok
 }
 
-// NoTag fails because Tag found no such member where one is required.
+// NoTag fails because Tag found no member with that name where one is required.
 func (d *Decoder) NoTag(name string) {
 	if d.Kind() == '{' {
 		d.Missing(name)
@@ -844,9 +841,8 @@ func (d *Decoder) NoTag(name string) {
 	}
 }
 
-// Fits reports whether an object comes next that has all the members, at most 64. They are given as names,
-// each followed by the kinds that the value may be of, as Kind returns them, or "" for all. It does not
-// read on.
+// Fits reports whether the next value is an object that has all the members, at most 64. They are given as names, each
+// followed by the kinds that the value may have, as Kind returns them, or "" for all. It consumes nothing.
 func (d *Decoder) Fits(members ...string) bool {
 	_, ok := d.fits(members)
 	return ok
@@ -871,7 +867,7 @@ func (d *Decoder) fits(members []string) (end int, ok bool) {
 	return end, d.err == nil && found == 1<<(len(members)/2)-1
 }
 
-// Has reports whether the object that comes next has a member of that name, without reading on.
+// Has reports whether the next object has a member with that name. It consumes nothing.
 func (d *Decoder) Has(name string) bool {
 	m := d.Mark()
 	ok := d.seek(name)
@@ -879,8 +875,8 @@ func (d *Decoder) Has(name string) bool {
 	return ok && d.err == nil
 }
 
-// ItemHas reports whether the first item of the array that comes next is an object with a member of
-// that name, without reading on.
+// ItemHas reports whether the first item of the next array is an object with a member with that name. It consumes
+// nothing.
 func (d *Decoder) ItemHas(name string) bool {
 	m := d.Mark()
 	ok := false
@@ -892,8 +888,8 @@ func (d *Decoder) ItemHas(name string) bool {
 	return ok && d.err == nil
 }
 
-// HasValue reports whether the object that comes next has a member of that name with that value, a string, a
-// number or a boolean, without reading on.
+// HasValue reports whether the next object has a member with that name and that value, a string, a number or a boolean.
+// It consumes nothing.
 func (d *Decoder) HasValue(name, value string) bool {
 	m := d.Mark()
 	ok := d.seek(name) && d.is(value)
@@ -901,7 +897,7 @@ func (d *Decoder) HasValue(name, value string) bool {
 	return ok && d.err == nil
 }
 
-// Fixed reads a value that must be that one: a string, a number or a boolean.
+// Fixed reads a value that must equal the given one: a string, a number or a boolean.
 func (d *Decoder) Fixed(value string) {
 	at := d.Offset()
 	if !d.is(value) && d.err == nil {
@@ -978,8 +974,8 @@ func (d *Decoder) first(name string) int {
 	return 0
 }
 
-// Integral reports whether a number written without fraction and exponent comes next that fits in
-// an int64. It does not read on.
+// Integral reports whether the next value is a number, written without fraction and exponent, that fits in an int64. It
+// consumes nothing.
 func (d *Decoder) Integral() bool {
 	if d.Kind() != '0' {
 		return false

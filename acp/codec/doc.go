@@ -1,8 +1,8 @@
-// Package codec writes and reads JSON for generated code, and for nothing else: programs use the
-// types of package acp or, with encoding/json, the MarshalJSON and UnmarshalJSON that these have.
+// Package codec writes and reads JSON for generated code, and for nothing else: programs use the types of package acp
+// or, with encoding/json, the MarshalJSON and UnmarshalJSON that these have.
 //
-// A generated struct or union has two methods, which list its members; named strings and numbers have
-// none, and are written by those who hold them:
+// A generated struct or union has two methods, which list its members; named strings and numbers have none, and are
+// written by the values that contain them:
 //
 //	func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 //		e.BeginObject()
@@ -25,33 +25,32 @@
 //		o.Require("text")
 //	}
 //
-// The first error stays: after it, an [Encoder] discards its output and a [Decoder] finds nothing more, so that these
+// The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more, so that these
 // methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an error
 // or a repair is reported.
 //
 // Texts must follow RFC 8259: UTF-8 without a byte order mark, nothing but white space after the value, at most
 // [MaxDepth] levels of nesting. Beyond the RFC, names of members are case-sensitive, and a known member must not occur
-// twice; in values that are skipped or kept as raw JSON, names are not compared. Where a schema allows a bad value to be
-// dropped ([Decoder.Recover]), that is recorded as a [Repair]; so is half of a surrogate pair in an escape, which becomes
-// U+FFFD. What an Encoder writes is always strict, and holds no newline.
+// twice; in values that are skipped or kept as raw JSON, names are not compared. Where a schema allows a bad value to
+// be dropped ([Decoder.Recover]), that is recorded as a [Repair]; so is half of a surrogate pair in an escape, which
+// becomes U+FFFD. The output of an Encoder is always strict, and contains no newline.
 //
-// A text may be hostile. Reading takes time in proportion to its length, except for tags that do not come first, see
-// [Decoder.Tag]. For a text of more than some KiB, the values of this module's
-// packages take at most 20 times its length of memory, and reading them allocates at most 64 times its
-// length, most of that for items that leniency drops.
+// A text may be hostile. Reading takes time proportional to its length, except for tags that do not come first; see
+// [Decoder.Tag]. For a text of more than a few KiB, the values of this module's packages take at most 20 times its
+// length of memory, and reading them allocates at most 64 times its length, most of that for items that leniency drops.
 package codec
 
-// SupportVersion1 is referred to by generated files: they stop compiling against a version of this
-// package that no longer supports the code in them.
+// SupportVersion1 is referenced by generated files, so that they do not compile against a version of this package that
+// no longer supports their code.
 const SupportVersion1 = true
 
-// MaxDepth is how many levels of arrays and objects a text may have, written or read.
+// MaxDepth is how many levels of arrays and objects a text may have, for writing and for reading.
 const MaxDepth = 256
 
-// Value is what a pointer to a generated struct or union implements.
+// Value is implemented by pointers to generated structs and unions.
 type Value interface {
 	// EncodeJSON writes exactly one JSON value.
 	EncodeJSON(*Encoder)
-	// DecodeJSON reads exactly one JSON value. What it keeps is copied from the input.
+	// DecodeJSON reads exactly one JSON value. It copies the parts of the input that it keeps.
 	DecodeJSON(*Decoder)
 }

@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// Encoder appends one JSON value to a buffer. It is only had from [Append], and only until that
-// returns.
+// Encoder appends one JSON value to a buffer. Only [Append] provides one, which is valid until Append returns.
 type Encoder struct {
 	buf   []byte
 	start int // where the value begins in buf
@@ -66,8 +65,7 @@ func (e *Encoder) incomplete() bool {
 	return last == ':' || last == ','
 }
 
-// Fail records that the value being written cannot be. The first failure counts: from then on
-// nothing that is written matters.
+// Fail records that the current value cannot be written. The first failure counts: after it, further output is ignored.
 func (e *Encoder) Fail(err error) {
 	if e.err == nil {
 		e.err = newError(len(e.buf)-e.start, err)
@@ -101,7 +99,7 @@ func (e *Encoder) BeginObject() { e.begin('{') }
 // EndObject ends an object.
 func (e *Encoder) EndObject() { e.end('}') }
 
-// BeginArray starts an array: for each element Elem and a value follow, then EndArray.
+// BeginArray starts an array: Elem and a value follow for each element, then EndArray.
 func (e *Encoder) BeginArray() { e.begin('[') }
 
 // EndArray ends an array.
@@ -128,8 +126,8 @@ func (e *Encoder) join(bracket byte) {
 
 var errNotObject = errors.New("want an object")
 
-// EncodeVariant writes an object that begins with the tag and goes on with the members of v, which must
-// write an object.
+// EncodeVariant writes an object that begins with the tag and continues with the members of v, which must write an
+// object.
 func EncodeVariant[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -155,7 +153,7 @@ func EncodeVariant[T any, P interface {
 	}
 }
 
-// EncodeDefault is EncodeVariant for the variant that needs no tag: it is written if there is one.
+// EncodeDefault is EncodeVariant for the variant that needs no tag: the tag is written if there is one.
 func EncodeDefault[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -182,9 +180,8 @@ func EncodePayload[T any, P interface {
 	v.EncodeJSON(e)
 }
 
-// Embed writes the members of v, which must write an object, into the open object. In an unknown variant
-// of v, which is the object as it came, the members with the given names are left out: they stand there
-// already.
+// Embed writes the members of v, which must write an object, into the open object. If v is an unknown variant, which is
+// the unchanged object, the members with the given names are left out because they have already been written.
 func Embed[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -282,10 +279,10 @@ func (e *Encoder) Float(v float64) {
 	}
 }
 
-// Str writes a string, each byte that is not UTF-8 as U+FFFD.
+// Str writes a string. Each byte that is not UTF-8 is written as U+FFFD.
 func (e *Encoder) Str(v string) { e.buf = AppendString(e.buf, v) }
 
-// Tag writes a member that is a string, name and value known to need no escaping.
+// Tag writes a member whose value is a string. Name and value are known to need no escaping.
 func (e *Encoder) Tag(name, value string) {
 	e.Name(name)
 	b := append(e.buf, '"')
@@ -293,14 +290,14 @@ func (e *Encoder) Tag(name, value string) {
 	e.buf = append(b, '"')
 }
 
-// Fixed writes a member of any name whose value is that JSON text.
+// Fixed writes a member with any name, whose value is the given JSON text.
 func (e *Encoder) Fixed(name, value string) {
 	e.Key(name)
 	e.buf = append(e.buf, value...)
 }
 
-// Raw writes a value that is JSON already, without the white space between its tokens. Anything
-// else than exactly one valid value is an error.
+// Raw writes a value that is already JSON, without the white space between its tokens. Anything other than exactly one
+// valid value is an error.
 func (e *Encoder) Raw(v json.RawMessage) {
 	d := Decoder{data: v, left: MaxDepth - e.depth}
 	d.Skip()
@@ -327,8 +324,9 @@ func (e *Encoder) RawObject(v json.RawMessage) {
 }
 
 // CheckTag fails if raw, the object of a variant that the package does not know, does not have the string tag as its
-// member name: a receiver would take it for another variant. An empty tag stands for any. It also fails if decode, which
-// reads the variants of the union, refuses or repairs raw: the tag is then one that the package does know.
+// member name, because a receiver would take it for another variant. An empty tag means any. CheckTag also fails if
+// decode, which reads the variants of the union, refuses or repairs raw, because the tag is then one that the package
+// does know.
 func (e *Encoder) CheckTag(name, tag string, raw json.RawMessage, decode func(*Decoder)) {
 	got, ok := NewDecoder(raw).Tag(name)
 	switch {

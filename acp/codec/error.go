@@ -8,26 +8,26 @@ import (
 )
 
 var (
-	// ErrSyntax is matched by errors about a text that is not JSON, as opposed to JSON that is not
-	// what was wanted. No leniency applies to it.
+	// ErrSyntax is matched by errors about a text that is not JSON, as opposed to JSON that is not the expected value.
+	// No leniency applies to it.
 	ErrSyntax = errors.New("invalid JSON")
-	// ErrDepth is matched by errors about a text nested deeper than allowed. They match ErrSyntax
-	// too: the text was not read.
+	// ErrDepth is matched by errors about a text that is nested more deeply than allowed. They match ErrSyntax too,
+	// because the text was not read.
 	ErrDepth = fmt.Errorf("%w: nested too deeply", ErrSyntax)
-	// ErrItems is matched by errors about a text with more elements than allowed, see [Decoder.SetMaxItems]. They match
-	// ErrSyntax too: the text was not read to its end.
+	// ErrItems is matched by errors about a text with more elements than allowed; see [Decoder.SetMaxItems]. They match
+	// ErrSyntax too, because the text was not read to its end.
 	ErrItems = fmt.Errorf("%w: too many elements", ErrSyntax)
 )
 
-// Error says what is wrong at which place of a JSON text.
+// Error describes an error at a place in a JSON text.
 type Error struct {
-	// Pointer is the JSON pointer of the value, "" for the whole. Of very long names it has the beginning.
+	// Pointer is the JSON pointer of the value, "" for the whole text. Very long names are cut off.
 	Pointer string
-	// Msg says what is wrong with it.
+	// Msg describes the error.
 	Msg string
-	// Err is the cause for errors.Is and errors.As, or nil. Msg has its text already.
+	// Err is the cause for errors.Is and errors.As, or nil. Msg already includes its text.
 	Err error
-	// Offset is the byte of the input, or of the output so far, at which it was found.
+	// Offset is the byte offset in the input, or in the output so far, at which the error was found.
 	Offset int
 }
 

@@ -18,9 +18,8 @@ const (
 	idText // a number that is no int64, or a string that is not text, kept as it came
 )
 
-// ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal
-// (==) when type and value are; a number outside int64, or with a fraction, is kept and compared as it
-// was written.
+// ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal (==) if they have
+// the same type and value; a number outside int64, or with a fraction, is kept and compared as text.
 type ID struct {
 	kind idKind
 	num  int64

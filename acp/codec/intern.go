@@ -18,8 +18,8 @@ func (t *interned) get(b []byte) string {
 	return *slot
 }
 
-// Intern is Str for ids, enum values and the like: a short string that this Decoder has read lately,
-// also before Reset, is not allocated again.
+// Intern is Str for ids, enum values and the like: a short string that this Decoder has read recently, even before
+// Reset, is not allocated again.
 func (d *Decoder) Intern() string {
 	if d.space() != '"' {
 		d.mismatch("string")

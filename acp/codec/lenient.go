@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Repair tells of a value that was read leniently.
+// Repair describes a value that was read leniently.
 type Repair struct {
-	// Pointer is the JSON pointer of the value. Of very long names it has the beginning.
+	// Pointer is the JSON pointer of the value. Very long names are cut off.
 	Pointer string
-	// Msg says what was done to it and why.
+	// Msg says how the value was treated and why.
 	Msg string
 }
 
@@ -34,29 +34,28 @@ func (d *Decoder) repair(r repair) {
 	d.repairs = append(d.repairs, r)
 }
 
-// Mark is a place in the text of one Decoder.
+// Mark is a position in the text of one Decoder.
 type Mark struct {
 	i, left          int
 	repairs, omitted int
 	failed           bool
 }
 
-// Mark returns the place before the value that comes next.
+// Mark returns the position before the next value.
 func (d *Decoder) Mark() Mark {
 	d.space()
 	return Mark{d.i, d.left, len(d.repairs), d.omitted, d.err != nil}
 }
 
-// Rewind goes back to m, to read from there again, unless the Decoder has failed. Repairs stay.
+// Rewind goes back to m, to read from there again, unless the Decoder has failed. Repairs are kept.
 func (d *Decoder) Rewind(m Mark) {
 	if d.err == nil {
 		d.i, d.left = m.i, m.left
 	}
 }
 
-// Retry reports whether reading the value at m has failed. If so it undoes the failure and goes back to
-// m, for the value to be read in another way. A text that is not JSON stays failed, as does one that had
-// failed before m.
+// Retry reports whether reading the value at m has failed. If so it clears the failure and goes back to m, so that the
+// value can be read in another way. A text that is not JSON stays failed, as does one that had failed before m.
 func (d *Decoder) Retry(m Mark) bool {
 	if d.err == nil || m.failed || errors.Is(d.err, ErrSyntax) {
 		return false
@@ -67,8 +66,8 @@ func (d *Decoder) Retry(m Mark) bool {
 	return true
 }
 
-// RetryFitting is Retry, but only where an object is at m that Fits the members, and as long as not too much of the
-// text was read again: where values are within each other, each level could double what is read.
+// RetryFitting is Retry, but only if there is an object at m that Fits the members, and only until too much of the text
+// has been read again: with nested values, each level could double the amount read.
 func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 	if d.err == nil {
 		return false
@@ -91,8 +90,7 @@ func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 // once.
 const maxAgain = 64
 
-// Recover is Retry, but passes over the value, which is a repair; the caller then sets what it read to
-// its zero value.
+// Recover is Retry, but skips the value, which is a repair; the caller then sets the result to its zero value.
 func (d *Decoder) Recover(m Mark) bool { return d.err != nil && d.recover(m) }
 
 func (d *Decoder) recover(m Mark) bool {
@@ -108,11 +106,11 @@ func (d *Decoder) recover(m Mark) bool {
 	return true
 }
 
-// Repair records that the value at m was read leniently, without having failed; msg says how.
+// Repair records that the value at m was read leniently, without a failure; msg says how.
 func (d *Decoder) Repair(m Mark, msg string) { d.repair(repair{at: m.i, cause: m.i, msg: msg}) }
 
-// Drops records a repair for each of these members that the object that comes next has with another value than null:
-// members of other variants of a union, which the one that is read next has no place for.
+// Drops records a repair for each of these members that the next object has with a value other than null: members of
+// other variants of a union, for which the variant that is read next has no place.
 func (d *Decoder) Drops(names ...string) {
 	for _, name := range names {
 		start := d.Mark()
@@ -124,7 +122,7 @@ func (d *Decoder) Drops(names ...string) {
 	}
 }
 
-// NullAs is Null, and records as a repair that null was read as what, such as "[]".
+// NullAs is Null, and records as a repair that null was read as the value in what, such as "[]".
 func (d *Decoder) NullAs(what string) bool {
 	m := d.Mark()
 	if !d.Null() {
@@ -134,8 +132,8 @@ func (d *Decoder) NullAs(what string) bool {
 	return true
 }
 
-// Repairs returns what was read leniently so far, in the order of the text. Of very many, one last
-// Repair without pointer tells how many more there were.
+// Repairs returns the repairs so far, in the order of the text. If there are very many, a last Repair without pointer
+// says how many more there were.
 func (d *Decoder) Repairs() []Repair {
 	if len(d.repairs) == 0 {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Meta is the member _meta: what implementations attach to an object for each other. The protocol
-// gives no meaning to it, except that root names are for its own use and for W3C trace context
-// (traceparent, tracestate, baggage). Values are kept as they were written.
+// Meta is the member _meta: data that implementations attach to an object for each other. The protocol gives no meaning
+// to it, except that root names are reserved for its own use and for W3C trace context (traceparent, tracestate,
+// baggage). Values are kept as they were written.
 //
 // A nil Meta is absent; an empty one is written as {}.
 type Meta map[string]json.RawMessage
@@ -24,7 +24,7 @@ func (m Meta) Get(key string, v any) (ok bool, err error) {
 	return true, nil
 }
 
-// Set writes v, as [json.Marshal] does, as the value of key. It makes the map if that is nil.
+// Set writes v, as [json.Marshal] does, as the value of key. It creates the map if it is nil.
 func (m *Meta) Set(key string, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -46,8 +46,8 @@ func EncodeMeta(e *Encoder, m Meta) {
 	EncodeRawMap(e, m)
 }
 
-// DecodeMeta is for generated code: it reads the value of the member _meta. Null is the same as
-// absent; anything else than an object is dropped, which is a repair.
+// DecodeMeta is for generated code: it reads the value of the member _meta. Null is treated as absent; anything other
+// than an object is dropped, which is a repair.
 func DecodeMeta(d *Decoder) Meta {
 	if d.Null() {
 		return nil

@@ -11,7 +11,7 @@ type Name interface {
 	Known() bool
 }
 
-// EncodeEnum writes a name. It fails on the empty string if that is not listed: it says that nothing is set.
+// EncodeEnum writes a name. It fails on the empty string if that is not listed, because it means that nothing is set.
 func EncodeEnum[T Name](e *Encoder, v T) {
 	if v == "" && !v.Known() {
 		e.Failf("empty %T", v)
@@ -19,8 +19,8 @@ func EncodeEnum[T Name](e *Encoder, v T) {
 	e.Str(string(v))
 }
 
-// DecodeEnum reads a name as [Decoder.Intern] does; of one that is not listed [WasRead] knows afterwards. It fails on
-// the empty string if that is not listed.
+// DecodeEnum reads a name as [Decoder.Intern] does. If the name is not listed, [WasRead] reports true for it
+// afterwards. DecodeEnum fails on the empty string if that is not listed.
 func DecodeEnum[T Name](d *Decoder) T {
 	v := T(d.Intern())
 	switch {
@@ -33,9 +33,9 @@ func DecodeEnum[T Name](d *Decoder) T {
 	return v
 }
 
-// WasRead reports whether this process has read v although its enum does not list it: a newer peer may know more
-// names, and what it has said can be said again. A process remembers 4,096 such names of up to 64 bytes each. Safe for
-// concurrent use.
+// WasRead reports whether this process has read v although its enum does not list it. A newer peer may know more names,
+// and its names can then be sent again. A process remembers 4,096 such names of up to 64 bytes each. WasRead is safe
+// for concurrent use.
 func WasRead[T Name](v T) bool { return unlisted.has(v) }
 
 var unlisted names

@@ -45,14 +45,14 @@ func (o Opt[T]) Or(v T) T {
 // Present reports whether there is a value.
 func (o Opt[T]) Present() bool { return o.state == present }
 
-// IsNull reports whether the member is there, but null.
+// IsNull reports whether the member is present, but null.
 func (o Opt[T]) IsNull() bool { return o.state == null }
 
 // IsZero reports whether the member is absent.
 func (o Opt[T]) IsZero() bool { return o.state == absent }
 
-// Equal reports whether both are absent, both null, or both the same value: by T's method Equal if
-// it has one, else by [reflect.DeepEqual].
+// Equal reports whether both are absent, both null, or both the same value, compared with T's method Equal if it has
+// one, else with [reflect.DeepEqual].
 func (o Opt[T]) Equal(p Opt[T]) bool {
 	if o.state != present || p.state != present {
 		return o.state == p.state
@@ -88,14 +88,14 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 // What follows is for generated code. The functions that end in Value are for types that write and
 // read themselves; they take pointers because the value would otherwise be copied to the heap.
 
-// EncodeOpt writes member name, with its value by enc, unless o is absent.
+// EncodeOpt writes the member name, with its value written by enc, unless o is absent.
 func EncodeOpt[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {
 	if o.state != absent {
 		EncodeOptNull(e, name, o, enc)
 	}
 }
 
-// EncodeOptValue is EncodeOpt for types that write themselves.
+// EncodeOptValue is EncodeOpt for types that encode themselves.
 func EncodeOptValue[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -105,13 +105,13 @@ func EncodeOptValue[T any, P interface {
 	}
 }
 
-// EncodeOptNull is EncodeOpt for a required member: if o is absent it is null.
+// EncodeOptNull is EncodeOpt for a required member: if o is absent, null is written.
 func EncodeOptNull[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {
 	e.Name(name)
 	EncodeNullable(e, o, enc)
 }
 
-// EncodeOptNullValue is EncodeOptNull for types that write themselves.
+// EncodeOptNullValue is EncodeOptNull for types that encode themselves.
 func EncodeOptNullValue[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
@@ -124,12 +124,12 @@ func EncodeOptNullValue[T any, P interface {
 	}
 }
 
-// DecodeSome reads a value by dec. Null is not allowed.
+// DecodeSome reads a value with dec. Null is not allowed.
 func DecodeSome[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	return Some(dec(d))
 }
 
-// DecodeSomeValue is DecodeSome for types that read themselves.
+// DecodeSomeValue is DecodeSome for types that decode themselves.
 func DecodeSomeValue[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -138,7 +138,7 @@ func DecodeSomeValue[T any, P interface {
 	P(&o.value).DecodeJSON(d)
 }
 
-// DecodeOpt reads null, or a value by dec.
+// DecodeOpt reads null, or a value with dec.
 func DecodeOpt[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	if d.Null() {
 		return Null[T]()
@@ -146,7 +146,7 @@ func DecodeOpt[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	return DecodeSome(d, dec)
 }
 
-// DecodeOptValue is DecodeOpt for types that read themselves.
+// DecodeOptValue is DecodeOpt for types that decode themselves.
 func DecodeOptValue[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -158,8 +158,8 @@ func DecodeOptValue[T any, P interface {
 	DecodeSomeValue[T, P](d, o)
 }
 
-// DecodeSomeLenient is DecodeSome, but a value that cannot be read, or null, is dropped: o is absent
-// then, which is a repair.
+// DecodeSomeLenient is DecodeSome, but a value that cannot be read, or null, is dropped: the result is then absent,
+// which is a repair.
 func DecodeSomeLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	m := d.Mark()
 	o := DecodeSome(d, dec)
@@ -169,7 +169,7 @@ func DecodeSomeLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	return o
 }
 
-// DecodeSomeValueLenient is DecodeSomeLenient for types that read themselves.
+// DecodeSomeValueLenient is DecodeSomeLenient for types that decode themselves.
 func DecodeSomeValueLenient[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -181,8 +181,8 @@ func DecodeSomeValueLenient[T any, P interface {
 	}
 }
 
-// DecodeOptLenient is DecodeOpt, but a value that cannot be read is dropped: o is absent then, which
-// is a repair.
+// DecodeOptLenient is DecodeOpt, but a value that cannot be read is dropped: the result is then absent, which is a
+// repair.
 func DecodeOptLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	m := d.Mark()
 	o := DecodeOpt(d, dec)
@@ -192,7 +192,7 @@ func DecodeOptLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	return o
 }
 
-// DecodeOptValueLenient is DecodeOptLenient for types that read themselves.
+// DecodeOptValueLenient is DecodeOptLenient for types that decode themselves.
 func DecodeOptValueLenient[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)

@@ -267,8 +267,8 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 // Otherwise the previously installed version continues to be used until the new one is complete. To start the installed
 // agent, whatever the registry has, use Find, not Install.
 //
-// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if consent cannot be asked for.
-// It is an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an
+// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if Client.Consent is nil. It is
+// an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an
 // *InstallError, which gives the reason in words, if npm or uv failed. It matches ErrPinned if the agent is pinned in
 // another kind than the requested one; InstallOptions.Again overrides this. It matches ErrChanged if someone else has
 // changed the agent while the user was asked, unless the agent that is then installed is the requested one.
