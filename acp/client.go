@@ -92,7 +92,7 @@ func (t *openedTransport) Connect(ctx context.Context) (stream rpc.Stream, err e
 	return t.stream, err
 }
 
-// explain adds to an error what the agent said, if that is known.
+// explain adds the agent's output to an error, if it is known.
 func (t *openedTransport) explain(err error) error {
 	if out, ok := rpc.ProcessOutputOf(t.stream); ok && out.String() != "" {
 		return fmt.Errorf("%w (%s)", err, out)
@@ -109,7 +109,7 @@ type clientSide struct {
 	unasked   sync.Once // the owner is told that there is no handler for permission requests
 }
 
-// routes says what a client serves.
+// routes returns the routes that a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn}
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
@@ -127,8 +127,8 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	return routes, nil
 }
 
-// gate refuses what comes before initialize has been answered, and requests that were not advertised. Every agent may
-// ask for permission: that nobody serves it is for the owner to know.
+// gate refuses messages that arrive before initialize has been answered, and requests that were not advertised. Every
+// agent may ask for permission, so the owner gets a warning if there is no handler for it.
 func (c *clientSide) gate(r *engine.Route) error {
 	if r.Method == MethodRequestPermission && c.handlers.RequestPermission == nil {
 		c.unasked.Do(func() {

@@ -128,7 +128,7 @@ func (h *sessionHandles) remove(id SessionID) {
 	h.change(id, func(e *sessionHandle) { e.open = false })
 }
 
-// change changes what is known of a session, and forgets it when nothing is left.
+// change changes the known state of a session, and forgets the session when nothing is left.
 func (h *sessionHandles) change(id SessionID, change func(*sessionHandle)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

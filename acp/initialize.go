@@ -43,7 +43,7 @@ type AgentOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to what follows from the handlers.
+// advertise adds to the capabilities that follow from the handlers.
 func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	caps.PromptCapabilities = o.Prompt
 	caps.MCPCapabilities = o.MCP
@@ -79,7 +79,7 @@ type ClientOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to what follows from the handlers.
+// advertise adds to the capabilities that follow from the handlers.
 func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	caps.Auth.Terminal = o.TerminalAuth
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
@@ -122,7 +122,7 @@ func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.Agent
 
 func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
 
-// prepare checks the handlers and says what they and the options advertise.
+// prepare checks the handlers and determines what they and the options advertise.
 func (a *agentSide) prepare() (err error) {
 	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
 		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
@@ -160,8 +160,8 @@ func (a *agentSide) verify() {
 	})
 }
 
-// cancelled wraps the handler of prompts: what it returns after its turn was cancelled has the stop reason
-// cancelled. An error then is answered so by the runtime.
+// cancelled wraps the handler of prompts: its result after its turn was cancelled has the stop reason cancelled. The
+// runtime answers an error in the same way.
 func cancelled(
 	prompt func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error),
 ) func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
@@ -259,7 +259,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
-	// Handlers of what comes right behind the answer find it.
+	// Handlers of messages right after the answer find it.
 	res, err := callThen(ctx, c.conn.rpc, methodInitialize, c.handshake, c.conn.handshake.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}

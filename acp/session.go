@@ -15,8 +15,8 @@ func (s *AgentSession) ID() SessionID { return s.id }
 // Conn returns the connection that the session belongs to.
 func (s *AgentSession) Conn() *AgentConn { return s.conn }
 
-// releaseTime bounds what is still sent for a turn that was cancelled: its last updates, the release of
-// its terminals.
+// releaseTime bounds sending the messages that still follow in a turn that was cancelled: its last updates, the release
+// of its terminals.
 const releaseTime = 10 * time.Second
 
 // lasting returns ctx, or, when it is of a turn that was cancelled, one in which its last updates are sent.

@@ -51,7 +51,7 @@ type ClientSession struct {
 	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
 }
 
-// sessionState is what an agent has said of a session.
+// sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
@@ -65,8 +65,8 @@ func (s *ClientSession) known() *sessionState {
 	return &sessionState{}
 }
 
-// opened takes note of the answer that created, loaded or resumed the session, whose handle s is from then on.
-// What the answer leaves out stays as an earlier update has said it.
+// opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
+// the answer leaves out keep the values of an earlier update.
 func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.known()
 	if modes.Present() {
@@ -97,8 +97,8 @@ func (s *ClientSession) switchMode(mode SessionModeID) {
 	s.state.Store(&state)
 }
 
-// follow takes note of what an update says of its session. It is a route's Check, which the reader calls, and
-// refuses nothing.
+// follow records the state in an update of its session. It is a route's Check, which the reader calls, and refuses
+// nothing.
 func (c *ClientConn) follow(params any) error {
 	n, ok := params.(*SessionNotification)
 	if !ok {

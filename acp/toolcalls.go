@@ -85,7 +85,7 @@ func RejectAlways(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindRejectAlways}
 }
 
-// notEncoded begins what Raw returns for a value that cannot be encoded. It is not JSON.
+// notEncoded begins the result of Raw for a value that cannot be encoded. It is not JSON.
 const notEncoded = "not encoded: "
 
 // Raw returns v as JSON, for members that hold any value, such as the input of a tool. If v cannot be encoded, it
@@ -99,7 +99,7 @@ func Raw(v any) json.RawMessage {
 	return raw
 }
 
-// checkRaw refuses what Raw could not encode.
+// checkRaw refuses a value that Raw could not encode.
 func checkRaw(pointer string, raw json.RawMessage) *flaw {
 	if len(raw) > 0 && raw[0] == notEncoded[0] && json.Unmarshal(raw, new(json.RawMessage)) != nil {
 		return &flaw{pointer, string(raw)}

@@ -31,7 +31,7 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
 }
 
-// checkPrompt refuses what must not be sent, or what the agent did not advertise.
+// checkPrompt refuses content that must not be sent, or that the agent did not advertise.
 func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	if err := c.check(MethodPrompt, req); err != nil {
 		return err

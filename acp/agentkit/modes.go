@@ -46,7 +46,7 @@ func (s *Session[S]) showsModes() bool {
 	})
 }
 
-// setModes takes what Config.Open gave.
+// setModes sets the modes and options that Config.Open provided.
 func (s *Session[S]) setModes(o *Opening) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) err
 	})
 }
 
-// send sends an update, with what the client is told beside it; out is held.
+// send sends an update, with the messages that the client gets besides it; out is held.
 func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateCurrentModeUpdate:
@@ -109,7 +109,7 @@ func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
 	return s.AgentSession.Update(ctx, update)
 }
 
-// sendModeOption tells the client of the options when the one for the modes has changed; out is held.
+// sendModeOption sends the options to the client if the one for the modes has changed; out is held.
 func (s *Session[S]) sendModeOption(ctx context.Context) error {
 	s.mu.Lock()
 	shows := s.showsModes()
@@ -120,8 +120,8 @@ func (s *Session[S]) sendModeOption(ctx context.Context) error {
 	return s.AgentSession.Update(ctx, acp.ConfigUpdate(s.ConfigOptions()...))
 }
 
-// oneChoice has one request at a time change the mode or an option, so that what the author's hook was told last is what
-// is stored and shown. done must be called.
+// oneChoice lets one request at a time change the mode or an option, so that the last value passed to the author's hook
+// is the one that is stored and shown. done must be called.
 func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
 	select {
 	case s.choosing <- struct{}{}:
@@ -131,8 +131,8 @@ func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// choose makes a mode the current one because the client says so, and tells it beside the answer what else has changed by
-// that.
+// choose makes a mode the current one because the client chose it, and tells the client, besides the answer, what else
+// has changed.
 func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
 	if set := s.sessions.config.SetMode; set != nil {
 		if err := set(ctx, s, mode); err != nil {

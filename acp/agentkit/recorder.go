@@ -85,7 +85,7 @@ func lasting(update acp.SessionUpdate) bool {
 	return true
 }
 
-// withoutTerminals leaves the terminals out of what a tool call shows: they are gone when the session is loaded.
+// withoutTerminals removes the terminals from the content of a tool call: they are gone when the session is loaded.
 func withoutTerminals(update acp.SessionUpdate) acp.SessionUpdate {
 	terminal := func(c acp.ToolCallContent) bool { _, ok := c.Variant.(*acp.ToolCallContentTerminal); return ok }
 	switch u := update.Variant.(type) {
@@ -114,7 +114,7 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 	update = withoutTerminals(update)
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateToolCall:
-		// What waits of another call with this id comes before it.
+		// Pending updates of another call with this id come before it.
 		err := errors.Join(r.flushText(), r.flushCall(u.ToolCallID), r.append(ctx, update))
 		return errors.Join(err, r.track(u.ToolCallID, err == nil && !ends(u.Status)))
 	case *acp.SessionUpdateToolCallUpdate:
@@ -125,7 +125,7 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 	}
 	kind, c, text := chunk(update)
 	if kind == noChunk {
-		// That the text before it could not be stored is no reason to leave it out.
+		// A text before it that could not be stored is no reason to leave it out.
 		return errors.Join(r.flushText(), r.append(ctx, update))
 	}
 	var err error
@@ -138,7 +138,7 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 	return err
 }
 
-// addToCall stores an update of a tool call, together with what waits of it, or has it wait if the call goes on.
+// addToCall stores an update of a tool call, together with its pending updates, or makes it wait if the call goes on.
 func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	waiting, open := r.calls[u.ToolCallID]
 	goesOn := !ends(u.Status.Value())
@@ -222,7 +222,7 @@ func mergeOpt[T any](to *acp.Opt[T], u acp.Opt[T]) {
 	}
 }
 
-// put stores updates as they are, behind what waits.
+// put stores updates unchanged, after the pending ones.
 func (r *recorder) put(ctx context.Context, updates []acp.SessionUpdate) error {
 	if r.store == nil {
 		return nil
@@ -233,7 +233,8 @@ func (r *recorder) put(ctx context.Context, updates []acp.SessionUpdate) error {
 	return r.append(ctx, updates...)
 }
 
-// append gives updates to the store, which does not wait for long: what was sent is stored although ctx has ended.
+// append passes updates to the store, which does not wait for long: an update that was sent is stored although ctx has
+// ended.
 func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) error {
 	if r.unknown {
 		r.early = append(r.early, updates...)
@@ -252,7 +253,7 @@ func (r *recorder) known(ctx context.Context) error {
 	return r.append(ctx, early...)
 }
 
-// set has do called after a time, with out held, unless that was set already.
+// set schedules do to be called after a time, with out held, unless it is already scheduled.
 func (r *recorder) set(due *later.Timer, after time.Duration, do func(*recorder) error) {
 	if due.IsSet() {
 		return
@@ -290,7 +291,7 @@ func (r *recorder) flushText() error {
 	return r.append(context.Background(), update)
 }
 
-// flushCalls stores what waits of tool calls. What cannot be stored waits on.
+// flushCalls stores the pending updates of tool calls. Updates that cannot be stored stay pending.
 func (r *recorder) flushCalls() error {
 	r.callsDue.Stop()
 	var errs []error
@@ -306,7 +307,7 @@ func (r *recorder) flushCallsInTime() error {
 	return r.flushCalls()
 }
 
-// flushCall stores what waits of one.
+// flushCall stores the pending updates of one tool call.
 func (r *recorder) flushCall(id acp.ToolCallID) error {
 	waiting := r.calls[id]
 	if waiting == nil {
@@ -319,7 +320,7 @@ func (r *recorder) flushCall(id acp.ToolCallID) error {
 	return err
 }
 
-// close stores what waits, and waits for the timers. Nothing is stored or sent afterwards. out is not held.
+// close stores the pending updates, and waits for the timers. Nothing is stored or sent afterwards. out is not held.
 func (r *recorder) close() error {
 	r.out.Lock()
 	r.closed = true

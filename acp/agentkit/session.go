@@ -42,7 +42,7 @@ type Session[S any] struct {
 
 	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
 	said recorder
-	// replays says that the history is about to be sent: what Config.Open says belongs behind it.
+	// replays says that the history is about to be sent: updates of Config.Open belong after it.
 	replays bool
 
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
-// free is called once, when nobody uses the session any more.
+// free is called once, when the session is no longer in use.
 func (s *Session[S]) free() {
 	if err := s.said.close(); err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
@@ -103,7 +103,7 @@ func (s *Session[S]) free() {
 	s.sessions.config.Close(s)
 }
 
-// prepare makes the session what the store and the author make it.
+// prepare sets up the session from the store and with the author's Open.
 func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	if o.Reason != Created {
 		if err := s.restore(ctx, o); err != nil {
@@ -130,7 +130,7 @@ func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
 	if len(o.Commands) == 0 {
 		return nil
 	}
-	// Clients drop what is about a session that they do not know yet.
+	// Clients drop messages about a session that they do not know yet.
 	acp.AfterResponse(ctx, func(ctx context.Context) {
 		err := s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
 		if err != nil && !errors.Is(err, acp.ErrClosed) {
@@ -140,7 +140,7 @@ func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
 	return nil
 }
 
-// restore gives the session what the store has of it.
+// restore loads the stored data of the session.
 func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
 	r, err := s.said.store.Get(ctx, s.ID())
 	if err != nil {
@@ -280,7 +280,7 @@ func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
 	}
 }
 
-// changeStored changes what the store has of the session beside its updates, or will have.
+// changeStored changes the data that the store has, or will have, of the session besides its updates.
 func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
 	whole := func(r *sessionstore.Record) error {
 		state, err := savedIn(r)
@@ -348,7 +348,7 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, e
 	}
 }
 
-// conversation yields what the store has, but for turns that were refused.
+// conversation yields the stored updates, except turns that were refused.
 func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		r, err := s.said.store.Get(ctx, s.ID())
@@ -470,14 +470,14 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 	})
 }
 
-// saidEarly is what a session has said that the store does not have yet, because Config.Open has not returned.
+// saidEarly holds updates of a session that the store does not have yet, because Config.Open has not returned.
 func (s *Session[S]) saidEarly() (updates []acp.SessionUpdate, early bool) {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.early, s.said.unknown
 }
 
-// flush stores what was said and is not stored yet.
+// flush stores updates that are not stored yet.
 func (s *Session[S]) flush() error {
 	s.out.Lock()
 	defer s.out.Unlock()

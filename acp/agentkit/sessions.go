@@ -110,7 +110,7 @@ type Opening struct {
 	MCPServers            []acp.MCPServer
 	Meta                  acp.Meta // of the request
 
-	// Config.Open fills in what follows. All of it may be left out.
+	// Config.Open sets the following fields. All of them may be left out.
 
 	// Modes are the session's modes, and Mode the current one. Mode is set before Open is called if one was stored; if
 	// Modes do not have it, the first one is the current one. Clients also get them as a config option with the id
@@ -252,7 +252,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 	return s, nil
 }
 
-// newID makes an id that nobody guesses. It has no upper case, so that it may be the name of a file anywhere.
+// newID returns an id that cannot be guessed. It has no upper case, so that it can be a file name on any system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
 func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -340,7 +340,7 @@ func (ss *Sessions[S]) listSessions(
 	return res, nil
 }
 
-// answer is what a client gets when the store has failed about a session.
+// answer returns the error that a client gets if the store has failed for a session.
 func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):
@@ -353,7 +353,7 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 	return err
 }
 
-// saved is what is stored as the state of a session.
+// saved is the stored form of the state of a session.
 type saved struct {
 	Mode    acp.SessionModeID `json:"mode,omitempty"`
 	State   json.RawMessage   `json:"state,omitempty"`

@@ -64,7 +64,7 @@ const (
 	maxShown         = 8 << 20 // bytes of everything
 )
 
-// leftOut stands for texts of Progress that are not shown any more.
+// leftOut replaces texts of Progress that are no longer shown.
 const leftOut = "(Earlier output is not shown.)"
 
 // WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], instead of a generated one. No other
@@ -333,8 +333,8 @@ func (c *ToolCall) begin(u *acp.ToolCallUpdate) {
 	}
 }
 
-// send sends an update, which change may add to, and remembers what the client then knows. change gets the content, and
-// returns what it is to be, or nil if it stays.
+// send sends an update, which change may extend, and remembers what the client then knows. change gets the content, and
+// returns the new content, or nil if it stays.
 func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	if err := c.lock(ctx); err != nil {
 		return err
@@ -359,7 +359,7 @@ func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
 	return errors.Join(errs...)
 }
 
-// update is send for who has locked the call.
+// update is send for callers that have locked the call.
 func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	u.ToolCallID = c.id
 	show := c.shown
@@ -394,7 +394,7 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func
 	return err
 }
 
-// keep remembers what a command has written whose terminal the call shows.
+// keep remembers the output of a command whose terminal the call shows.
 func (c *ToolCall) keep(id acp.TerminalID, output string) error {
 	if err := c.lock(c.ctx); err != nil {
 		return err
@@ -476,7 +476,7 @@ func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
 	return u, nil
 }
 
-// lock waits until nobody else sends, and refuses a call that has ended.
+// lock waits until no other message is being sent, and refuses a call that has ended.
 func (c *ToolCall) lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -495,7 +495,7 @@ func (c *ToolCall) lock(ctx context.Context) error {
 
 func (c *ToolCall) unlock() { <-c.sending }
 
-// took takes note of what the client knows now.
+// took records what the client knows now.
 func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	c.call, c.shown = call, show
 	if call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed {
@@ -542,7 +542,7 @@ func dropped(show []shown, last int) []shown {
 	return kept
 }
 
-// replace puts content where there is other content that it replaces, or behind everything.
+// replace puts content in place of other content that it replaces, or at the end.
 func replace(show []shown, content acp.ToolCallContent, old func(acp.ToolCallContentVariant) bool) []shown {
 	show = slices.Clone(show)
 	i := slices.IndexFunc(show, func(s shown) bool { return old(s.Variant) })
@@ -562,7 +562,7 @@ func others(content []acp.ToolCallContent) []shown {
 	return show
 }
 
-// contents is what the client is sent.
+// contents returns the content that is sent to the client.
 func contents(show []shown) []acp.ToolCallContent {
 	content := make([]acp.ToolCallContent, len(show))
 	for i := range show {

@@ -223,7 +223,8 @@ func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptR
 	t.err = errTurnLost // unless the handler returns
 	ctx, t.opened = openturn.With(ctx)
 	defer t.finish(ctx, req)
-	// The answer to the turn before must be on its way, or the client would take what this one says for what that one does.
+	// The answer to the previous turn must be on its way, or the client would take updates of this turn for updates of
+	// that one.
 	if err := engine.AwaitTurn(ctx); err != nil {
 		t.err = err
 	} else if ctx.Err() != nil {
@@ -262,7 +263,7 @@ func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
 	return errors.Join(rpc.Errorf(rpc.ErrInternal, "Internal error: the prompt could not be stored"), err)
 }
 
-// recordPrompt stores what the user said, as one message.
+// recordPrompt stores the user's prompt as one message.
 func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
 	id := acp.MessageID("msg_" + strings.ToLower(rand.Text()))
 	updates := make([]acp.SessionUpdate, 0, len(req.Prompt))
@@ -282,10 +283,10 @@ func (t *Turn[S]) refused(ctx context.Context) bool {
 	return ctx.Err() == nil && t.err == nil && t.response != nil && t.response.StopReason == acp.StopReasonRefusal
 }
 
-// endTime bounds what is done at the end of a turn.
+// endTime bounds the work at the end of a turn.
 const endTime = 10 * time.Second
 
-// finish does what comes between the handler's return and the answer, and lets the next prompt become a turn.
+// finish does the work between the handler's return and the answer, and lets the next prompt become a turn.
 func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 	defer t.pass()
 	if !t.begun {
@@ -300,7 +301,8 @@ func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 	}
 }
 
-// settle closes what the turn has left open, and stores its end. The context of the turn may have ended, ctx has not.
+// settle closes the texts and calls that the turn has left open, and stores its end. The context of the turn may have
+// ended, ctx has not.
 func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	t.report("texts and tool calls that were left open", t.opened.End(turn))
 	refused := t.refused(turn)
@@ -321,7 +323,8 @@ func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	}))
 }
 
-// report logs what has failed at the end of a turn, where no caller hears of it. That the connection is over is no news.
+// report logs failures at the end of a turn, which are not returned to any caller. It does not log that the connection
+// is over.
 func (t *Turn[S]) report(what string, err error) {
 	if err != nil && !errors.Is(err, acp.ErrClosed) {
 		t.logger().Error(what+": failed", "error", err)

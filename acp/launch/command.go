@@ -98,7 +98,7 @@ func lookIn(name, path string) (string, error) {
 	return found, nil
 }
 
-// searched are the folders of PATH. Relative ones are left out, as package exec does for safety.
+// searched returns the directories of PATH. Relative ones are left out, as package exec does for safety.
 func (c *Command) searched() []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(c.getenv("PATH")) {
@@ -109,7 +109,7 @@ func (c *Command) searched() []string {
 	return dirs
 }
 
-// environment is what the program gets.
+// environment returns the environment of the program.
 func (c *Command) environment() []string {
 	base := c.Environ
 	if base == nil {
@@ -168,7 +168,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// with returns a copy of the command with more arguments behind its own, and variables in place of its own.
+// with returns a copy of the command with more arguments after its own, and variables in place of its own.
 func (c *Command) with(args []string, env map[string]string) *Command {
 	more := *c
 	more.Args = slices.Concat(c.Args, args)

@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// A command is what an agent wants to run.
+// A command is a command that an agent wants to run.
 type command struct {
 	name string   // the executable
 	args []string // its arguments
@@ -23,8 +23,8 @@ type command struct {
 	cwd  acp.Opt[string] // absolute; the first directory of the session if there is none
 }
 
-// build checks a command and makes it ready to start in dir, which must stay open until then. Base is the
-// environment over which the command's own is laid; shell runs what is no executable.
+// build checks a command and prepares it to start in dir, which must stay open until then. Base is the environment to
+// which the command's own is added; shell runs a command that is not an executable.
 func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool { return strings.HasPrefix(entry, "PWD=") })
 	if runtime.GOOS != "windows" && !dir.moved {
@@ -66,7 +66,7 @@ func DefaultShell() []string {
 	return []string{"/bin/sh", "-c"}
 }
 
-// isThere reports whether lookPath found what cannot be executed.
+// isThere reports whether lookPath found a file that cannot be executed.
 func isThere(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR)
 }

@@ -62,11 +62,11 @@ var (
 // knows no bound, so that one request could make millions of directories.
 const maxPath = 4 << 10
 
-// maxEcho is how much of what an agent has sent an error tells, in bytes.
+// maxEcho is how much of an agent's text an error repeats, in bytes.
 const maxEcho = 512
 
-// quote makes what an agent has sent fit for errors, which are answered, logged and shown: in quotes, with
-// everything escaped that does not print, and cut.
+// quote makes an agent's text fit for errors, which are answered, logged and shown: in quotes, with everything escaped
+// that does not print, and cut.
 func quote(s string) string {
 	if len(s) <= maxEcho {
 		return strconv.Quote(s)
@@ -120,9 +120,8 @@ type peerError struct {
 func (e *peerError) Error() string   { return e.cause.Error() }
 func (e *peerError) Unwrap() []error { return []error{e.seen, e.cause} }
 
-// forPeer gives an error its code and data. The agent sent the paths and commands that the texts quote,
-// so nothing is told that it does not know. The end of the request's context stays as it is: the
-// runtime has an answer for that.
+// forPeer gives an error its code and data. The agent sent the paths and commands that the texts quote, so it learns
+// nothing new from them. The end of the request's context stays as it is, because the runtime has an answer for that.
 func forPeer(err error) error {
 	if _, ok := errors.AsType[*rpc.Error](err); ok || err == nil ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -156,7 +155,7 @@ func invalid(name string, err error) *rpc.Error {
 	return rpc.ErrInvalidParams.WithData(map[string]string{"pointer": "/" + name, "reason": err.Error()})
 }
 
-// isRefusal tells a path that is wrong from one that failed.
+// isRefusal distinguishes a path that is wrong from one that failed.
 func isRefusal(err error) bool {
 	for _, reason := range []error{
 		errPath, errLong, ErrOutside, ErrNotRegular, ErrTooLarge, ErrTooFar, ErrNotText,
@@ -177,7 +176,7 @@ func pathError(op string, at place, err error) error {
 	return &placeError{op, at.path, err}
 }
 
-// reason strips what package os wraps around the reason of a failure.
+// reason removes the text that package os adds to the reason of a failure.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -198,7 +197,7 @@ type missingError struct{ err error }
 func (e *missingError) Error() string { return "No such file or directory" }
 func (e *missingError) Unwrap() error { return e.err }
 
-// commandError makes an error of exec.LookPath one of the command parameter.
+// commandError converts an error of exec.LookPath to one about the command parameter.
 func commandError(err error) error {
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = fmt.Errorf("%s: %w", quote(e.Name), reason(e.Err))
@@ -206,7 +205,7 @@ func commandError(err error) error {
 	return &paramError{"command", err}
 }
 
-// startError makes an error of starting a command one of the command parameter, if that is to blame.
+// startError converts an error of starting a command to one about the command parameter, if that is to blame.
 func startError(name string, err error) error {
 	err = fmt.Errorf("start %s: %w", quote(name), reason(err))
 	for _, fault := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC, syscall.E2BIG} {

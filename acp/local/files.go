@@ -63,7 +63,7 @@ func NewFiles(roots *Roots, options *FilesOptions) *Files {
 	}
 }
 
-// What the errors of files and working directories say was tried.
+// The operations that the errors of files and working directories name.
 const (
 	opRead  = "read"
 	opWrite = "write"
@@ -174,7 +174,7 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// All that follows happens in this directory, wherever its path leads meanwhile.
+	// All that follows happens in this directory, wherever its path leads in the meantime.
 	dir, err := at.directory()
 	if err != nil {
 		return err

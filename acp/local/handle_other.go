@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// replaces says that existing files are written where they are: what package syscall tells of a file here, such as
-// nothing of its access control list, is not enough to make another one like it.
+// replaces says that existing files are overwritten in place, because package syscall does not report enough about a
+// file here, such as its access control list, to create another one like it.
 const replaces = false
 
 func resemble(*os.File, *os.File) error { return errors.ErrUnsupported }

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// openFlags are none: opening waits for nobody here, and names of devices are refused by os.Root.
+// openFlags are none: opening never waits here, and os.Root refuses names of devices.
 const openFlags = 0
 
 // nonblockingReader returns the file: reading from a regular one never waits.

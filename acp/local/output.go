@@ -26,7 +26,7 @@ func newOutputPool(max, piece int) *outputPool {
 	return &outputPool{max: int64(max), piece: piece, outputs: make(map[*output]struct{})}
 }
 
-// output returns a new output that keeps at most limit bytes of text. It is one of the pool's until it is freed.
+// output returns a new output that keeps at most limit bytes of text. It comes from the pool until it is freed.
 func (p *outputPool) output(limit int) *output {
 	o := &output{pool: p, limit: limit}
 	p.mu.Lock()
@@ -55,9 +55,8 @@ func (p *outputPool) squeeze() {
 	}
 }
 
-// An output keeps the end of what a command writes, cut at a character. Bytes that are no UTF-8 are
-// kept as U+FFFD, one for each; the beginning of a character waits for its end. It may be used
-// concurrently.
+// An output keeps the end of a command's output, cut at a character. Bytes that are not UTF-8 are kept as U+FFFD, one
+// for each; the beginning of a character waits for its end. It may be used concurrently.
 type output struct {
 	pool  *outputPool
 	limit int          // bytes of text

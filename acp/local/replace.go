@@ -79,7 +79,7 @@ func fill(ctx context.Context, file *os.File, content string, old *os.File) erro
 	return nil
 }
 
-// What overwrite needs of a file.
+// The operations of a file that overwrite needs.
 type overwritable interface {
 	io.WriterAt
 	Stat() (fs.FileInfo, error)
@@ -124,7 +124,7 @@ func overwrite(file overwritable, content string) error {
 	return file.Sync()
 }
 
-// turns let those who write one file in place do it one after the other. The zero value is ready.
+// turns serializes writes in place to the same file. The zero value is ready to use.
 type turns struct {
 	mu    sync.Mutex
 	files []*turn // those that are written or waited for
@@ -137,7 +137,7 @@ type turn struct {
 	users int           // who write or wait; guarded by turns.mu
 }
 
-// take waits until nobody else writes a file, and returns what ends the turn.
+// take waits until the file is not being written, and returns the function that ends the turn.
 func (t *turns) take(ctx context.Context, file fs.FileInfo) (done func(), err error) {
 	turn := t.join(file)
 	select {

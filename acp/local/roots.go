@@ -30,7 +30,7 @@ type Roots struct {
 	closed   bool
 }
 
-// A rootSet is what one session may reach.
+// A rootSet holds the directories that one session may reach.
 type rootSet struct {
 	home *root   // where commands start
 	dirs []*root // the outermost first, so that links between nested ones work
@@ -125,7 +125,7 @@ func (r *Roots) Close() error {
 	return nil
 }
 
-// of returns what a session may reach.
+// of returns the directories that a session may reach.
 func (r *Roots) of(session sessionKey) (rootSet, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

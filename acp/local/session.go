@@ -43,8 +43,8 @@ func newWatcher() watcher {
 	return watcher{conns: make(map[*rpc.Conn]struct{}), stop: make(chan struct{})}
 }
 
-// watch has ended called once conn is over, which must forget it. It returns false if conn is over already.
-// The owner holds its lock, and has not closed stop.
+// watch arranges for ended to be called once conn is over, which must forget it. It returns false if conn is already
+// over. The owner holds its lock, and has not closed stop.
 func (w *watcher) watch(conn *rpc.Conn, ended func(*rpc.Conn)) bool {
 	if isOver(conn) {
 		return false

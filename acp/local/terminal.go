@@ -57,8 +57,8 @@ func (t *terminal) launch(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	// A file of our own, not cmd.StdoutPipe: cmd.Wait then returns when the command exits, whoever
-	// still holds its output.
+	// This is a separate file, not cmd.StdoutPipe, so that cmd.Wait returns when the command exits, whichever processes
+	// still hold its output.
 	t.cmd.Stdout, t.cmd.Stderr = in, in
 	t.group, err = proc.Start(t.cmd)
 	in.Close() // the command has its own
@@ -73,7 +73,7 @@ func (t *terminal) launch(cmd *exec.Cmd) error {
 	return nil
 }
 
-// drain collects the output until nobody can write any more or the terminal is freed.
+// drain collects the output until no process can write any more or the terminal is freed.
 func (t *terminal) drain() {
 	defer close(t.drained)
 	defer t.pipe.Close()
@@ -130,8 +130,8 @@ func (t *terminal) wait(ctx context.Context) (*exitStatus, error) {
 	}
 }
 
-// kill asks the command and what it started to end, and ends them when that takes longer than grace,
-// or when ctx does not allow to wait. It does not wait for the effect.
+// kill asks the command and the processes that it started to end, and kills them if that takes longer than grace, or if
+// ctx does not allow waiting. It does not wait for the effect.
 func (t *terminal) kill(ctx context.Context, grace time.Duration) {
 	if grace > 0 && t.group.Ask() {
 		select {

@@ -170,7 +170,8 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	if show := t.options.OnOutput; show != nil {
 		term.show = func(p []byte) { show(session, term.id, p) }
 	}
-	// First of all: who takes the directories of the session away and then closes it, has nothing left.
+	// This comes first, so that a caller that removes the directories of the session and then closes it has nothing
+	// left.
 	if err := t.add(term); err != nil {
 		term.output.free()
 		return "", err
@@ -290,7 +291,7 @@ func (t *Terminals) freeAll(match func(*terminal) bool) error {
 	return errors.Join(errs...)
 }
 
-// add counts a terminal that is going to be started, if there may be one more. From then on who closes its
+// add counts a terminal that is going to be started, if there may be one more. From then on a caller that closes its
 // session, its connection or all terminals finds it.
 func (t *Terminals) add(term *terminal) error {
 	t.mu.Lock()
@@ -309,14 +310,14 @@ func (t *Terminals) add(term *terminal) error {
 	return nil
 }
 
-// has reports whether nobody has taken a terminal to free it.
+// has reports whether the terminal has not yet been taken to be freed.
 func (t *Terminals) has(term *terminal) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.live[term.id] == term
 }
 
-// free frees a terminal that nobody can ask for, and makes room for another.
+// free frees a terminal that can no longer be requested, and makes room for another.
 func (t *Terminals) free(ctx context.Context, term *terminal) error {
 	defer func() {
 		term.output.free()

@@ -29,7 +29,7 @@ type bounds struct {
 // chunkSize is how much of a text is looked at at once.
 const chunkSize = 64 << 10
 
-// read returns the window's lines of a text. A window that lies behind the end is empty.
+// read returns the window's lines of a text. A window that begins after the end is empty.
 func (w window) read(ctx context.Context, r io.Reader, most bounds) (string, error) {
 	text := bufio.NewReaderSize(r, chunkSize)
 	if err := w.skip(ctx, text, most.scan); err != nil {
@@ -82,7 +82,7 @@ func (w window) skip(ctx context.Context, text *bufio.Reader, most int64) error 
 	return nil
 }
 
-// next returns what follows in a text, at most a chunk of it, without taking it away.
+// next returns the next part of a text, at most a chunk of it, without removing it.
 func next(ctx context.Context, text *bufio.Reader) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -93,8 +93,8 @@ func next(ctx context.Context, text *bufio.Reader) ([]byte, error) {
 	return text.Peek(text.Buffered())
 }
 
-// head returns the first lines of a chunk, at most so many, with what there is of a line that ends after the
-// chunk, and how many lines end in it.
+// head returns the first lines of a chunk, at most the given number, including the available part of a line that ends
+// after the chunk, and how many lines end in it.
 func head(chunk []byte, lines int64) (_ []byte, ended int64) {
 	if n := int64(bytes.Count(chunk, newline)); n < lines {
 		return chunk, n

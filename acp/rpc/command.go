@@ -183,12 +183,12 @@ func (p *process) watch() {
 	}
 }
 
-// leftover is how much of its output may be read after the end of a process: no less than a pipe holds,
-// and not for ever what a child writes on.
+// leftover is how much output may be read after the end of a process: no less than a pipe holds, but not forever if a
+// child keeps writing.
 const leftover = 1 << 20
 
-// output is the standard output of a process. A deadline that has passed ends waiting for more; what is
-// there is read all the same.
+// output is the standard output of a process. A deadline that has passed ends waiting for more; available output is
+// still read.
 type output struct {
 	*os.File
 	pastDeadline bool
@@ -228,8 +228,8 @@ func (p *process) readStderr() {
 
 func (p *process) Read() ([]byte, error) { return p.ReadLine(nil) }
 
-// ReadLine returns an *ExitError at the end of the output if the process has ended too. A message behind
-// text without a newline is a line of its own.
+// ReadLine returns an *ExitError at the end of the output if the process has ended too. A message after text without a
+// newline is a separate line.
 func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 	if line := p.behind; line != nil {
 		p.behind = nil
@@ -313,7 +313,7 @@ func (p *process) exitError() error {
 	return nil
 }
 
-// outputSoFar is what the process has written so far besides its messages.
+// outputSoFar is the output of the process so far besides its messages.
 func (p *process) outputSoFar() ProcessOutput {
 	now := time.Duration(p.endedAt.Load())
 	if now == 0 {

@@ -225,7 +225,7 @@ func ErrorOf(err error) *Error {
 	return ErrInternal.withMessage()
 }
 
-// visible is ErrorOf for the engine. It also says whether the peer does not see what err is.
+// visible is ErrorOf for the engine. It also reports whether err is hidden from the peer.
 func visible(err error) (e *engine.Error, hidden bool) {
 	if e := ownError(err); e != nil {
 		return e.wire(), false

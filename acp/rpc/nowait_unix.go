@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// nowait writes to a file without ever waiting for room. That takes a file that is in non-blocking mode, and
-// whose mode nobody else changes, as other processes do to standard output.
+// nowait writes to a file without ever waiting for room. This requires a file that is in non-blocking mode, and whose
+// mode is not changed by others, as other processes do with standard output.
 type nowait struct {
 	raw   syscall.RawConn
 	write func(fd uintptr) bool // made once, for the following
@@ -31,8 +31,8 @@ func newNowait(f *os.File) *nowait {
 	return w
 }
 
-// try writes as much of lines as there is room for, and says how much that is. What keeps it from writing is
-// for others to find out.
+// try writes as much of lines as there is room for, and returns how much that is. It leaves finding out what prevents
+// writing to others.
 func (w *nowait) try(lines []byte) int {
 	if w == nil {
 		return 0

@@ -160,7 +160,7 @@ type CallInfo struct {
 	Result any
 }
 
-// config is what the engine is told; hooks are those of the connection.
+// config returns the options for the engine; hooks are those of the connection.
 func (o *Options) config(hooks Hooks) engine.Config {
 	logger := o.Logger
 	if logger == nil {
@@ -208,7 +208,7 @@ func (m Middleware) engine() engine.Middleware {
 	}
 }
 
-// servedError is what a handler returned, and what the peer gets.
+// servedError is the error that a handler returned, and the one that the peer gets.
 type servedError struct {
 	visible *Error
 	err     error

@@ -23,7 +23,7 @@ type ProcessOutput struct {
 	Silent time.Duration
 }
 
-// noiseTail is how much is kept of what is not a message, in bytes.
+// noiseTail is how many bytes are kept of output that is not a message.
 const noiseTail = 1 << 10
 
 // ProcessOutputOf returns the output so far of the subprocess of a stream, for the error of a caller that waits for the
@@ -81,7 +81,7 @@ func (o ProcessOutput) String() string {
 	return strings.TrimPrefix(text+o.rest(), "; ")
 }
 
-// rest is what String says besides the reason.
+// rest is the part of String besides the reason.
 func (o ProcessOutput) rest() string {
 	text := ""
 	if noise := strings.TrimSpace(o.Noise); noise != "" {
@@ -119,8 +119,7 @@ func panicOf(lines []string) string {
 	return lines[0]
 }
 
-// tail keeps the end of what is written to it, and passes everything on. It is safe for concurrent
-// use.
+// tail keeps the end of the data written to it, and passes everything on. It is safe for concurrent use.
 type tail struct {
 	max  int
 	also io.Writer
@@ -143,7 +142,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if t.also != nil {
-		// Somebody's log that fails must not stop the agent.
+		// A log that fails must not stop the agent.
 		_, _ = t.also.Write(b)
 	}
 	return len(b), nil
