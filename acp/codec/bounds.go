@@ -1,7 +1,7 @@
 package codec
 
-// What schemas ask of values beyond their types. Each function returns an error that says how v misses the mark, or
-// nil; Check makes a failure of it.
+// Constraints of schemas on values beyond their types. Each function returns an error that says how v violates the
+// constraint, or nil; Check makes a failure of it.
 
 import (
 	"cmp"

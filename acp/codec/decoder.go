@@ -278,8 +278,8 @@ func (d *Decoder) Str() string {
 	return d.unescape(start, content, size)
 }
 
-// str reads the string that starts at the cursor. It returns what stands between the quotes, and
-// how many bytes that is when unescaped: as many only where nothing is escaped.
+// str reads the string that starts at the cursor. It returns the text between the quotes, and how many bytes that is
+// when unescaped: as many only where nothing is escaped.
 func (d *Decoder) str() (content []byte, size int) {
 	start := d.i + 1
 	end, ascii := plain(d.data, start)
@@ -370,7 +370,7 @@ func (d *Decoder) number() []byte {
 	return s[start:i]
 }
 
-// digits returns the offset of the first byte of s, from i on, that is no digit.
+// digits returns the offset of the first byte of s, from i on, that is not a digit.
 func digits(s []byte, i int) int {
 	for i < len(s) && s[i]-'0' < 10 {
 		i++
@@ -572,7 +572,7 @@ func (d *Decoder) member(more bool) bool {
 	return true
 }
 
-// colon reads what stands between a member's name and value.
+// colon reads the text between a member's name and value.
 func (d *Decoder) colon() bool {
 	if d.i < len(d.data) && d.data[d.i] == ':' {
 		d.i++
@@ -648,8 +648,8 @@ func (d *Decoder) Object() (o Object) {
 // Next reads the name of the next member, and reports whether there was one. The member's value must be read before
 // Next is called again.
 func (o *Object) Next() bool {
-	// The fast path: nearly all names are plain ASCII, without white space around. A tenth of what a small
-	// update takes.
+	// The fast path: nearly all names are plain ASCII, without white space around. It saves a tenth of the time for a
+	// small update.
 	d := o.d
 	s, i := d.data, d.i
 	if i < len(s) && s[i] == '}' {
@@ -794,9 +794,9 @@ func (d *Decoder) DefaultTag(name string, fits bool) (tag []byte, ok bool) {
 	return d.Tag(name)
 }
 
-// peekTag is Tag, but a value of one of the kinds in absent is the same as none.
+// peekTag is Tag, but treats a value of one of the kinds in absent as no member.
 func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
-	// The fast path: nearly all write the tag first. A sixth of what a small update takes.
+	// The fast path: nearly all peers write the tag first. It saves a sixth of the time for a small update.
 	if from := d.first(name); from > 0 && from < len(d.data) && d.data[from] == '"' {
 		end, ascii := plain(d.data, from+1)
 		if ascii && end < len(d.data) && d.data[end] == '"' {
@@ -961,8 +961,8 @@ func (d *Decoder) seek(name string) bool {
 	return false
 }
 
-// first returns the offset of the value of the first member of the object that comes next, if that has
-// that name and there is no white space, or 0.
+// first returns the offset of the value of the first member of the next object, if that has that name and there is no
+// white space, or 0.
 func (d *Decoder) first(name string) int {
 	if d.space() != '{' {
 		return 0

@@ -42,8 +42,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// newError returns err as an Error about what stands at offset. If it is one already, its pointer is
-// relative to there.
+// newError returns err as an Error about the value at offset. If it is one already, its pointer is relative to there.
 func newError(offset int, err error) *Error {
 	if inner, ok := errors.AsType[*Error](err); ok {
 		return &Error{Pointer: inner.Pointer, Msg: inner.Msg, Err: err, Offset: offset}
@@ -121,8 +120,8 @@ func closingQuote(text []byte, i int) int {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// maxToken is how much of a name, as it is in the text, stands in a pointer. Names are as long as the
-// peer likes, and one may be part of hundreds of pointers.
+// maxToken is how much of a name, as it is in the text, a pointer contains. Names may be of any length, and one may be
+// part of hundreds of pointers.
 const maxToken = 256
 
 func pointer(open []frame) string {

@@ -85,8 +85,8 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// What follows is for generated code. The functions that end in Value are for types that write and
-// read themselves; they take pointers because the value would otherwise be copied to the heap.
+// The following functions are for generated code. Those that end in Value are for types that encode and decode
+// themselves; they take pointers because the value would otherwise be copied to the heap.
 
 // EncodeOpt writes the member name, with its value written by enc, unless o is absent.
 func EncodeOpt[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {

@@ -124,8 +124,8 @@ func appendEscape(dst []byte, c byte) []byte {
 // escapes are the characters that stand for another one after a backslash.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// short returns what the escape sequence that s starts with stands for, if it is one of two bytes, or 0. It
-// is escape for nearly all of them, inlined.
+// short returns the character of the escape sequence at the beginning of s, if the sequence is one of two bytes, or 0.
+// It is escape for nearly all of them, inlined.
 func short(s []byte) byte {
 	if len(s) < 2 {
 		return 0

@@ -57,7 +57,7 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	return errors.Join(serve(ctx, only{stream}), stream.Close())
 }
 
-// waitForInitialize serves what comes before the initialize request that counts.
+// waitForInitialize handles messages before the initialize request that counts.
 func waitForInitialize(*rpc.Conn) ([]engine.Route, error) {
 	initialize := engine.RequestMethod[initializeParams, struct{}]{Name: methodInitialize}.Handle(refuseVersion)
 	initialize.Inline = true
@@ -125,7 +125,7 @@ func (d *door) close() error {
 	return d.stream.Close()
 }
 
-// request is what must be known of a message to tell whether it chooses the version.
+// request holds the parts of a message that show whether it chooses the version.
 type request struct {
 	jsonrpc, method string
 	hasID           bool

@@ -90,7 +90,7 @@ func choose(stream rpc.Stream, v1, v2 *lane) (version int) {
 	return 2
 }
 
-// read is what reading the stream has returned.
+// read is the result of reading the stream.
 type read struct {
 	line []byte
 	err  error
@@ -243,7 +243,7 @@ func (l *lane) parse(line []byte) *message {
 	return m
 }
 
-// goOn lets the connection go on: with what was read, and then with the stream.
+// goOn lets the connection go on, first with the messages that were read, and then with the stream.
 func (l *lane) goOn(reads []read) { l.won, l.reads = true, reads }
 
 // end is called when the version is chosen.

@@ -69,7 +69,7 @@ type handler[S Session] struct {
 	HandlerOptions[S]
 }
 
-// request joins what is known.
+// request builds the request from everything that is known.
 func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Request {
 	r := Request{ToolCall: acp.ToolCall{ToolCallID: req.ToolCall.ToolCallID}}
 	if h.Known != nil {
@@ -160,7 +160,7 @@ func (h *handler[S]) choose(session S, req *acp.RequestPermissionRequest, d Deci
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}
 }
 
-// option is the option that does what was decided, or nil.
+// option returns the option that carries out the decision, or nil.
 func (h *handler[S]) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
 	switch effect {
 	case Allow:

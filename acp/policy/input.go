@@ -36,7 +36,7 @@ var (
 		"cwd workdir workingdir workingdirectory currentdirectory dir dirs dirname dirpath directory directories directorypath",
 		"folder folders folderpath root rootdir rootpath projectroot projectpath repopath fileuri",
 	)
-	// Beside a command, they change what it does.
+	// Next to a command, these change what it does.
 	otherMembers = set(
 		"env environ environment environmentvariables envvars variables stdin input shell executable interpreter program binary",
 		"script code entrypoint prefix setup preamble commands cmds host user",
@@ -59,7 +59,7 @@ func memberName(name string) string {
 	}, fold(name))
 }
 
-// maxDepth, maxLines and maxText, in bytes of all lines, bound what is read of an input.
+// maxDepth, maxLines and maxText, in bytes of all lines, bound how much of an input is read.
 const (
 	maxDepth = 32
 	maxLines = 100
@@ -74,7 +74,7 @@ type member struct {
 	value any // object, []any, string, json.Number, bool or nil
 }
 
-// input reads a tool's input. What is wrong does not stop it: a rule that rejects is to see the rest too.
+// input reads a tool's input. Errors do not stop it, because a rule that rejects must see the rest too.
 type input struct {
 	facts *facts
 	path  func(string)
@@ -117,7 +117,7 @@ func (in *input) fail(err error) {
 	}
 }
 
-// parse reads a value with up to depth lists and objects inside each other. With an error, it is what comes before it.
+// parse reads a value with up to depth nested lists and objects. With an error, it returns the value before the error.
 func (in *input) parse(p *parser, depth int) (any, error) {
 	if depth == 0 {
 		var raw json.RawMessage
@@ -230,7 +230,7 @@ func (in *input) readObject(o object) (paths int) {
 	return paths
 }
 
-// unknown reads a text in a member of which nothing is known. What looks like a path must be covered, and is not enough.
+// unknown reads a text in an unknown member. A text that looks like a path must be covered, but is not enough.
 func (in *input) unknown(text string) {
 	switch {
 	case len(text) > maxPath || strings.ContainsAny(text, "\n\x00"):
@@ -241,7 +241,7 @@ func (in *input) unknown(text string) {
 	}
 }
 
-// maxPath bounds what is taken for a path where it may be something else.
+// maxPath bounds a text that is treated as a path where it may be something else.
 const maxPath = 4096
 
 // looksLikePath reports whether a text is hardly anything but a path.
@@ -297,7 +297,7 @@ func (in *input) command(m member, more []string, wrongArgs error) error {
 // plainName reports whether a character means itself to every shell.
 func plainName(r rune) bool { return alphanumeric(r) || strings.ContainsRune("/._-+", r) }
 
-// invocation is what a command with arguments does. Of a shell that is given a line, it is what the line does.
+// invocation returns what a command with arguments does. For a shell that is given a line, it is what the line does.
 func invocation(args []string) line {
 	outer := argv(args)
 	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {

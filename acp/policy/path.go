@@ -194,7 +194,8 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 	return s
 }
 
-// bare is a path without what a tool may take away round it: white space, quotes, and what is not visible.
+// bare returns a path without the characters around it that a tool may remove: white space, quotes, and characters that
+// are not visible.
 func bare(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || invisible(r) || unicode.Is(unicode.Quotation_Mark, r) || r == '`'
@@ -210,7 +211,7 @@ var (
 	escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 )
 
-// inputFlaw says what a tool may take a path of its input for, other than the path of one file.
+// inputFlaw returns what a tool may take a path of its input for, other than the path of one file.
 func inputFlaw(text string) string {
 	scheme, _, hasScheme := strings.Cut(text, ":")
 	rest := text
@@ -292,7 +293,7 @@ func ResolveLinks(name string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
-		// A link that leads to nothing is there all the same, and writing to it makes what it names.
+		// A link whose target does not exist still exists itself, and writing to it creates the target.
 		if _, err := os.Lstat(at); err == nil {
 			return "", fmt.Errorf("%s is a symbolic link that leads to nothing", at)
 		} else if !errors.Is(err, fs.ErrNotExist) {

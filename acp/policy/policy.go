@@ -165,7 +165,7 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 	return d, nil
 }
 
-// facts are what a request is about.
+// facts holds what a request is about.
 type facts struct {
 	agent, cwd, tool string
 	base             base // of cwd
@@ -202,7 +202,8 @@ const (
 	maxComparisons = 5_000_000
 )
 
-// bound leaves out what is too much to be compared with all the rules, and says what. Nothing is allowed then.
+// bound drops the parts that are too many to be compared with all the rules, and returns a description of them. Nothing
+// is allowed then.
 func (f *facts) bound(rules []*compiled) (flaws []string) {
 	paths, words, pathPatterns, commandPatterns := 0, 0, 0, 0
 	for _, r := range rules {
@@ -341,13 +342,14 @@ func (p *Policy) facts(req Request) *facts {
 	return f
 }
 
-// What is between paths in a word of a command, and in one that is text.
+// The separators of paths in a word of a command, and in one that is text.
 const (
 	pathSeparators = "=:,@"
 	textSeparators = " \t\n'\"`;|&()<>"
 )
 
-// pathsIn are what may be paths in a word of a command: all of it, and its parts, as in --file=a, -fa, @a and HEAD:a.
+// pathsIn returns the texts that may be paths in a word of a command: all of it, and its parts, as in --file=a, -fa, @a
+// and HEAD:a.
 func pathsIn(text, separators string) []string {
 	texts := []string{text}
 	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
@@ -385,7 +387,7 @@ func (r *compiled) judge(f *facts) (verdict, string) {
 	return part, whyPart
 }
 
-// general compares what is not about single paths and commands.
+// general compares everything other than single paths and commands.
 func (r *compiled) general(f *facts) (verdict, string) {
 	least, why := yes, ""
 	check := func(what, value string, named bool, matches func() bool) {
@@ -423,7 +425,8 @@ func anyPath(patterns []pathPattern, name string, in base, folded bool) bool {
 	return slices.ContainsFunc(patterns, func(p pathPattern) bool { return p.matches(name, in, folded) })
 }
 
-// uncovered says what of a request a rule that allows does not cover, or "", and by what it covers the commands.
+// uncovered returns the part of a request that a rule that allows does not cover, or "", and how it covers the
+// commands.
 func (r *compiled) uncovered(f *facts) (by []string, why string) {
 	about := r.Paths != nil || r.Commands != nil || r.Lines != nil || r.ReadOnly
 	for _, flaw := range f.flaws {

@@ -11,7 +11,7 @@ import (
 type reader struct {
 	letters string // of short options, which may be joined, and have numbers behind them
 	options string // that are whole words, and may have a value behind "="; those that end with "*" begin words
-	// What operands are: files, unless one of these says otherwise.
+	// The meanings of operands: files, unless one of these says otherwise.
 	none  bool           // there must be none
 	texts bool           // they are no files
 	first *regexp.Regexp // the first one is not a file, and must match
@@ -24,8 +24,8 @@ var (
 	dateForm = regexp.MustCompile(`^\+`)
 )
 
-// What several commands of git have in common. Not among them are --output, which writes, and --ext-diff and --textconv,
-// which run programs.
+// Options that several commands of git share. They do not include --output, which writes, and --ext-diff and
+// --textconv, which run programs.
 const (
 	gitRevisions = " --oneline --graph --all --branches --tags --remotes --decorate --no-decorate --author --committer --grep --since" +
 		" --until --after --before --max-count --skip --reverse --follow --merges --no-merges --first-parent --format --pretty" +
@@ -131,13 +131,13 @@ var readers = map[string]reader{
 // ReadOnlyCommands returns the commands that rules with ReadOnly cover, sorted.
 func ReadOnlyCommands() []string { return slices.Sorted(maps.Keys(readers)) }
 
-// reading is what is known of a command that reads only.
+// reading describes a command that only reads.
 type reading struct {
 	name  string   // in readers
 	files []string // that it is told to read
 }
 
-// readsOnly returns what is known of a command that reads only, or nil.
+// readsOnly returns the description of a command that only reads, or nil.
 func readsOnly(words []word) *reading {
 	if slices.ContainsFunc(words, func(w word) bool { return !w.literal }) {
 		return nil
@@ -161,7 +161,7 @@ func readsOnly(words []word) *reading {
 	return nil
 }
 
-// reads returns the files that a command with some arguments reads, if that is all that it does. Behind "--" there are no
+// reads returns the files that a command with some arguments reads, if it does nothing else. After "--" there are no
 // options, but it may be the value of one itself: it changes nothing here.
 func (r reader) reads(args []string) (files []string, ok bool) {
 	operands := 0

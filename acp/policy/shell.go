@@ -47,7 +47,7 @@ func newCommand(words []word) command {
 	return c
 }
 
-// programName is a command's name without its folder, folded.
+// programName returns a command's name without its directory, folded.
 func programName(text string) string {
 	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
 }
@@ -67,7 +67,7 @@ func (c command) dynamic() bool {
 	return slices.ContainsFunc(c.words, func(w word) bool { return !w.literal })
 }
 
-// line is what a line for a shell does.
+// line describes what a command line for a shell does.
 type line struct {
 	text     string
 	shell    bool      // reads it
@@ -78,7 +78,7 @@ type line struct {
 	flaw     string    // why no rule for commands can allow it, or ""
 }
 
-// maxLine and maxNesting bound what is parsed: the time for nested groups grows with the square of their depth.
+// maxLine and maxNesting bound how much is parsed: the time for nested groups grows with the square of their depth.
 const (
 	maxLine    = 16 << 10
 	maxNesting = 200
@@ -137,7 +137,7 @@ func parseLine(text string) line {
 	return l
 }
 
-// argv is what a command does that no shell reads.
+// argv returns what a command does that no shell reads.
 func argv(args []string) line {
 	var words []word
 	for _, arg := range args {
@@ -185,7 +185,8 @@ func called(call *syntax.CallExpr) command {
 	return newCommand(words)
 }
 
-// cover adds the commands of statements to those that must be allowed. The error says what no rule for commands can allow.
+// cover adds the commands of statements to those that must be allowed. The error describes the part that no rule for
+// commands can allow.
 func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 	for _, stmt := range stmts {
 		if stmt.Coprocess {
@@ -318,7 +319,7 @@ func unescape(b *strings.Builder, text string) {
 	}
 }
 
-// glob reports whether a text matches a pattern in which "*" stands for any characters.
+// glob reports whether a text matches a pattern in which "*" matches any characters.
 func glob(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -366,8 +367,8 @@ func leadsUp(text string) bool {
 	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/\\=:,; ", r) }), "..")
 }
 
-// touches reports whether a pattern that restricts, which was folded, matches a command: its name with or without folders,
-// in upper or lower case.
+// touches reports whether a pattern that restricts, which was folded, matches a command: its name with or without
+// directories, in upper or lower case.
 func touches(pattern []string, c command) verdict {
 	best := match(pattern, c.folded)
 	if best == yes || len(c.words) == 0 || !c.words[0].literal {

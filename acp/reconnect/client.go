@@ -220,7 +220,7 @@ const connectTimeout = 2 * time.Minute
 
 // connect makes a connection.
 func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
-	// What bounds all tries must not bound one.
+	// The bound for all tries must not bound a single one.
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout))
 	defer cancel()
 	transport, err := c.transport(ctx)
@@ -265,7 +265,7 @@ func (t ending) Connect(ctx context.Context) (rpc.Stream, error) {
 	}}), nil
 }
 
-// ends says that nothing more comes on the connection. There is no other before it is over.
+// ends reports that no more messages arrive on the connection. There is no other connection before it is over.
 func (c *Client) ends() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,13 +326,13 @@ const maxLosses = 10
 func (c *Client) settle() {
 	ctx, cancel := context.WithTimeout(c.life, settleTime)
 	defer cancel()
-	// What has not returned then is not reported.
+	// Calls that have not returned then are not reported.
 	_ = c.await(ctx, func() bool { return c.calls == 0 })
 }
 
 const settleTime = time.Second
 
-// again connects and restores the sessions, until that succeeds or is no use.
+// again connects and restores the sessions, until that succeeds or is hopeless.
 func (c *Client) again(deadline time.Time, tries int) (*acp.ClientConn, int, error) {
 	ctx, cancel := context.WithDeadlineCause(c.life, deadline, errors.New("the budget for connecting again is spent"))
 	defer cancel()
@@ -376,7 +376,7 @@ func (c *Client) backoff(tries int) time.Duration {
 	return rand.N(time.Duration(longest) + 1)
 }
 
-// restore brings the sessions back on a new connection. An error is one of the connection.
+// restore restores the sessions on a new connection. An error is one of the connection.
 func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 	for {
 		s := c.stale(conn)
@@ -393,7 +393,7 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 			c.notify(Event{Kind: Restored, Session: s.id, Differences: differences})
 			continue
 		case closed:
-			// What ends the agent each time would keep the other sessions from being restored.
+			// A session that ends the agent each time would keep the other sessions from being restored.
 			if _, crashed := errors.AsType[*rpc.ExitError](err); !crashed || ctx.Err() != nil {
 				return err
 			}
@@ -429,7 +429,7 @@ func (c *Client) stale(conn *acp.ClientConn) *Session {
 	return nil
 }
 
-// changed wakes those who wait for a connection; mu is held.
+// changed wakes the goroutines that wait for a connection; mu is held.
 func (c *Client) changed() {
 	close(c.change)
 	c.change = make(chan struct{})

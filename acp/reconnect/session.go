@@ -84,8 +84,8 @@ func (c *Client) open(
 	return c.keep(conn, current, req)
 }
 
-// keep makes a session one that is restored. If its connection is lost already, it is restored on the next, unless that
-// was made meanwhile.
+// keep makes a session one that is restored. If its connection is already lost, it is restored on the next, unless that
+// was made in the meantime.
 func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
 	s := &Session{client: c, id: current.ID(), load: *load, current: current}
 	s.load.SessionID = s.id
@@ -107,8 +107,8 @@ func (c *Client) forget(s *Session) {
 	c.sessions = slices.DeleteFunc(c.sessions, func(other *Session) bool { return other == s })
 }
 
-// become sets what the session is on the connection of now, or why it is no more. It returns what of it is another than
-// before.
+// become sets the session's handle on the current connection, or the reason why there is none. It returns the
+// differences from its previous state.
 func (s *Session) become(current *acp.ClientSession, err error) []Difference {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
@@ -120,7 +120,8 @@ func (s *Session) become(current *acp.ClientSession, err error) []Difference {
 	return differences(before, current)
 }
 
-// differences compares the modes and options of a session before and after. What the agent does not tell is not known.
+// differences compares the modes and options of a session before and after. Settings that the agent does not report are
+// not known.
 func differences(before, now *acp.ClientSession) []Difference {
 	var list []Difference
 	was, is := before.Modes(), now.Modes()

@@ -104,7 +104,7 @@ type unpacker struct {
 	links  []link
 }
 
-// entryName is a name that the archive has, or a folder of one.
+// entryName is a name in the archive, or one of its directories.
 type entryName struct {
 	name   string
 	folder bool
@@ -120,7 +120,7 @@ const (
 	maxDepth   = 64
 )
 
-// clean checks a name, and returns it without what means nothing.
+// clean checks a name, and returns it without its meaningless parts.
 func (u *unpacker) clean(raw string) (string, error) {
 	if u.files++; u.files > u.limits.Files {
 		return "", brokenf("the archive has more than %d files", u.limits.Files)
@@ -192,7 +192,7 @@ func windowsName(element string) string {
 	return ""
 }
 
-// fold is what names have in common that differ only by case.
+// fold returns the form that names share if they differ only by case.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -203,7 +203,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// add takes a name that was cleaned, and the folders above it. Folders may be there already.
+// add adds a name that was cleaned, and the directories above it. Directories may already exist.
 func (u *unpacker) add(name string, folder, file bool) error {
 	if name == "." {
 		if !folder {
@@ -281,7 +281,8 @@ func (u *unpacker) link(name, to string) error {
 	return nil
 }
 
-// makeLinks makes the links, and looks whether each leads to something in the folder, also by way of others.
+// makeLinks creates the links, and checks whether each leads to something in the directory, including through other
+// links.
 func (u *unpacker) makeLinks() error {
 	for _, l := range u.links {
 		if err := u.root.Symlink(filepath.FromSlash(l.to), filepath.FromSlash(l.name)); err != nil {
@@ -358,7 +359,8 @@ func (u *unpacker) zip(archive string) error {
 	return nil
 }
 
-// zipFiles is how many files the end of a zip says that there are. What is no zip has none here, and is refused later.
+// zipFiles returns the number of files that the end of a zip gives. A file that is not a zip has none here, and is
+// refused later.
 func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
 	const (
 		endLen     = 22       // of the end of the list, without its comment
@@ -386,7 +388,7 @@ func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
 	return max(files, binary.LittleEndian.Uint64(end[32:])), nil
 }
 
-// boundedReaderAt gives up to so many bytes while it is bounded.
+// boundedReaderAt reads up to the given number of bytes while it is bounded.
 type boundedReaderAt struct {
 	r       io.ReaderAt
 	left    int64
@@ -415,7 +417,7 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// boundedReader fails after so many bytes.
+// boundedReader fails after the given number of bytes.
 type boundedReader struct {
 	r    io.Reader
 	left int64
@@ -431,7 +433,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tarOverhead is how much a tar may have beside what is in its files, for each that it may have.
+// tarOverhead is how many bytes a tar may have besides the contents of its files, for each file that it may have.
 const tarOverhead = 2 << 10
 
 func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) error {
@@ -499,8 +501,8 @@ func (u *unpacker) hardLink(name, raw string) error {
 // interpreters are commands that mean the system's.
 var interpreters = []string{"node", "python", "python3", "java", "ruby"}
 
-// program finds the command of an archive in the folder that it was unpacked to, and makes it executable. It returns its
-// path there, or the name of an interpreter.
+// program finds the command of an archive in the directory that it was unpacked to, and makes it executable. It returns
+// its path there, or the name of an interpreter.
 func program(dir, cmd string) (string, error) {
 	if slices.Contains(interpreters, cmd) {
 		return cmd, nil
@@ -529,8 +531,8 @@ func makeExecutable(dir, name, cmd string) error {
 	return os.Chmod(path, 0o700)
 }
 
-// lookFor finds a file in a folder: at its path, or else somewhere below with the end of it, or with its name; "" if there
-// is none. It may be a link: those of archives lead to something in them.
+// lookFor finds a file in a directory: at its path, or else somewhere below with the end of it, or with its name; "" if
+// there is none. It may be a link: those of archives lead to something in them.
 func lookFor(dir, wanted string) (string, error) {
 	isFile := func(name string) bool {
 		info, err := os.Stat(name)
@@ -564,7 +566,7 @@ func lookFor(dir, wanted string) (string, error) {
 	return "", nil
 }
 
-// interpreterOptions say what the options of an interpreter are before the file that it runs.
+// interpreterOptions describe the options of an interpreter before the file that it runs.
 var interpreterOptions = map[string]struct{ files, texts, ends []string }{
 	"node":    {files: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"}, texts: []string{"-C", "--conditions"}, ends: []string{"-e", "--eval", "-p", "--print"}},
 	"python":  {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
@@ -573,8 +575,8 @@ var interpreterOptions = map[string]struct{ files, texts, ends []string }{
 	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
 }
 
-// scripts finds, among the arguments of an interpreter, the file that it is to run, and those that its options name. It puts
-// where they are in the folder in place of them, and returns their indexes.
+// scripts finds, among the arguments of an interpreter, the file that it runs, and those that its options name. It
+// replaces them with their paths in the directory, and returns their indexes.
 func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 	options := interpreterOptions[interpreter]
 	args = slices.Clone(args)
@@ -622,7 +624,8 @@ func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 	return args, files, nil
 }
 
-// isModule reports whether a path is a folder, which Python and Node.js run too, or a file of which Node.js adds the end.
+// isModule reports whether a path is a directory, which Python and Node.js run too, or a file whose extension Node.js
+// adds.
 func isModule(path string) bool {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return true
@@ -642,8 +645,8 @@ func localCommand(cmd string) (string, error) {
 	return wanted, nil
 }
 
-// placeArchive unpacks what was fetched into the folder of the version, which is empty, and finds its program there; a
-// program that came alone takes the name of the command.
+// placeArchive unpacks the download into the directory of the version, which is empty, and finds its program there; a
+// program without an archive takes the name of the command.
 func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, limits Limits) error {
 	dir := i.Folder()
 	root, err := os.OpenRoot(dir)
@@ -677,7 +680,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 	return makeExecutable(dir, wanted, a.Cmd)
 }
 
-// verify compares the sum of what was fetched with that of the entry, if that has one.
+// verify compares the checksum of the download with that of the entry, if that has one.
 func (a *Archive) verify(sum string) error {
 	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
 		return brokenf("the SHA-256 of %s is %s, and not %s", plain.Line(a.Archive), sum, short(a.SHA256))

@@ -118,7 +118,7 @@ func (r *Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// requirements are what the registry demands.
+// requirements are the registry's requirements.
 var requirements = []Requirement{
 	{ID: "REG-2", Text: "agent.json has id, name, version, description and distribution, and what else it has is of the right type."},
 	{ID: "REG-3", Text: "The id is of small letters, digits and -, is the name of the folder, and is not in use by another entry; the version begins with three numbers."},
@@ -237,7 +237,7 @@ func (c *checker) fail(id, pointer, format string, args ...any) {
 	c.found(id, Finding{Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
 
-// warn is what the registry takes, and what its users will miss.
+// warn reports something that the registry accepts, but that its users will miss.
 func (c *checker) warn(id, pointer, format string, args ...any) {
 	c.found(id, Finding{Warning: true, Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
@@ -251,7 +251,7 @@ func (c *checker) found(id string, f Finding) {
 // maxFile bounds agent.json and the icon, in bytes.
 const maxFile = 8 << 20
 
-// addresses looks whether what the entry names is there.
+// addresses checks whether the addresses and packages of the entry exist.
 func (c *checker) addresses(e *Entry) {
 	for _, platform := range sorted(e.Distribution.Binary) {
 		if a := e.Distribution.Binary[platform]; isAddress(a.Archive) {

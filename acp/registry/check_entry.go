@@ -129,7 +129,7 @@ func (c *checker) identity(e *Entry) {
 	}
 }
 
-// folder compares the id with the folder, and with the entries beside it.
+// folder compares the id with the directory, and with the other entries next to it.
 func (c *checker) folder(e *Entry) {
 	if folder := filepath.Base(c.dir); folder != e.ID {
 		c.fail("REG-3", "/id", "it is %q, and the folder is %q", e.ID, folder)
@@ -296,7 +296,7 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 	return &p
 }
 
-// start reads args and env, and looks for members that nobody knows.
+// start reads args and env, and looks for unknown members.
 func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known ...string) (list []string, variables map[string]string) {
 	if args, ok := m["args"]; ok {
 		if json.Unmarshal(args, &list) != nil || list == nil {

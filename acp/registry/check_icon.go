@@ -42,7 +42,7 @@ func (c *checker) icon() {
 	}
 	seen := map[string]bool{}
 	fail := func(format string, args ...any) {
-		// A color that is used a hundred times is told once.
+		// A color that is used a hundred times is reported once.
 		if text := fmt.Sprintf(format, args...); !seen[text] {
 			seen[text] = true
 			c.fail("REG-9", "", "%s", text)
@@ -104,7 +104,7 @@ func (c *checker) icon() {
 	}
 }
 
-// wrongSize says what is wrong with the size of an SVG.
+// wrongSize describes what is wrong with the size of an SVG.
 func wrongSize(attributes []xml.Attr) string {
 	value := map[string]string{}
 	for _, a := range attributes {

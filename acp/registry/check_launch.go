@@ -137,10 +137,10 @@ func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx
 	}
 }
 
-// initialize is what the registry's check sends.
+// initialize is the request that the registry's check sends.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"acp-registry-check","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`
 
-// try starts a distribution in a folder and a home of its own, and returns its answer to initialize.
+// try starts a distribution with its own directory and home, and returns its answer to initialize.
 func (c *checker) try(env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (_ json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Time, fmt.Errorf("it has not answered within %v", c.Time))
 	defer cancel()
@@ -231,7 +231,7 @@ func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 	}
 }
 
-// wrongMethods says why the ways to authenticate of an answer are not what the registry wants.
+// wrongMethods returns the reason why the authentication methods of an answer do not satisfy the registry.
 func wrongMethods(answer json.RawMessage) string {
 	var methods []struct {
 		Type *string

@@ -301,7 +301,7 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 // errTooLong says that a file has more bytes than are read.
 var errTooLong = errors.New("it is too long")
 
-// readFile reads a file of at most so many bytes; the error matches errTooLong if it has more.
+// readFile reads a file of at most the given number of bytes; the error matches errTooLong if it has more.
 func readFile(name string, most int64) ([]byte, error) {
 	if info, err := os.Stat(name); err != nil {
 		return nil, err

@@ -98,14 +98,14 @@ func (e *Entry) Kinds(platform string) []Kind {
 var (
 	idPattern      = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
-	// folderPattern is what a version may be as a part of a folder's name.
+	// folderPattern matches versions that may be part of a directory's name.
 	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
 	// npmVersion is one version for npm, which takes others for names, or for ranges.
 	npmVersion = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 	sumPattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
-// maxID bounds an id, which is the name of a folder.
+// maxID bounds an id, which is the name of a directory.
 const maxID = 64
 
 // usable says why an entry cannot be used at all.
@@ -171,7 +171,7 @@ func exactVersion(kind Kind, version string) bool {
 	return versionPattern.MatchString(version) && folderPattern.MatchString(version) && (kind != NPX || npmVersion.MatchString(version))
 }
 
-// usableEnv refuses what is not a variable.
+// usableEnv refuses names that are not variables.
 func usableEnv(env map[string]string) error {
 	for name, value := range env {
 		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
@@ -188,7 +188,7 @@ const (
 	maxSkipped = 100
 )
 
-// parseList reads registry.json. Entries that cannot be used are left out, and told.
+// parseList reads registry.json. Entries that cannot be used are left out and reported.
 func parseList(text []byte) (agents []Entry, skipped []error, err error) {
 	var file struct {
 		Version string

@@ -55,7 +55,7 @@ func isLocal(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHTTP reports whether an address is plain http on this machine: who names it may have others of that kind.
+// plainHTTP reports whether an address is plain http on this machine. Such an address may name others of that kind.
 func plainHTTP(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "http" && isLocal(u)
@@ -84,7 +84,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, plain b
 		if len(via) >= maxRedirects {
 			return fmt.Errorf("more than %d redirections", maxRedirects)
 		}
-		// Who is asked over https must not make this program ask on this machine.
+		// A server that is asked over https must not make this program send requests to this machine.
 		if err := secure(request.URL, plain && via[len(via)-1].URL.Scheme == "http"); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// fetch writes what is at an address into a file, and returns its SHA-256.
+// fetch writes the content of an address to a file, and returns its SHA-256.
 func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string, err error) {
 	// Some servers call an archive that is compressed an encoding, which would be undone here: sum and name are of the archive.
 	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})

@@ -120,16 +120,16 @@ func (e *InstallError) Unwrap() error { return e.Err }
 // maxRecord bounds installed.json, in bytes.
 const maxRecord = 1 << 20
 
-// record is the name of the file that says what is installed.
+// record is the name of the file that records the installed version.
 const record = "installed.json"
 
-// agents is the folder of all agents.
+// agents returns the directory of all agents.
 func (c *Client) agents() (string, error) {
 	dir, err := c.dir()
 	return filepath.Join(dir, "agents"), err
 }
 
-// agent is the folder of an agent.
+// agent returns the directory of an agent.
 func (c *Client) agent(id string) (string, error) {
 	if !idPattern.MatchString(id) || len(id) > maxID || windowsName(id) != "" {
 		return "", fmt.Errorf("%w: %q is not an id", ErrUnknownAgent, short(id))
@@ -203,7 +203,7 @@ func (i *Installed) notFile(n int) bool {
 	return n < 0 || n >= len(i.Args) || !filepath.IsLocal(filepath.FromSlash(i.Args[n]))
 }
 
-// recordFile is what is in the file.
+// recordFile is the content of the file.
 type recordFile struct {
 	*Installed
 	Folder string `json:"folder"`
@@ -217,8 +217,8 @@ func (i *Installed) write() error {
 	return writeWhole(filepath.Join(i.dir, record), append(text, '\n'))
 }
 
-// lock keeps other processes, and other calls, from changing an agent meanwhile. The file is not in the agent's folder,
-// which may be removed.
+// lock keeps other processes, and other calls, from changing an agent in the meantime. The file is not in the agent's
+// directory, which may be removed.
 func (c *Client) lock(ctx context.Context, id string) (*filelock.Lock, error) {
 	dir, err := c.dir()
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *Client) Install(ctx context.Context, id string, options *InstallOptions
 	return c.install(ctx, e, options, false)
 }
 
-// install installs an entry. An update does not take a pinned version for what was asked for.
+// install installs an entry. An update does not accept a pinned version as the requested one.
 func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions, update bool) (_ *Installed, err error) {
 	if options == nil {
 		options = &InstallOptions{}
@@ -326,7 +326,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	if c.Consent == nil {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrNoConsent)
 	}
-	// Nobody is asked for what cannot be written.
+	// Consent is not asked for a change that cannot be written.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
 	}
@@ -383,7 +383,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	return i, nil
 }
 
-// folderOf is the folder of what is installed; "" if nothing is.
+// folderOf returns the directory of the installed version; "" if there is none.
 func folderOf(i *Installed) string {
 	if i == nil {
 		return ""
@@ -391,7 +391,7 @@ func folderOf(i *Installed) string {
 	return i.folder
 }
 
-// place fetches and unpacks what the plan says into the folder of the version.
+// place fetches and unpacks what the plan describes into the directory of the version.
 func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits) (err error) {
 	if p.Kind != Binary {
 		i.Program, err = c.placePackage(ctx, p, i)
@@ -415,8 +415,8 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 	return i.placeArchive(ctx, archive, a, limits)
 }
 
-// sweep removes what is in the folder of an agent, but for some. What cannot be removed, such as a program that still
-// runs on Windows, is left for the next time.
+// sweep removes the content of an agent's directory, except for some files. Files that cannot be removed, such as a
+// program that is still running on Windows, are left for the next time.
 func sweep(dir string, keep []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -426,7 +426,7 @@ func sweep(dir string, keep []string) {
 	}
 }
 
-// removeAll removes a folder, also one in which archives have folders that cannot be written.
+// removeAll removes a directory, even one with subdirectories from archives that cannot be written to.
 func removeAll(name string) error {
 	err := os.RemoveAll(name)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {

@@ -20,14 +20,14 @@ import (
 	"github.com/acpgo/sdk/internal/proc"
 )
 
-// placePackage installs a package into the folder of a version, and returns the path of its command there.
+// placePackage installs a package into the directory of a version, and returns the path of its command there.
 func (c *Client) placePackage(ctx context.Context, p *Plan, i *Installed) (string, error) {
 	run := *p.Install
 	run.Env = maps.Clone(run.Env)
 	if run.Env == nil {
 		run.Env = map[string]string{}
 	}
-	// In a folder of its own no settings of a project apply, which may come from others.
+	// In a separate directory, no project settings apply, which others may have written.
 	run.Dir = i.Folder()
 	if p.Kind == NPX {
 		run.Args = slices.Insert(slices.Clone(run.Args), 1, "--prefix", i.Folder())
@@ -155,10 +155,10 @@ func uvCommand(dir string, p *Plan) (string, error) {
 	return path, nil
 }
 
-// maxOutput is how much of the end of what an installer writes is kept.
+// maxOutput is how much of the end of an installer's output is kept.
 const maxOutput = 64 << 10
 
-// output keeps the end of what is written to it.
+// output keeps the end of the data written to it.
 type output struct{ buf []byte }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -169,8 +169,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runWhole runs a command to its end, and ends it, with all that it has started, when the context ends. It returns what
-// it has written.
+// runWhole runs a command to its end, and ends it, with all processes that it has started, when the context ends. It
+// returns the command's output.
 func runWhole(ctx context.Context, command *launch.Command) (string, error) {
 	cmd := command.Cmd()
 	out := &output{}

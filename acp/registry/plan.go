@@ -45,7 +45,7 @@ const maxPlanLine = 500
 func (p *Plan) String() string {
 	var lines []string
 	say := func(format string, args ...any) {
-		// Nothing is left out, however long it is: the end of a line may be what matters.
+		// Nothing is left out, however long it is, because the end of a line may be the part that matters.
 		rest := []rune(fmt.Sprintf(format, args...))
 		for indent := ""; ; indent = "         " {
 			n := min(len(rest), maxPlanLine)
@@ -112,7 +112,7 @@ var tools = map[Kind]struct{ program, comesWith string }{
 	UVX: {"uv", "uv"},
 }
 
-// choose takes one of an entry's kinds.
+// choose chooses one of an entry's kinds.
 func (c *Client) choose(e *Entry, kind Kind) (Kind, error) {
 	platform := c.platform()
 	have := e.Kinds(platform)

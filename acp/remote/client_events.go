@@ -23,8 +23,8 @@ var (
 )
 
 // eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
-// opens it again when it was lost. What that reads it leaves in r for the reader of the messages, which takes them from
-// there, and then lets it go on.
+// reopens it when it was lost. The goroutine leaves the data that it reads in r for the reader of the messages, which
+// takes them from there, and then lets it go on.
 type eventStream struct {
 	s       *httpStream
 	session string
@@ -214,8 +214,8 @@ func (st *eventStream) isOpen(lost error, resumed bool) {
 	}
 }
 
-// final reports whether it is no use to try again after a failure. What a server says of a session holds for that
-// alone.
+// final reports whether it is useless to try again after a failure. A server's answer about a session applies to that
+// session alone.
 func (st *eventStream) final(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
@@ -391,7 +391,7 @@ func (st *eventStream) pump(resp *http.Response) error {
 	}
 }
 
-// handOver lets the reader of the messages take what was read, and waits until it has.
+// handOver lets the reader of the messages take the data that was read, and waits until it has.
 func (st *eventStream) handOver() bool {
 	select {
 	case <-st.after:

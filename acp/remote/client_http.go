@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// maxHeld is how much is held back of what comes for sessions that have no name yet.
+// maxHeld is how much data is held back for sessions that have no name yet.
 const maxHeld = 4 << 20
 
 // httpStream is the client's stream over HTTP. Messages are sent by POSTs, which lanes make, see client_post.go; they
@@ -108,7 +108,7 @@ func (s *httpStream) spawn(f func()) bool {
 	return true
 }
 
-// fail ends the stream: what has come is still read, then err.
+// fail ends the stream: data that has arrived is still read, then err.
 func (s *httpStream) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *httpStream) finish(err error) {
 	}
 }
 
-// arrive appends to what is to be read; mu is held.
+// arrive appends to the data to be read; mu is held.
 func (s *httpStream) arrive(a delivery) {
 	s.arrived = append(s.arrived, a)
 	select {
@@ -134,7 +134,7 @@ func (s *httpStream) arrive(a delivery) {
 	}
 }
 
-// lost is what the reader is told of a call that gets no answer.
+// lost is the message that the reader gets for a call that gets no answer.
 func lost(id rpc.ID, err error) delivery {
 	return delivery{err: &rpc.CallLostError{ID: id, Err: err}}
 }
@@ -273,7 +273,7 @@ func (s *httpStream) hold(from *eventStream, m wire.Message, line []byte) bool {
 	return true
 }
 
-// release lets what is held for a session be read next, or all that is held.
+// release lets the data that is held for a session be read next, or all that is held.
 func (s *httpStream) release(session string) {
 	kept := s.held[:0]
 	s.heldLen = 0
@@ -344,8 +344,8 @@ func (s *httpStream) drop(p *post, err error) {
 	}
 }
 
-// Close ends the connection: what was written is sent, for a short time, then the server is told, and the streams
-// end.
+// Close ends the connection: written messages are sent, for a short time, then the end is sent to the server, and the
+// streams end.
 func (s *httpStream) Close() error {
 	s.closeOne.Do(func() {
 		s.mu.Lock()
@@ -353,7 +353,7 @@ func (s *httpStream) Close() error {
 		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(s.life, s.d.opts.CloseTimeout)
 		drain, stop := context.WithTimeout(ctx, s.d.opts.CloseTimeout/2)
-		// What cannot be sent in time is lost.
+		// Messages that cannot be sent in time are lost.
 		_ = s.awaitQueue(drain, func() bool { return s.queued == 0 })
 		stop()
 		cancel()
@@ -368,8 +368,8 @@ func (s *httpStream) Close() error {
 	return nil
 }
 
-// sayEnd tells the server that the connection ends, also one that has ended by itself. It returns false if the server has
-// not named it.
+// sayEnd tells the server that the connection has ended, for whatever reason. It returns false if the server has not
+// named the connection.
 func (s *httpStream) sayEnd() bool {
 	s.mu.Lock()
 	id, gone := s.id, s.gone

@@ -18,8 +18,8 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// lane is what POSTs are made for one after the other. Answers to the agent have lanes of their own: a request that
-// the server lets wait must not keep them.
+// lane is a queue of messages that are POSTed one after the other. Answers to the agent have their own lanes, so that a
+// request that the server makes wait does not hold them up.
 type lane struct {
 	session string
 	answers bool
@@ -149,7 +149,7 @@ func (s *httpStream) enqueue(line []byte) {
 		s.first = p
 		s.start(p, func() { s.initialize(p) })
 	case p.method == methodCancel:
-		// It passes whatever else waits, but not the prompt that it is for. What is prompted afterwards comes behind it.
+		// It overtakes everything else that waits, except the prompt that it is for. Later prompts come after it.
 		p.after = appendPost(p.after, s.prompts[p.session])
 		s.cancels[p.session] = p
 		s.start(p, func() { s.send(p) })
@@ -210,7 +210,7 @@ func (s *httpStream) line(l lane, p *post) {
 	}
 }
 
-// runLane sends what is in a lane, until there is nothing.
+// runLane sends the messages in a lane, until there are none.
 func (s *httpStream) runLane(l lane) {
 	for {
 		s.mu.Lock()
@@ -301,7 +301,8 @@ func (s *httpStream) send(p *post) {
 	}
 }
 
-// awaitPost waits until a message may be sent that comes behind another one. It returns false when all is over.
+// awaitPost waits until a message that must follow another one may be sent. It returns false when the connection is
+// over.
 func (s *httpStream) awaitPost(p, before *post) bool {
 	made := before.made
 	if p.kind != wire.KindNotification {
@@ -378,7 +379,7 @@ func doubled(p *post, err error) bool {
 	return m.Kind == wire.KindResponse && m.ID == p.id && m.Failure != nil && m.Failure.Code == int(rpc.ErrInvalidRequest)
 }
 
-// failed says what becomes of a message that was not taken.
+// failed decides what becomes of a message that was not accepted.
 func (s *httpStream) failed(p *post, err error) {
 	if s.life.Err() != nil {
 		return
@@ -497,7 +498,7 @@ func (s *httpStream) suspect() {
 	}
 }
 
-// discard reads what nobody wants of a body, but not without end.
+// discard reads the unneeded rest of a body, up to a bound.
 func discard(body io.Reader) error {
 	_, err := io.CopyN(io.Discard, body, 64<<10)
 	if err == io.EOF {

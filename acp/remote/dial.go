@@ -163,12 +163,12 @@ func loopback(host string) bool {
 	return host == "localhost"
 }
 
-// hasSecrets reports whether a URL seems to hold what gives access.
+// hasSecrets reports whether a URL seems to contain credentials.
 func hasSecrets(u *url.URL) bool {
 	return u.User != nil || slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), secretName)
 }
 
-// secretName reports whether a parameter of a URL seems to hold what gives access.
+// secretName reports whether a URL parameter seems to contain credentials.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"token", "key", "secret", "auth", "pass", "ticket"}, func(part string) bool {
@@ -176,7 +176,7 @@ func secretName(name string) bool {
 	})
 }
 
-// makeClient returns the client that makes the requests, and how to let go of what it holds.
+// makeClient returns the client that makes the requests, and a function that releases its resources.
 func (d *dialer) makeClient() (client *http.Client, release func()) {
 	c := http.Client{}
 	release = func() {}
@@ -389,7 +389,7 @@ const maxText = 1 << 10
 // request was.
 func statusError(resp *http.Response, size int) *StatusError {
 	defer resp.Body.Close()
-	// What of the text cannot be read is left out.
+	// Text that cannot be read is left out.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 	e := &StatusError{
 		Status:     resp.StatusCode,

@@ -56,7 +56,7 @@ func (h *memoryHistory) Add(message []byte) string {
 	return h.cursor(n)
 }
 
-// cursor is the one behind so many messages.
+// cursor returns the cursor after the given number of messages.
 func (h *memoryHistory) cursor(n uint64) string { return h.prefix + strconv.FormatUint(n, 10) }
 
 func (h *memoryHistory) After(cursor string) (iter.Seq2[string, []byte], bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// secrets are what a request sent to get access. A server may repeat them.
+// secrets are the credentials that a request sent. A server may repeat them.
 type secrets []string
 
 type secretsKey struct{}
@@ -64,7 +64,7 @@ func secretsIn(u *url.URL, header http.Header) (s secrets) {
 	return s
 }
 
-// hidden is what is shown in place of a secret.
+// hidden is shown in place of a secret.
 const hidden = "***"
 
 // hide returns a text without the secrets.
@@ -75,7 +75,7 @@ func (s secrets) hide(text string) string {
 	return text
 }
 
-// line returns what a peer says as one line that can be shown. A text of maxText bytes may have been cut within a secret.
+// line returns a peer's text as one line that can be shown. A text of maxText bytes may have been cut within a secret.
 func (s secrets) line(text string) string {
 	cut := len(text) >= maxText
 	text = s.hide(text)

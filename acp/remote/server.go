@@ -284,7 +284,7 @@ func Handler(serve func(ctx context.Context, t rpc.Transport, peer *Peer) error,
 	return s
 }
 
-// A refusal is what a request is answered with in place of what it asks for.
+// A refusal is the answer to a request that is refused.
 type refusal struct {
 	status int
 	text   string
@@ -298,7 +298,7 @@ func refuse(status int, text string) *refusal { return &refusal{status: status, 
 
 // ServeHTTP implements http.Handler. The path does not matter.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Also of a request that is refused: before net/http answers, it reads what is left of the body.
+	// This also applies to a request that is refused: before net/http answers, it reads the rest of the body.
 	r = boundBody(w, r, s.opts.BodyTimeout)
 	if err := s.route(w, r); err != nil {
 		s.refuse(w, r, err)
@@ -325,14 +325,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if text := []byte(no.text); text[0] == '{' {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(no.status)
-		// Who asked has gone, if it fails.
+		// If it fails, the client has gone.
 		_, _ = w.Write(text)
 		return
 	}
 	http.Error(w, no.text, no.status)
 }
 
-// route checks who asks, and for what.
+// route checks who sends the request, and what it is for.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	origin, err := s.admit(r)
 	if err != nil {
@@ -451,14 +451,14 @@ func sameHost(origin *url.URL, host string) bool {
 	return port != "" && origin.Port() == "" && strings.EqualFold(net.JoinHostPort(origin.Hostname(), port), host)
 }
 
-// allowOrigin lets pages of an origin read what is answered.
+// allowOrigin lets pages of an origin read the answers.
 func (s *Server) allowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Expose-Headers", HeaderConnection+", "+HeaderSession)
 }
 
-// preflight answers what a browser asks before a request from another origin.
+// preflight answers a browser's preflight request for another origin.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowed := []string{"Content-Type", "Accept", "Authorization", "Last-Event-ID", HeaderConnection, HeaderSession}
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
@@ -519,7 +519,7 @@ func (s *Server) withToken(r *http.Request) *http.Request {
 	return r
 }
 
-// authenticate says who asks.
+// authenticate identifies the sender of a request.
 func (s *Server) authenticate(r *http.Request) (principal string, err error) {
 	if s.opts.Authenticate == nil {
 		return "", nil
@@ -551,10 +551,10 @@ type connection struct {
 // A link is a connection as its transport knows it.
 type link interface {
 	rpc.FastStream
-	// endInput has the agent read the end of its input, for that reason. What it still sends goes to the client.
+	// endInput ends the agent's input, for that reason. Messages that it still sends go to the client.
 	endInput(why error)
-	// finish ends the connection when serve has returned, or has closed its stream: what is in progress is answered with an
-	// error. Calls after the first do nothing.
+	// finish ends the connection when serve has returned, or has closed its stream: requests in progress are answered
+	// with an error. Calls after the first do nothing.
 	finish(err error)
 	// cut ends the connection at once.
 	cut(why error)

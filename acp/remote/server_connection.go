@@ -55,7 +55,7 @@ type httpLink struct {
 	over   bool // nothing more will be sent: receivers send what there is, and end
 }
 
-// request is one of the client's.
+// request is a request of the client.
 type request struct {
 	session  string
 	received bool // somebody read the session's stream when it came
@@ -229,7 +229,7 @@ func (l *httpLink) push(line []byte) {
 	signal(l.inWake)
 }
 
-// deliver gives a message to the agent. session is the one that it is about, named what the header says of that. A
+// deliver passes a message to the agent. session is the session that it is about, and named is the one in the header. A
 // request waits for room.
 func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named string, line []byte) error {
 	max := l.c.server.opts.MaxQueued
@@ -482,7 +482,7 @@ func (l *httpLink) pace(out *outStream) {
 	}
 }
 
-// ofProtocol is what the names of the connection's own methods begin with.
+// ofProtocol is the prefix of the names of the connection's own methods.
 var ofProtocol = []byte("$/")
 
 // answerInitialize keeps the answer to initialize for the POST that waits for it; mu is held.
@@ -528,12 +528,12 @@ func (l *httpLink) putInto(session string, line []byte) error {
 	return l.closed
 }
 
-// hasRoom reports whether so many bytes may be kept in addition; mu is held.
+// hasRoom reports whether the given number of bytes may be kept in addition; mu is held.
 func (l *httpLink) hasRoom(size int) bool {
 	return l.buffered == 0 || l.buffered+size+framing <= l.c.server.opts.MaxBuffered
 }
 
-// awaitTaken waits until some of what is kept was taken, or it is late; mu is held, but not meanwhile.
+// awaitTaken waits until some of the kept data was taken, or it is late; mu is held, but not while waiting.
 func (l *httpLink) awaitTaken(timer *time.Timer) (late bool) {
 	l.mu.Unlock()
 	defer l.mu.Lock()
@@ -545,8 +545,8 @@ func (l *httpLink) awaitTaken(timer *time.Timer) (late bool) {
 	}
 }
 
-// awaitRoom waits until some of what is kept was taken; mu is held, but not meanwhile. It fails when the connection has
-// ended, and ends it when for long nothing was taken.
+// awaitRoom waits until some of the kept data was taken; mu is held, but not while waiting. It fails when the
+// connection has ended, and ends it if nothing was taken for a long time.
 func (l *httpLink) awaitRoom() error {
 	stall := l.c.server.opts.StallTimeout
 	progress := l.progress
@@ -598,10 +598,10 @@ func (l *httpLink) retire(session string) {
 	}
 }
 
-// idle reports whether nobody reads a stream, and nothing is in it.
+// idle reports whether a stream has no reader and is empty.
 func (out *outStream) idle() bool { return out.receiver == nil && len(out.blocks) == 0 }
 
-// sweep forgets streams that nobody reads and in which there is nothing; mu is held.
+// sweep forgets empty streams without a reader; mu is held.
 func (l *httpLink) sweep() {
 	for session, out := range l.streams {
 		if out.idle() {
@@ -630,8 +630,8 @@ func (l *httpLink) count(n int) {
 	l.c.server.buffered.Add(int64(n))
 }
 
-// attach makes the caller the receiver of a stream. It ends the one before, and waits for its end. If there is a history,
-// the stream goes on behind the cursor, unless that is empty.
+// attach makes the caller the receiver of a stream. It ends the previous receiver, and waits for its end. If there is a
+// history, the stream continues after the cursor, unless that is empty.
 func (l *httpLink) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream, *receiver, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -683,7 +683,8 @@ func (l *httpLink) attach(ctx context.Context, session, cursor string, rc *http.
 	}
 }
 
-// rewind replaces what is in a stream by what its client has missed, which has that in it; mu is held.
+// rewind replaces the content of a stream with the messages that its client has missed, which include that content; mu
+// is held.
 func (l *httpLink) rewind(out *outStream, missed iter.Seq2[string, []byte]) {
 	l.drop(out)
 	for id, line := range missed {
@@ -698,7 +699,7 @@ func (rcv *receiver) end() {
 	}
 	rcv.over = true
 	close(rcv.replaced)
-	// If deadlines are not supported, it ends when what it writes is taken.
+	// If deadlines are not supported, it ends when its data is taken.
 	_ = rcv.rc.SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
@@ -714,7 +715,7 @@ func (l *httpLink) detach(out *outStream, rcv *receiver) {
 	l.advance() // it may have been the last to need the stream
 }
 
-// send sends what is in a stream to the client of ctx, and says whether there can be more.
+// send sends the content of a stream to the client of ctx, and reports whether there can be more.
 func (l *httpLink) send(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -745,7 +746,7 @@ func (l *httpLink) send(ctx context.Context, out *outStream, rcv *receiver, ew *
 	return !l.over, nil
 }
 
-// taken notes that so many bytes of a stream were taken; mu is not held.
+// taken records that the given number of bytes of a stream were taken; mu is not held.
 func (l *httpLink) taken(out *outStream, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -761,7 +762,7 @@ func (l *httpLink) release(out *outStream, n int) {
 	l.advance()
 }
 
-// advance has the agent look again for what it waits for; mu is held.
+// advance makes the agent check again what it waits for; mu is held.
 func (l *httpLink) advance() {
 	l.progress++
 	signal(l.outWake)
@@ -848,7 +849,7 @@ func (l *httpLink) endForClient(why error) bool {
 	return true
 }
 
-// stopOutput has receivers send what there is, and end; mu is held.
+// stopOutput makes receivers send the remaining data, and end; mu is held.
 func (l *httpLink) stopOutput() {
 	l.over = true
 	undelivered := 0
@@ -866,7 +867,7 @@ func (l *httpLink) stopOutput() {
 	signal(l.outWake)
 }
 
-// drop forgets what is in a stream; mu is held.
+// drop discards the content of a stream; mu is held.
 func (l *httpLink) drop(out *outStream) {
 	l.count(-out.kept)
 	out.blocks, out.spare, out.kept = nil, nil, 0
@@ -920,7 +921,7 @@ func (l *httpLink) unanswered() (ids []wire.ID) {
 	return ids
 }
 
-// agentGone answers what an agent has left behind.
+// agentGone answers the requests that an agent has left unanswered.
 var agentGone = &wire.Error{Code: codeInternal, Message: "Internal error: the agent has ended"}
 
 // cut implements link.

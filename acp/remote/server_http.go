@@ -1,4 +1,5 @@
-// The server's side of streamable HTTP: what POST, GET and DELETE do. The connection itself is in server_connection.go.
+// The server's side of streamable HTTP: the handling of POST, GET and DELETE. The connection itself is in
+// server_connection.go.
 
 package remote
 
@@ -57,7 +58,7 @@ func invalidRequest(id wire.ID, message string) *refusal {
 	return rpcRefusal(http.StatusBadRequest, id, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: " + message})
 }
 
-// The codes of JSON-RPC that a server answers with by itself.
+// The JSON-RPC codes of the server's own answers.
 const (
 	codeInvalidRequest = -32600
 	codeInternal       = -32603
@@ -194,7 +195,7 @@ func sessionOf(r *http.Request, m wire.Message) (string, error) {
 	return session, nil
 }
 
-// initialize opens a connection and answers with what the agent does.
+// initialize opens a connection and answers with the agent's answer.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal string, id wire.ID, body []byte) error {
 	c, err := s.add(r, principal, HTTP)
 	if err != nil {
@@ -259,7 +260,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string
 // errDeleted is why a connection ended that its client has deleted.
 var errDeleted = errorEOF("acp: the client has ended the connection")
 
-// stream answers a GET with what the agent sends.
+// stream answers a GET with the agent's messages.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string) error {
 	if !accepts(r.Header, "text/event-stream") {
 		return refuse(http.StatusNotAcceptable, "the stream is text/event-stream, which Accept does not list")
@@ -327,7 +328,7 @@ type eventWriter struct {
 // of a long event is longer.
 const writeChunk = blockSize
 
-// write writes one part of the stream, and has it sent.
+// write writes one part of the stream, and flushes it.
 func (e *eventWriter) write(p []byte) error {
 	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
 		e.until = now.Add(e.stall)
@@ -369,7 +370,7 @@ func (e *eventWriter) pause() {
 	}
 }
 
-// tick tells when the stream has been idle for so long; 0 is never.
+// tick reports when the stream has been idle for the given time; 0 is never.
 func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
 	switch {
 	case idle <= 0:
@@ -390,7 +391,7 @@ func (e *eventWriter) rest() {
 	}
 }
 
-// await waits until there is something to send, and shows meanwhile that the stream is alive.
+// await waits until there is something to send, and keeps the stream alive in the meantime.
 func (l *httpLink) await(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) error {
 	ew.pause()
 	tick := ew.tick(l.c.server.opts.KeepAlive)

@@ -50,7 +50,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	if s.opts.Compression {
 		accept.CompressionMode = websocket.CompressionContextTakeover
 	}
-	// The library sends what is in the header of w already, and nothing of a connection that it refuses.
+	// The library already sends the header of w, but not for a connection that it refuses.
 	hijacker := &hijacker{ResponseWriter: w, stall: s.opts.StallTimeout}
 	w.Header().Set(HeaderConnection, c.peer.ConnectionID)
 	ws, err := websocket.Accept(hijacker, r, accept)
@@ -129,7 +129,7 @@ type socketLink struct {
 	finished bool
 }
 
-// phase says what a client may send.
+// phase is the state that decides which messages a client may send.
 type phase int
 
 const (
@@ -172,7 +172,7 @@ func (l *socketLink) ReadLine(beforeWait func()) ([]byte, error) {
 	return line, nil
 }
 
-// awaitAnswer waits until initialize was answered: what is behind it waits for that.
+// awaitAnswer waits until initialize was answered; later messages wait for that.
 func (l *socketLink) awaitAnswer(beforeWait func()) error {
 	l.mu.Lock()
 	answered := l.answered
@@ -264,7 +264,7 @@ func (l *socketLink) check(line []byte) (pass bool, err error) {
 	return true, nil
 }
 
-// checkUsual is check when the connection is initialized. What is wrong is left to the agent, which says so.
+// checkUsual is check when the connection is initialized. Errors are left to the agent, which reports them.
 func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 	m := wire.Peek(l.decode, line)
 	if m.Kind != wire.KindRequest {
@@ -291,7 +291,7 @@ func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 	return true, nil
 }
 
-// refuse answers what is not for the agent.
+// refuse answers messages that are not for the agent.
 func (l *socketLink) refuse(id wire.ID, failure *wire.Error) error {
 	line, err := wire.AppendError(nil, &id, failure)
 	if err != nil {
@@ -304,7 +304,8 @@ func (l *socketLink) Write(message []byte) error {
 	return l.WriteLines(append(wire.AppendLine(nil, message), '\n'))
 }
 
-// WriteLines sends each line as a message. What is sent while the WebSocket is lost and the agent works on is dropped.
+// WriteLines sends each line as a message. Messages sent while the WebSocket is lost and the agent continues to work
+// are dropped.
 func (l *socketLink) WriteLines(lines []byte) error {
 	messages := l.note(lines)
 	err := l.socket.WriteLines(lines)

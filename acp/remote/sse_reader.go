@@ -18,7 +18,7 @@ const (
 	enoughEvents = 256      // a buffer over eventChunk is let go after this many small events
 )
 
-// event is what a blank line has ended.
+// event is an event that a blank line has ended.
 type event struct {
 	name []byte // "" means message
 	data []byte // the lines, with \n between them
@@ -277,7 +277,7 @@ func (r *eventReader) fill() error {
 	return err
 }
 
-// room makes room in buf for what comes.
+// room makes room in buf for more data.
 func (r *eventReader) room() {
 	if !r.hasData && r.line == r.end {
 		if len(r.buf) > eventChunk && r.few > enoughEvents {
@@ -304,7 +304,7 @@ func (r *eventReader) kept() bool { return r.hasData && r.long == nil }
 
 func (r *eventReader) grow(size int) { r.move(make([]byte, size)) }
 
-// move puts what is needed to the beginning of a buffer: the data of the event, and the current line.
+// move moves the data that is needed to the beginning of a buffer: the data of the event, and the current line.
 func (r *eventReader) move(to []byte) {
 	n := 0
 	if r.kept() {

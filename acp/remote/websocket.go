@@ -105,14 +105,16 @@ func (f *frames) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// beforeWait sets what is called before the connection is read. The end of a WebSocket reads too, so there is a lock.
+// beforeWait sets the function that is called before the connection is read. The end of a WebSocket reads too, so there
+// is a lock.
 func (f *frames) beforeWait(wait func()) {
 	f.waitMu.Lock()
 	defer f.waitMu.Unlock()
 	f.wait = wait
 }
 
-// Write gathers p. If nobody holds frames back, a goroutine writes them: it is a ping, an answer to one, or the end.
+// Write gathers p. If frames are not being held back, a goroutine writes them: it is a ping, an answer to one, or the
+// end.
 func (f *frames) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +144,7 @@ func (f *frames) hold() {
 	f.held = true
 }
 
-// flush writes what is gathered, and returns when all of it is written.
+// flush writes the gathered data, and returns when all of it is written.
 func (f *frames) flush() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,11 +225,11 @@ func (f *frames) fail(err error) {
 		f.err = err
 	}
 	f.mu.Unlock()
-	// That it is over is all that anybody wants to know.
+	// Only the fact that it is over matters.
 	_ = f.closeOnce()
 }
 
-// failure is what writing has failed with, or what fail was given.
+// failure returns the error of writing, or the one passed to fail.
 func (f *frames) failure() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,10 +248,10 @@ func (f *frames) readUntil(t time.Time) {
 	}
 }
 
-// closeLinger is how long Close waits until what was gathered is taken.
+// closeLinger is how long Close waits until the gathered data is taken.
 const closeLinger = 5 * time.Second
 
-// Close closes the connection when what was gathered is written: the last is the end of the WebSocket.
+// Close closes the connection when the gathered data is written, which ends with the end of the WebSocket.
 func (f *frames) Close() error {
 	timer := time.AfterFunc(closeLinger, func() { f.fail(net.ErrClosed) })
 	defer timer.Stop()
@@ -268,7 +270,7 @@ func (f *frames) stuck() bool {
 	return f.busy
 }
 
-// socketOptions are what both sides can set.
+// socketOptions are options for both sides.
 type socketOptions struct {
 	maxMessage   int
 	keepAlive    time.Duration // 0 is never
@@ -399,8 +401,8 @@ func (s *socket) ignore(r io.Reader) error {
 	return err
 }
 
-// oneLine makes a message of what may be spread over several lines, in place. The result is empty if there is nothing
-// but white space.
+// oneLine joins a message that may be spread over several lines, in place. The result is empty if there is nothing but
+// white space.
 func oneLine(text []byte) []byte {
 	text = bytes.Trim(text, " \t\r\n")
 	wire.ReplaceAll(text, '\n', ' ')
@@ -488,7 +490,7 @@ func (s *socket) WriteLines(lines []byte) error {
 	return s.written(err)
 }
 
-// written is what sending has failed with.
+// written returns the error of sending.
 func (s *socket) written(err error) error {
 	if err == nil {
 		return nil
@@ -535,7 +537,7 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
 		s.endLife()
 		s.frames.resume()
 		timer := time.AfterFunc(s.opts.closeTimeout, func() { s.frames.fail(net.ErrClosed) })
-		// A peer that does not answer, or has gone, is no failure: nobody waits for more from it.
+		// It is not a failure if a peer does not answer, or has gone, because nothing more is expected from it.
 		if err := s.ws.Close(code, reason); err != nil {
 			s.opts.log.Debug("acp: closing a WebSocket", "error", err)
 		}

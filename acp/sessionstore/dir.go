@@ -186,7 +186,7 @@ func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf
 	return d, nil
 }
 
-// unwritable says what a folder lacks that can only be read.
+// unwritable returns the reason why a directory can only be read.
 func unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
@@ -258,7 +258,7 @@ func (d *DirOf[U]) create(name string, data []byte) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// What a session of this name has left that was not wholly deleted.
+	// Files that remain of a session of this name that was not completely deleted.
 	if err := d.remove(name + logSuffix); err != nil {
 		return err
 	}
@@ -397,7 +397,7 @@ func (d *DirOf[U]) append(name string, data []byte) (err error) {
 	return err
 }
 
-// whole returns where the last whole line ends, and reports what comes behind it. The session is locked.
+// whole returns where the last whole line ends, and reports the data after it. The session is locked.
 func (d *DirOf[U]) whole(file *os.File, name string, size int64) (int64, error) {
 	end := size
 	buf := make([]byte, 1)
@@ -465,7 +465,7 @@ func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) 
 	return d.lines(ctx, file, name+logSuffix, end, yield)
 }
 
-// lines yields the updates in the first bytes of a file. What cannot be read is reported and left out.
+// lines yields the updates in the first bytes of a file. Lines that cannot be read are reported and left out.
 func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end int64, yield func(U) bool) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, end), 64<<10)
 	for offset := int64(0); offset < end; {
@@ -525,7 +525,7 @@ func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	if err == nil {
 		name := d.files.name(id)
 		err = d.locked(ctx, name, func() error {
-			// The session is gone with its head; what is left if the process dies now is removed by List.
+			// The session is gone with its head; if the process dies now, List removes the remaining files.
 			if err := d.remove(name + headSuffix); err != nil {
 				return err
 			}
@@ -541,7 +541,7 @@ func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	return failed("deleting", id, err)
 }
 
-// usable fails for what cannot be asked for.
+// usable fails for ids and stores that cannot be used.
 func (d *DirOf[U]) usable(ctx context.Context, id acp.SessionID) error {
 	switch {
 	case d.locks.closed():

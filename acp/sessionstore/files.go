@@ -27,7 +27,7 @@ const (
 // naming is how the files of the sessions of a version of the protocol are named.
 type naming struct{ protocol int }
 
-// prefix is what names begin with. Version 1 has no number.
+// prefix is the beginning of names. Version 1 has no number.
 func (n naming) prefix(kind string) string {
 	if n.protocol == 1 {
 		return kind + "-"
@@ -50,7 +50,7 @@ func (n naming) name(id acp.SessionID) string {
 	return n.prefix(hashedPrefix) + hex.EncodeToString(sum[:])
 }
 
-// regular fails for what is not a regular file, and does not follow links.
+// regular fails for anything but a regular file, and does not follow links.
 func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {

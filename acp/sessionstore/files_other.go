@@ -2,8 +2,8 @@
 
 package sessionstore
 
-// openFlags are none: opening waits for nobody here, and names of devices are refused by os.Root.
+// openFlags are none: opening never waits here, and os.Root refuses names of devices.
 const openFlags = 0
 
-// syncDir does nothing: folders cannot be synchronized here.
+// syncDir does nothing: directories cannot be synchronized here.
 func (d *DirOf[U]) syncDir() error { return nil }

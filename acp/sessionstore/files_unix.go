@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFlags keep the opening of what turned into a FIFO or a device from waiting for its other side.
+// openFlags keep opening from waiting for the other side if the file has become a FIFO or a device.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_NOFOLLOW
 
 // syncDir has the names of files reach the disk.

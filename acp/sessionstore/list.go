@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// index is what is known of all sessions. Who puts something into busy, which has room for one, may use the rest.
+// index holds what is known about all sessions. busy has room for one value: the goroutine that puts it in may use the
+// rest.
 type index struct {
 	busy   chan struct{}
 	heads  map[string]indexed // by the name of the file
@@ -31,8 +32,8 @@ type indexed struct {
 	broken bool
 }
 
-// settled is how long ago the last change of a folder must be for the next one to have another time. Some file systems
-// keep times to two seconds.
+// settled is how long ago the last change of a directory must be for the next one to have a different time. Some file
+// systems keep times to two seconds.
 const settled = 3 * time.Second
 
 // List implements Store. It looks at the time of each session's file, unless nothing has changed in the directory, and
@@ -171,7 +172,7 @@ func (d *DirOf[U]) names() ([]string, error) {
 	}), err
 }
 
-// entry is what the index says of a file. It is known if the file is as it was.
+// entry is the index entry of a file. It is known if the file has not changed.
 func (d *DirOf[U]) entry(name string, old indexed) (entry indexed, known bool, err error) {
 	file := name + headSuffix
 	entry.file, err = d.root.Lstat(file)
@@ -208,8 +209,8 @@ func (d *DirOf[U]) readHead(name string) (Info, error) {
 	return d.files.parseHead(line, name)
 }
 
-// tidy removes what a deletion, a creation or a change has left that was cut off. It waits for nobody: if the session is
-// being changed, the next list does it. That it fails is no reason for a list to fail, and is reported once.
+// tidy removes the remains of a deletion, a creation or a change that was cut off. It does not wait: if the session is
+// being changed, the next list does it. A failure is no reason for a list to fail, and is reported once.
 func (d *DirOf[U]) tidy(name string) {
 	done, err := d.tryLocked(name, func() error {
 		err := d.removeOurs(name + tempSuffix)

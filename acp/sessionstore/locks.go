@@ -25,7 +25,7 @@ type locks struct {
 	done bool
 }
 
-// lock is one lock file. Whoever takes the token may lock it.
+// lock is one lock file. The goroutine that takes the token may lock it.
 type lock struct {
 	token chan struct{}
 	path  string
@@ -62,7 +62,7 @@ func (l *locks) closed() bool {
 	return l.done
 }
 
-// close waits for those who hold a lock, and reports whether it was called for the first time.
+// close waits until no lock is held, and reports whether it was called for the first time.
 func (l *locks) close() bool {
 	l.mu.Lock()
 	first := !l.done
@@ -85,7 +85,7 @@ func (l *locks) of(name string) *lock {
 	return &l.each[sum.Sum32()%lockCount]
 }
 
-// tryLocked is locked, but reports false at once if somebody else holds the lock.
+// tryLocked is locked, but reports false at once if the lock is held elsewhere.
 func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error) {
 	l := d.locks.of(name)
 	select {
@@ -108,7 +108,7 @@ func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error)
 	return true, f()
 }
 
-// locked calls f while nobody else changes the session of this name.
+// locked calls f while the session of this name cannot be changed by others.
 func (d *DirOf[U]) locked(ctx context.Context, name string, f func() error) (err error) {
 	l := d.locks.of(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)

@@ -47,7 +47,7 @@ func (c Content) Text() string {
 	return b.String()
 }
 
-// add appends a piece. The content may share what it has with older copies of itself.
+// add appends a piece. The content may share its data with older copies of itself.
 func (c *Content) add(block acp.ContentBlock, limit int) {
 	size := blockSize(block)
 	if c.Dropped > 0 || c.size+size > limit {
@@ -87,7 +87,7 @@ func plainText(block acp.ContentBlock) (string, bool) {
 	return text.Text, true
 }
 
-// overhead is about what anything takes beside its text.
+// overhead is roughly the memory that anything takes besides its text.
 const overhead = 128
 
 // blockSize is about how many bytes a block takes.

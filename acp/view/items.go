@@ -212,7 +212,7 @@ func (i *Item) String() string {
 	return ""
 }
 
-// text is everything that a user wants to know before the tool call is permitted, and what came of it.
+// text returns everything that a user wants to know before the tool call is permitted, and its results.
 func (c *ToolCall) text() string {
 	var b strings.Builder
 	status := string(c.Call.Status)

@@ -108,7 +108,7 @@ func (s *State) begin() {
 	s.version++
 }
 
-// end wakes those who wait for a change.
+// end wakes the goroutines that wait for a change.
 func (s *State) end() {
 	s.snapshot = nil
 	if s.wake != nil {
@@ -238,7 +238,7 @@ func (s *State) addTo(turn int, variant ItemVariant) int {
 	return item.Index
 }
 
-// entity is add for what ends the message that chunks without an id continue.
+// entity is add for items that end the message that chunks without an id continue.
 func (s *State) entity(variant ItemVariant) int {
 	s.open = -1
 	return s.add(variant)
@@ -314,7 +314,7 @@ func (s *State) chunk(role Role, c *acp.ContentChunk) {
 	s.say(role, c)
 }
 
-// say is chunk for what is no echo of a prompt.
+// say is chunk for text that is not an echo of a prompt.
 func (s *State) say(role Role, c *acp.ContentChunk) {
 	id, named := c.MessageID.Get()
 	index := s.open
@@ -396,11 +396,12 @@ func (s *State) over(item *Item, id acp.ToolCallID) {
 	}
 }
 
-// toolCallUpdate folds what an update, or a request for permission, says of a tool call, and returns its index.
+// toolCallUpdate folds an update, or a request for permission, about a tool call into the conversation, and returns its
+// index.
 func (s *State) toolCallUpdate(u *acp.ToolCallUpdate, asks bool) int {
 	index, known := s.calls[u.ToolCallID]
 	if known && asks {
-		// Who asks has not ended: this is a call of this turn, whose id an earlier one had.
+		// A call that asks has not ended, so this is a call of this turn that reuses the id of an earlier one.
 		item := s.now.items.get(index)
 		known = item.Turn == s.turn() || !item.Variant.(*ToolCall).finished()
 	}
@@ -473,7 +474,7 @@ func (s *State) info(u *acp.SessionInfoUpdate) {
 	}
 }
 
-// patch sets what is not absent; null clears.
+// patch sets the members that are not absent; null clears.
 func patch[T any](to *acp.Opt[T], from acp.Opt[T]) {
 	if !from.IsZero() {
 		*to = from

@@ -74,7 +74,7 @@ func (s *State) beginTurn(replayed bool) int {
 	return number
 }
 
-// turn is the number of the turn that what comes now belongs to.
+// turn returns the number of the turn that the next updates belong to.
 func (s *State) turn() int {
 	if len(s.running) > 0 {
 		return s.running[0]
@@ -300,7 +300,7 @@ func (s *State) echoed(c *acp.ContentChunk) bool {
 	return false
 }
 
-// takes takes a chunk if it is what comes next in the prompt.
+// takes takes a chunk if it is the next part of the prompt.
 func (e *echo) takes(c *acp.ContentChunk) bool {
 	if len(e.taken) > 0 && e.taken[0].MessageID.Value() != c.MessageID.Value() {
 		return false

@@ -87,7 +87,8 @@ func (v *vector[T]) drop(epoch uint64) {
 	v.first++
 }
 
-// clear removes what is only needed up to element i, and reports whether nothing of the node can be needed afterwards.
+// clear removes the parts that are only needed up to element i, and reports whether nothing of the node can be needed
+// afterwards.
 func (n *node[T]) clear(i int, shift uint, epoch uint64) bool {
 	at := i >> shift & (width - 1)
 	if shift == 0 {
