@@ -1,5 +1,5 @@
-// The modes and the config options of a session. Clients of today show config options, and those of yesterday modes: a
-// session with modes has both, and what changes one is told about the other.
+// The modes and the config options of a session. Current clients show config options, and older ones modes: a session
+// with modes has both, and a change of one is also reported for the other.
 
 package agentkit
 

@@ -17,8 +17,8 @@ import (
 const (
 	// joinedBytes is how long chunks grow that are joined.
 	joinedBytes = 64 << 10
-	// joinedTime is how long they wait, and how long the updates of tool calls wait the first time. Each further time it is
-	// twice as long, so that what is stored of a call that goes on grows with the logarithm of its time.
+	// joinedTime is how long they wait, and how long the updates of tool calls wait the first time. Each further time
+	// it is twice as long, so that the stored size of a call that goes on grows with the logarithm of its time.
 	joinedTime = time.Second
 	// joinedCalls is how many tool calls are open at once whose updates are joined.
 	joinedCalls = 64
@@ -196,7 +196,7 @@ func copied(u acp.ToolCallUpdate) acp.ToolCallUpdate {
 	return u
 }
 
-// merge makes of an update of a tool call one that says what both say, the later one u. Members that are absent or null
+// merge combines two updates of a tool call into one, of which u is the later one. Members that are absent or null
 // change nothing.
 func merge(to *acp.ToolCallUpdate, u acp.ToolCallUpdate) {
 	mergeOpt(&to.Kind, u.Kind)

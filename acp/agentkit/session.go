@@ -192,9 +192,9 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	return nil
 }
 
-// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile. Tool calls and
-// compactions that have not ended, because the process was killed that made them, are shown as failed: nobody ends them
-// any more.
+// replay sends the history, and then the commands. Nothing else of the session is sent in the meantime. Tool calls and
+// compactions that have not ended, because their process was killed, are shown as failed, because nothing ends them any
+// more.
 func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	s.out.Lock()
 	defer s.out.Unlock()

@@ -17,9 +17,9 @@ import (
 // a new one would not have all that it has, its directory takes no new file, or it is a mount point.
 var errIrreplaceable = errors.New("cannot be replaced")
 
-// replace puts a new file with the content in the place of old, or where nothing is when old is nil,
-// in one step. The new file has the permissions, the owner and the attributes of the old one; hard links to the
-// old one keep the old content. A crash may leave a file ".acp-*" behind.
+// replace atomically puts a new file with the content in the place of old, or creates it if old is nil. The new file
+// has the permissions, the owner and the attributes of the old one; hard links to the old one keep the old content. A
+// crash may leave a file ".acp-*" behind.
 func replace(ctx context.Context, dir *os.Root, name, content string, old *os.File) (err error) {
 	perm := fs.FileMode(0o666)
 	if old != nil {

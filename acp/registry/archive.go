@@ -63,11 +63,11 @@ func isOtherArchive(name string) bool {
 	return slices.ContainsFunc(otherArchives, has) && !has(".tar.gz") && !has(".tar.bz2")
 }
 
-// unpack unpacks a file, whose name in its address says what it is, into an empty folder, of which root is. alone reports
-// that it is no archive but a program; then nothing was done.
+// unpack unpacks a file, whose type follows from the name in its address, into the empty directory of root. alone
+// reports that it is not an archive but a program; then nothing was done.
 //
-// Names must be those that every system takes, and differ by more than case. Links must lead to something in the archive.
-// They are made last, so that no file is written through one.
+// Names must be valid on every system, and differ by more than case. Links must lead to something in the archive. They
+// are created last, so that no file is written through one.
 func unpack(ctx context.Context, file, name string, root *os.Root, limits Limits) (alone bool, err error) {
 	u := &unpacker{
 		ctx: ctx, root: root, limits: limits, left: limits.Unpacked,
@@ -93,7 +93,7 @@ func unpack(ctx context.Context, file, name string, root *os.Root, limits Limits
 	return false, causeOf(ctx, err)
 }
 
-// unpacker writes the files of an archive into a folder, and never out of it.
+// unpacker writes the files of an archive into a directory, and never outside it.
 type unpacker struct {
 	ctx    context.Context
 	root   *os.Root

@@ -1,8 +1,8 @@
-// What is installed: where it is kept, how it comes there, and what starts it.
+// Installed agents: where they are kept, how they are installed, and how they are started.
 //
-// An agent has a folder in Client.Dir. In it, installed.json says which of the folders beside it is the one that is
-// started. A folder of a version is new each time, and nobody knows of it before installed.json names it: what was
-// written half is never started, and is removed by whoever installs next. A lock lets one at a time do that.
+// An agent has a directory in Client.Dir. In it, installed.json says which of the directories next to it is the one to
+// start. The directory of a version is new each time, and is not used before installed.json names it: a half-written
+// version is never started, and the next installation removes it. A lock allows one installation at a time.
 
 package registry
 

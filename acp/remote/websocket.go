@@ -33,8 +33,8 @@ const (
 )
 
 // frames is the network connection below a WebSocket, as package websocket sees it. Writing to it gathers frames, and
-// never waits for the peer: so the library holds no lock for long, and answers pings also while a message waits to be
-// taken. Who sends messages holds frames back, and flushes them, many in one write.
+// never waits for the peer: so the library holds no lock for long, and answers pings even while a message waits to be
+// taken. A sender of messages holds frames back, and flushes many of them in one write.
 type frames struct {
 	conn      io.ReadWriteCloser
 	deadline  writeDeadliner // conn, or nil if that has none
@@ -59,8 +59,8 @@ type frames struct {
 
 type writeDeadliner interface{ SetWriteDeadline(time.Time) error }
 
-// newFrames gathers for conn, which is lost when for the time of stall nothing of what is written is taken. A readBuffer
-// greater than 0 is how many bytes are read at once, for a side that is sent much.
+// newFrames gathers frames for conn, which is lost if none of the written data is taken for the time of stall. A
+// readBuffer greater than 0 is how many bytes are read at once, for a side that receives much data.
 func newFrames(conn io.ReadWriteCloser, stall time.Duration, readBuffer int) *frames {
 	f := &frames{conn: conn, stall: stall, closeOnce: sync.OnceValue(conn.Close)}
 	f.deadline, _ = conn.(writeDeadliner)

@@ -240,7 +240,8 @@ func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) err
 	// When it fails there is nothing to end: the peer has closed the connection, or reset it.
 	if closeWrite() == nil {
 		if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok && d.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			// Perhaps beside the stream's Read, of which nobody wants the rest; the end of either is the end.
+			// This may run concurrently with the stream's Read, whose remaining data is not needed; the end of either
+			// is the end.
 			_, _ = io.Copy(io.Discard, r)
 		}
 	}

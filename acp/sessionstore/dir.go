@@ -1,8 +1,8 @@
-// The store in a folder: its options, and what it does with sessions.
+// The store in a directory: its options, and its operations on sessions.
 //
 // A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced as a
 // whole, and the session is there when it is. NAME.jsonl has an update in each line, and only grows. A line without its
-// newline is what a process has left that died while it wrote. The beginning of NAME tells the protocol's version.
+// newline was left by a process that died while writing it. The beginning of NAME shows the protocol's version.
 
 package sessionstore
 
@@ -541,7 +541,7 @@ func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	return failed("deleting", id, err)
 }
 
-// usable fails for ids and stores that cannot be used.
+// usable fails if the store is closed, ctx has ended or the id is not valid.
 func (d *DirOf[U]) usable(ctx context.Context, id acp.SessionID) error {
 	switch {
 	case d.locks.closed():

@@ -1,5 +1,5 @@
-// The files of a Dir: their names, and that only regular ones are opened. What others have put there is neither
-// followed nor waited for.
+// The files of a Dir: their names, and that only regular ones are opened. Other files that someone has put there are
+// neither followed nor waited for.
 
 package sessionstore
 

@@ -1,5 +1,5 @@
-// One session is changed by one at a time, of all goroutines and processes. Sessions share a few lock files, which are
-// never removed, so that nobody locks a file that is no longer there.
+// A session is changed by one goroutine of one process at a time. Sessions share a few lock files, which are never
+// removed, so that no one locks a file that no longer exists.
 
 package sessionstore
 
