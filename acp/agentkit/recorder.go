@@ -243,7 +243,7 @@ func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) err
 	return r.store.Append(context.WithoutCancel(ctx), r.id, updates...)
 }
 
-// known says that the store has the session now, and stores what was early.
+// known records that the store has the session now, and stores the early updates.
 func (r *recorder) known(ctx context.Context) error {
 	early := r.early
 	r.unknown, r.early = false, nil

@@ -42,7 +42,7 @@ type ToolCall struct {
 	open    *openturn.Turn // or nil
 	id      acp.ToolCallID
 
-	// sending has room for one: who puts something in may use what follows.
+	// sending has room for one value: the goroutine that puts it in may use the following fields.
 	sending chan struct{}
 	call    acp.ToolCall // as the client knows it
 	shown   []shown      // its content
@@ -407,7 +407,7 @@ func (c *ToolCall) keep(id acp.TerminalID, output string) error {
 	return c.record(c.ctx)
 }
 
-// record has a session that stores its updates store what the call shows with text in the place of terminals.
+// record makes a session that stores its updates store the content of the call with text in place of terminals.
 func (c *ToolCall) record(ctx context.Context) error {
 	if len(c.outputs) == 0 {
 		return nil

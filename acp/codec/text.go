@@ -215,9 +215,9 @@ func unescape(s []byte, size int) (text string, lone bool) {
 	}
 }
 
-// How escape sequences are found best depends on the text. In a short one, and in one where they are
-// dense, so that they make up for more than one byte in so many, as in source code, going word by word
-// saves a tenth of what reading takes.
+// The best way to find escape sequences depends on the text. In a short text, and in one where escape sequences are
+// dense, so that there is more than one in so many bytes, as in source code, going word by word saves a tenth of the
+// reading time.
 const (
 	fewBytes = 100
 	dense    = 16

@@ -24,8 +24,8 @@ type HandlerOptions[S Session] struct {
 	// default is the name with which the agent introduced itself on the session's connection, if S is that of package
 	// acp or unstable.
 	Agent func(session S) string
-	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns relative
-	// to these, allow nothing.
+	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
+	// relative to these, allow nothing.
 	Cwd func(session S) string
 	// Known returns what is known of a tool call of a session, such as the method ToolCall of view.Sessions. A request
 	// may carry only a part of the call, which is merged with the known state unless that call has ended. A handler

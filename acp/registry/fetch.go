@@ -107,7 +107,8 @@ func causeOf(ctx context.Context, err error) error {
 
 // fetch writes the content of an address to a file, and returns its SHA-256.
 func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string, err error) {
-	// Some servers call an archive that is compressed an encoding, which would be undone here: sum and name are of the archive.
+	// Some servers call a compressed archive an encoding, which would be undone here; checksum and name are those of
+	// the archive.
 	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})
 	if err != nil {
 		return "", err

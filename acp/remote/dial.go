@@ -154,8 +154,8 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// loopback reports whether a host is this machine. Other ways to write localhost, and names below it, are not: what they mean
-// is asked of the network, and a proxy that the environment names gets the requests.
+// loopback reports whether a host is this machine. Other ways to write localhost, and names below it, are not: the
+// network resolves them, and a proxy that the environment names gets the requests.
 func loopback(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Unmap().IsLoopback()

@@ -35,9 +35,9 @@ func (n naming) prefix(kind string) string {
 	return fmt.Sprint(kind, n.protocol, "-")
 }
 
-// name is the name of a session's files, without the suffix. An id of few characters, none of which is another
-// one on a file system that does not tell upper from lower case, is its own name; of any other the name is its digest. The prefix
-// keeps the two apart, and from names that mean something to a system.
+// name returns the name of a session's files, without the suffix. It is the id if that has few characters, none of
+// which equals another on a file system that ignores case, and otherwise the digest of the id. The prefix keeps the two
+// apart, and from names that mean something to a system.
 func (n naming) name(id acp.SessionID) string {
 	const longest = 100
 	foreign := func(r rune) bool {
