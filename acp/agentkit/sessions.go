@@ -106,9 +106,9 @@ const (
 type Opening struct {
 	Reason                Reason
 	Cwd                   string
-	AdditionalDirectories []string // all of them: those of an earlier opening do not count
+	AdditionalDirectories []string // all of them; those of an earlier opening do not apply
 	MCPServers            []acp.MCPServer
-	Meta                  acp.Meta // of the request
+	Meta                  acp.Meta // the _meta of the request
 
 	// Config.Open sets the following fields. All of them may be left out.
 
@@ -357,7 +357,7 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 type saved struct {
 	Mode    acp.SessionModeID `json:"mode,omitempty"`
 	State   json.RawMessage   `json:"state,omitempty"`
-	Refused []acp.MessageID   `json:"refused,omitempty"` // prompts that are no part of the conversation, with their turns
+	Refused []acp.MessageID   `json:"refused,omitempty"` // prompts that are not part of the conversation, with their turns
 }
 
 // maxRefused is how many refused prompts of a session are remembered, the last ones.

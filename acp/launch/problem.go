@@ -13,13 +13,13 @@ type ProblemKind string
 
 // The kinds of problems.
 const (
-	FolderMissing      ProblemKind = "folder missing"       // Command.Dir is not there, or is not a folder
-	ProgramMissing     ProblemKind = "program missing"      // the program is not found
-	NotExecutable      ProblemKind = "not executable"       // it is there, but may not be run, or is not a program
+	FolderMissing      ProblemKind = "folder missing"       // Command.Dir does not exist, or is not a directory
+	ProgramMissing     ProblemKind = "program missing"      // the program was not found
+	NotExecutable      ProblemKind = "not executable"       // it exists, but may not be run, or is not a program
 	WrongSystem        ProblemKind = "wrong system"         // it is made for another system or processor
-	InterpreterMissing ProblemKind = "interpreter missing"  // what the program needs to be run is not there: node, a loader, a library
+	InterpreterMissing ProblemKind = "interpreter missing"  // something needed to run the program is missing: node, a loader, a library
 	WrongNode          ProblemKind = "wrong Node.js"        // it needs another version of Node.js
-	Incomplete         ProblemKind = "incomplete"           // parts of the program are not there
+	Incomplete         ProblemKind = "incomplete"           // parts of the program are missing
 	DownloadFailed     ProblemKind = "download failed"      // a package runner cannot fetch it: no network, proxy, certificate, disk
 	TooNew             ProblemKind = "too new"              // the version is newer than npm's min-release-age allows
 	NotPublished       ProblemKind = "not published"        // there is no such package or version
@@ -27,7 +27,7 @@ const (
 	NotStarted         ProblemKind = "not started"          // the system refused to start it, for another reason
 	Exited             ProblemKind = "exited"               // it has ended before it answered
 	Silent             ProblemKind = "no answer"            // it has not answered in time
-	Banner             ProblemKind = "banner"               // it writes to standard output what is not a message
+	Banner             ProblemKind = "banner"               // it writes text other than messages to standard output
 	NotAnAgent         ProblemKind = "not an agent"         // it answers, but not as an agent
 	Refused            ProblemKind = "refused"              // it has refused initialize
 	WrongVersion       ProblemKind = "wrong version"        // it speaks another version of the protocol

@@ -20,8 +20,8 @@ type Kind string
 // The kinds.
 const (
 	Binary Kind = "binary" // an archive for each system, or the program itself
-	NPX    Kind = "npx"    // a package of npm
-	UVX    Kind = "uvx"    // a package of PyPI
+	NPX    Kind = "npx"    // an npm package
+	UVX    Kind = "uvx"    // a PyPI package
 )
 
 // Entry is the registry's description of an agent. Members that it does not define are left out.

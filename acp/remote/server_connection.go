@@ -768,10 +768,10 @@ func (l *httpLink) advance() {
 	signal(l.outWake)
 }
 
-// giveBack puts back into a stream what its receiver could not send; mu is held. Of events so much was sent, and the
-// chunk behind it may have arrived or not. What ends there is sent again only if it is an answer: a call that gets none
-// would wait for ever, and of two it takes the first, but a notification must not come twice. What ends later has not
-// arrived.
+// giveBack puts the data that its receiver could not send back into a stream; mu is held. sent is how much of events
+// was sent; the chunk after that may have arrived or not. An event that ends there is sent again only if it is an
+// answer: a call without an answer would wait forever, and of two it takes the first, but a notification must not
+// arrive twice. Events that end later have not arrived.
 func (l *httpLink) giveBack(out *outStream, events []byte, sent int) {
 	unsure := min(sent+writeChunk, len(events))
 	begin := 0

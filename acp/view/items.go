@@ -37,7 +37,7 @@ type Role int
 
 // The roles.
 const (
-	User    Role = iota + 1 // what the user said
+	User    Role = iota + 1 // a message of the user
 	Agent                   // what the agent answered
 	Thought                 // what the agent thought meanwhile
 )
