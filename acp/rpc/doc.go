@@ -34,13 +34,13 @@
 //  5. A turn that was cancelled is answered as cancelled, whatever its handler returns. Messages that its handler sent
 //     come before the answer, and those that [AfterResponse] sends come after it. If the answer only begins the turn,
 //     the work after the answer is cancelled in the same way.
-//  6. When this side cancels a turn, the peer is told, and the permission requests of the session are answered as
-//     cancelled; no other answer to them is sent afterwards. Updates are still accepted, and the connection waits for
+//  6. When this side cancels a turn, it notifies the peer, and answers the permission requests of the session as
+//     cancelled; it sends no other answer to them afterwards. Updates are still accepted, and the connection waits for
 //     the answer, for a bounded time. If the answer only begins the turn, it waits for the turn's end in the same way.
 //  7. Ending the context of any other call sends $/cancel_request; a late answer is dropped. An incoming
 //     $/cancel_request ends the context of the handler.
 //  8. A request for a method that is not served, or not served now, is refused: with method not found, or with the
-//     error that the protocol asks for.
+//     error that the protocol requires.
 //  9. A line that is not JSON is answered with −32700; JSON that is not a JSON-RPC message, and a batch, with −32600;
 //     an unknown method with −32601; wrong parameters with −32602 and a JSON pointer; a failing handler with −32603 and
 //     no details. The connection goes on, and each request is answered once. A response that is malformed, or has

@@ -38,8 +38,8 @@ type Role int
 // The roles.
 const (
 	User    Role = iota + 1 // a message of the user
-	Agent                   // what the agent answered
-	Thought                 // what the agent thought meanwhile
+	Agent                   // a message of the agent
+	Thought                 // a thought of the agent
 )
 
 var roleNames = [...]string{"", "user", "agent", "thought"}
