@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// baseCheckParams refuses paths that are not absolute, and lines that do not count from 1. It is for what the
-// peer asks.
+// baseCheckParams refuses paths that are not absolute, and lines that do not count from 1. It is for the peer's requests.
 func baseCheckParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
@@ -34,8 +33,8 @@ func baseCheckParams(params any) *flaw {
 	}
 }
 
-// checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
-// empty, names of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
+// checkSent is for messages that this side sends, which are checked more strictly than the peer's requests: ids that
+// are not empty, names of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
 func checkSent(params any) *flaw {
 	if n, ok := params.(*SessionNotification); ok { // nearly all that is sent
 		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
@@ -62,7 +61,7 @@ func checkSent(params any) *flaw {
 	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
 }
 
-// baseCheckUpdate refuses what is wrong in an update.
+// baseCheckUpdate refuses an invalid update.
 func baseCheckUpdate(update *SessionUpdate) *flaw {
 	if u, ok := update.Variant.(*SessionUpdateAgentMessageChunk); ok && u != nil { // nearly all updates
 		return checkBlock("/update/content", &u.Content)
@@ -119,7 +118,7 @@ func checkModes(modes Opt[SessionModeState]) *flaw {
 	return checkID("/modes/currentModeId", state.CurrentModeID)
 }
 
-// checkToolCall refuses what is wrong in a description of a tool call.
+// checkToolCall refuses an invalid description of a tool call.
 func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	if u.ToolCallID == "" {
 		return &flaw{at + "/toolCallId", "must not be empty"}
@@ -143,7 +142,7 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	return cmp.Or(checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
 }
 
-// checkToolContent refuses diffs whose path is not absolute, terminals without an id, and what is wrong in blocks.
+// checkToolContent refuses diffs whose path is not absolute, terminals without an id, and invalid blocks.
 func checkToolContent(at string, content []ToolCallContent) *flaw {
 	for i := range content {
 		if missing(content[i].Variant) {
@@ -177,7 +176,7 @@ func checkBlocks(at string, blocks []ContentBlock) *flaw {
 	return nil
 }
 
-// checkBlock is checkBlocks for one of them.
+// checkBlock is checkBlocks for one block.
 func checkBlock(at string, block *ContentBlock) *flaw {
 	annotations := annotationsOf(block)
 	if annotations == nil || !annotations.Present() {
@@ -241,7 +240,7 @@ func checkForm(req *CreateElicitationRequest) *flaw {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// check refuses what an agent must not send.
+// check refuses messages that an agent must not send.
 func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
 		return unsent(method, errNotInitialized)
@@ -258,8 +257,8 @@ func (c *AgentConn) check(method string, params any) error {
 	return nil
 }
 
-// checkSession refuses what is wrong in what a handler says of a session that it has opened, and warns of what the session
-// offers without a handler for it.
+// checkSession refuses invalid modes and options in a handler's result for a session that it has opened, and warns if
+// the session offers something without a handler for it.
 func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
 	warnUnserved(&a.opts.Conn, modes.Present(), "modes", MethodSetSessionMode, a.handlers.SetSessionMode != nil)
 	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
@@ -283,7 +282,7 @@ func (c *AgentConn) checkConfigOptions(pointer string, options []SessionConfigOp
 	return nil
 }
 
-// check refuses what a client must not send.
+// check refuses messages that a client must not send.
 func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
@@ -326,7 +325,7 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 	return &flaw{"/modeId", "not a mode of the session"}
 }
 
-// The names of this version for what both versions have.
+// The names in this version of things that both versions have.
 type (
 	loginRequest = AuthenticateRequest
 	configValue  = SetSessionConfigOptionRequestValueID

@@ -3,8 +3,8 @@
 
 package unstable
 
-// AgentText returns the text of an update with a piece of the agent's answer; ok is false for other updates, and for
-// pieces that are not text.
+// AgentText returns the text of an update that carries a piece of the agent's answer; ok is false for other updates,
+// and for pieces that are not text.
 func (x SessionUpdate) AgentText() (text string, ok bool) {
 	if c, is := x.Variant.(*SessionUpdateAgentMessageChunk); is {
 		return c.Content.Text()

@@ -18,7 +18,7 @@ import (
 // Version is the protocol version that this package speaks.
 const Version ProtocolVersion = 1
 
-// baseAdvertise adds to what follows from the handlers.
+// baseAdvertise adds to the capabilities that follow from the handlers.
 func (o *AgentOptions) baseAdvertise(caps *AgentCapabilities) {
 	caps.PromptCapabilities = o.Prompt
 	caps.MCPCapabilities = o.MCP
@@ -27,7 +27,7 @@ func (o *AgentOptions) baseAdvertise(caps *AgentCapabilities) {
 	}
 }
 
-// baseAdvertise adds to what follows from the handlers.
+// baseAdvertise adds to the capabilities that follow from the handlers.
 func (o *ClientOptions) baseAdvertise(caps *ClientCapabilities) {
 	caps.Auth.Terminal = o.TerminalAuth
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
@@ -44,16 +44,17 @@ func (o *ClientOptions) baseAdvertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call
-// of what the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
-// ErrInvalidParams, and one before initialize with ErrInvalidRequest; none of them is sent. Its methods are safe for concurrent use.
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
+// the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse fails with
+// ErrInvalidParams, and one before initialize fails with ErrInvalidRequest; none of them is sent. Its methods are safe
+// for concurrent use.
 type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call of
-// what the agent did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
+// the agent did not advertise fails with ErrUnsupported, and one that the checks of this package refuse fails with
 // ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
@@ -69,7 +70,7 @@ func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.Agent
 
 func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
 
-// prepare checks the handlers and says what they and the options advertise.
+// prepare checks the handlers and determines what they and the options advertise.
 func (a *agentSide) prepare() (err error) {
 	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
 		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
@@ -107,8 +108,8 @@ func (a *agentSide) baseVerify() {
 	})
 }
 
-// cancelled wraps the handler of prompts: what it returns after its turn was cancelled has the stop reason
-// cancelled. An error then is answered so by the runtime.
+// cancelled wraps the handler of prompts: its result after its turn was cancelled has the stop reason cancelled. The
+// runtime answers an error in the same way.
 func cancelled(
 	prompt func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error),
 ) func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
@@ -206,7 +207,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
-	// Handlers of what comes right behind the answer find it.
+	// Handlers of messages right after the answer find it.
 	res, err := callThen(ctx, c.conn.rpc, methodInitialize, c.handshake, c.conn.handshake.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// errNotInitialized refuses what comes, or would be sent, before initialize has been answered.
+// errNotInitialized refuses messages that arrive, or would be sent, before initialize has been answered.
 var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
 
 // orEmpty is params, or, in place of nil, an empty object.
@@ -26,7 +26,7 @@ func orEmpty[P any](params *P) *P {
 }
 
 // verified wraps a request handler: a result that check, or checkIDs, finds wrong is not sent. The peer gets an
-// internal error that says what is wrong, and the owner of the connection a warning.
+// internal error that names the mistake, and the owner of the connection a warning.
 func verified[P, R, Of any](
 	opts *ConnOptions, method string, fn func(context.Context, *Of, *P) (*R, error), check func(*P, *R) *flaw,
 ) func(context.Context, *Of, *P) (*R, error) {
@@ -50,8 +50,8 @@ func verified[P, R, Of any](
 	}
 }
 
-// warnUnserved tells the owner of an agent that a result offers something which a client cannot choose, because the
-// handler of the method for that is not set.
+// warnUnserved warns the owner of an agent that a result offers something that a client cannot choose, because the
+// handler of the method for it is not set.
 func warnUnserved(opts *ConnOptions, offers bool, what, method string, served bool) {
 	if offers && !served {
 		loggerOf(opts).Warn("the result of a handler offers what no handler serves: clients that choose one are told that the method does not exist",
@@ -67,7 +67,7 @@ func loggerOf(opts *ConnOptions) *slog.Logger {
 	return opts.Logger
 }
 
-// noExtraCheck is a check for verified, which looks at ids by itself.
+// noExtraCheck is a check for verified, which checks ids on its own.
 func noExtraCheck[P, R any](*P, *R) *flaw { return nil }
 
 // rawID is the id of an object of a type that is not known, or "".
@@ -80,8 +80,8 @@ func rawID(raw json.RawMessage, member string) string {
 	return id
 }
 
-// request makes the route of a request handler, which is given what of returns: the session that the
-// parameters name, or the connection.
+// request makes the route of a request handler. The handler receives the result of of: the session that the parameters
+// name, or the connection.
 func request[P, R, Of any](
 	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
 ) engine.Route {
@@ -106,8 +106,7 @@ func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*
 	return engine.RequestMethod[P, R](m).Handle(fn)
 }
 
-// callThen calls a method of the peer's; the reader calls then with the result, before anything behind it is
-// handled.
+// callThen calls a method of the peer. The reader calls then with the result, before any later message is handled.
 func callThen[P, R any](
 	ctx context.Context, conn *rpc.Conn, m rpc.RequestMethod[P, R], params *P, then func(*R),
 ) (*R, error) {

@@ -12,19 +12,19 @@ import (
 	"sync/atomic"
 )
 
-// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its
-// methods fill in the session's id, and are safe for concurrent use. It holds nothing else: what an agent knows of a
-// session, such as its working directory, the agent keeps under its ID.
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself keeps what it
+// knows about a session, such as its working directory, under the session's ID.
 type AgentSession struct {
 	conn *AgentConn
 	id   SessionID
 }
 
-// RequestPermission asks the user whether a tool call may go on (session/request_permission). call says what
-// to show: the client may know nothing else of it; see AboutToolCall. options are the answers that the user
-// may choose from; see AllowOnce. When the turn is cancelled it returns an error, which the prompt's handler
-// may return as it is. An answer with an option that was not offered is an error too. Treat an outcome of an unknown
-// kind as a refusal.
+// RequestPermission asks the user whether a tool call may go on (session/request_permission). call describes what to
+// show: the client may know nothing else about the tool call; see AboutToolCall. options are the answers that the user
+// may choose from; see AllowOnce. If the turn is cancelled, RequestPermission returns an error, which the prompt's
+// handler may return unchanged. An answer with an option that was not offered is also an error. Treat an outcome of an
+// unknown kind as a refusal.
 func (s *AgentSession) RequestPermission(
 	ctx context.Context, call ToolCallUpdate, options ...PermissionOption,
 ) (RequestPermissionOutcome, error) {
@@ -54,7 +54,7 @@ type ClientSession struct {
 	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
 }
 
-// sessionState is what an agent has said of a session.
+// sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
@@ -68,8 +68,8 @@ func (s *ClientSession) known() *sessionState {
 	return &sessionState{}
 }
 
-// opened takes note of the answer that created, loaded or resumed the session, whose handle s is from then on.
-// What the answer leaves out stays as an earlier update has said it.
+// opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
+// the answer leaves out keep the values of an earlier update.
 func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.known()
 	if modes.Present() {
@@ -100,8 +100,8 @@ func (s *ClientSession) switchMode(mode SessionModeID) {
 	s.state.Store(&state)
 }
 
-// follow takes note of what an update says of its session. It is a route's Check, which the reader calls, and
-// refuses nothing.
+// follow records the state in an update of its session. It is a route's Check, which the reader calls, and refuses
+// nothing.
 func (c *ClientConn) follow(params any) error {
 	n, ok := params.(*SessionNotification)
 	if !ok {
@@ -120,21 +120,21 @@ func (c *ClientConn) follow(params any) error {
 	return nil
 }
 
-// Modes are the session's modes and the current one, as the agent said last: when the session was created, loaded or
-// resumed, in an update, or by accepting SetMode. An update is taken into account before the client's handler gets
-// it. The result must not be changed.
+// Modes returns the session's modes and the current one, as the agent last reported them: when the session was created,
+// loaded or resumed, in an update, or by accepting SetMode. An update takes effect here before the client's handler
+// receives it. The result must not be changed.
 func (s *ClientSession) Modes() Opt[SessionModeState] { return s.known().modes }
 
-// ConfigOptions are the session's config options with their values, as the agent said last: when the session was
-// created, loaded or resumed, in an update, or in answer to SetConfigOption. An update is taken into account before
-// the client's handler gets it. The result must not be changed.
+// ConfigOptions returns the session's config options with their values, as the agent last reported them: when the
+// session was created, loaded or resumed, in an update, or in answer to SetConfigOption. An update takes effect here
+// before the client's handler receives it. The result must not be changed.
 func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.known().configOptions }
 
-// Meta is the _meta of the agent's answer when the session was created, loaded or resumed.
+// Meta returns the _meta of the agent's answer when the session was created, loaded or resumed.
 func (s *ClientSession) Meta() Meta { return s.known().meta }
 
-// SetMode chooses one of the session's modes (session/set_mode).
-// It fails with ErrInvalidParams, unsent, when the agent named modes and this is none of them.
+// SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
+// anything, if the agent named modes and this is not one of them.
 func (s *ClientSession) SetMode(ctx context.Context, mode SessionModeID) error {
 	_, err := s.conn.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err
@@ -156,7 +156,7 @@ func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequ
 
 // NewSession creates a session (session/new).
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+// It fails with ErrUnsupported, without sending anything, if req needs something that the agent did not advertise.
 func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*ClientSession, error) {
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
@@ -172,10 +172,10 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	return s, nil
 }
 
-// LoadSession loads a session, whose history comes as updates before LoadSession returns
-// (session/load).
+// LoadSession loads a session (session/load). Its history arrives as updates before LoadSession returns.
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise loadSession or what req needs.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise loadSession or something else
+// that req needs.
 func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
@@ -186,10 +186,10 @@ func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (
 	})
 }
 
-// ResumeSession goes on with a session without its history (session/resume).
+// ResumeSession continues a session without replaying its history (session/resume).
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise sessionCapabilities.resume or what
-// req needs.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise sessionCapabilities.resume or
+// something else that req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
@@ -200,8 +200,9 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 	})
 }
 
-// Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working
-// directory; "" is all. It ends after an error; it is an error if the agent repeats a cursor.
+// Sessions returns an iterator over the agent's sessions, which fetches them page by page (session/list). cwd limits
+// them to one working directory; "" means all. The iteration ends after an error; it is an error if the agent repeats a
+// cursor.
 func (c *ClientConn) Sessions(ctx context.Context, cwd string) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

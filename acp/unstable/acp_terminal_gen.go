@@ -11,9 +11,9 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// CreateTerminal starts a command in a terminal of the client (terminal/create). The caller must Close it. If ctx
-// ends before the client has answered, CreateTerminal returns the cause of ctx at once. The connection goes on waiting
-// for the answer, for at most ten seconds, and releases the terminal.
+// CreateTerminal starts a command in a terminal of the client (terminal/create). The caller must Close it. If ctx ends
+// before the client has answered, CreateTerminal returns the cause of ctx at once. The connection keeps waiting for the
+// answer, for at most ten seconds, and releases the terminal.
 func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -75,10 +75,10 @@ type TerminalHandle struct {
 	id      TerminalID
 }
 
-// ID is the terminal's id, to be shown in a tool call with ToolTerminal. Show it before Close.
+// ID returns the terminal's id, which ToolTerminal shows in a tool call. Show it before Close.
 func (t *TerminalHandle) ID() TerminalID { return t.id }
 
-// Output returns what the command has written so far, and how it ended if it has (terminal/output).
+// Output returns the output that the command has written so far, and how the command ended if it has (terminal/output).
 func (t *TerminalHandle) Output(ctx context.Context) (*TerminalOutputResponse, error) {
 	return t.session.conn.TerminalOutput(ctx, &TerminalOutputRequest{SessionID: t.session.id, TerminalID: t.id})
 }
@@ -88,15 +88,14 @@ func (t *TerminalHandle) Wait(ctx context.Context) (*WaitForTerminalExitResponse
 	return t.session.conn.WaitForTerminalExit(ctx, &WaitForTerminalExitRequest{SessionID: t.session.id, TerminalID: t.id})
 }
 
-// Kill ends the command (terminal/kill). Output and Wait still work afterwards, and Close is still
-// needed.
+// Kill ends the command (terminal/kill). Output and Wait still work afterwards, and Close is still required.
 func (t *TerminalHandle) Kill(ctx context.Context) error {
 	_, err := t.session.conn.KillTerminal(ctx, &KillTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
 	return err
 }
 
-// Close ends the command if it still runs and releases the terminal (terminal/release); the id is
-// invalid then. It works with a context that has ended, such as a cancelled turn's.
+// Close ends the command if it is still running and releases the terminal (terminal/release), which invalidates the id.
+// It works with a context that has ended, such as that of a cancelled turn.
 func (t *TerminalHandle) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()

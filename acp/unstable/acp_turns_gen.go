@@ -11,10 +11,10 @@ import (
 )
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and before the answer
-// to the prompt if they are sent before its handler returns. It returns when the update is on its way, and blocks
-// while too much is unsent, up to the end of ctx. With the context of a turn that was cancelled it still sends, and
-// blocks for at most ten seconds. A kind of update that needs a capability, such as a notice, fails with
-// ErrUnsupported if the client did not advertise it.
+// to the prompt if they are sent before its handler returns. Update returns once the update is on its way, and blocks
+// while too much is unsent, until ctx ends. With the context of a turn that was cancelled it still sends, and blocks
+// for at most ten seconds. A kind of update that needs a capability, such as a notice, fails with ErrUnsupported if the
+// client did not advertise it.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()
@@ -22,9 +22,9 @@ func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 }
 
 // Prompt runs a turn and waits for its end (session/prompt). When ctx ends, the turn is cancelled as the protocol
-// says: session/cancel is sent, open permission requests of the session are answered as cancelled, and the agent's
-// answer is waited for, for at most ConnOptions.CancelGrace. Prompt returns the answer, usually with
-// StopReasonCancelled, or the cause of ctx if there was none in time.
+// requires: Prompt sends session/cancel, answers open permission requests of the session as cancelled, and waits for
+// the agent's answer for at most ConnOptions.CancelGrace. It returns the answer, usually with StopReasonCancelled, or
+// the cause of ctx if no answer arrived in time.
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
@@ -34,7 +34,7 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
 }
 
-// checkPrompt refuses what must not be sent, or what the agent did not advertise.
+// checkPrompt refuses content that must not be sent, or that the agent did not advertise.
 func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	if err := c.check(MethodPrompt, req); err != nil {
 		return err
@@ -57,10 +57,10 @@ func cancelledPrompt(result any) any {
 	return &changed
 }
 
-// Cancel cancels the session's turns (session/cancel) and does not wait for their end: Prompt and Turn.Result
-// return the agent's answer, usually with StopReasonCancelled. Open permission requests of the session are
-// answered as cancelled. If no turn runs, the agent ignores it. When Cancel returns, the cancellation is on its
-// way, and a prompt sent afterwards comes behind it.
+// Cancel cancels the session's turns (session/cancel) and does not wait for their end: Prompt and Turn.Result return
+// the agent's answer, usually with StopReasonCancelled. Open permission requests of the session are answered as
+// cancelled. If no turn is running, the agent ignores it. When Cancel returns, the cancellation is on its way, and a
+// prompt sent afterwards arrives after it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {
@@ -80,55 +80,55 @@ func turnSpec(id SessionID) engine.TurnSpec {
 	}
 }
 
-// Prompt runs a turn and waits for its end; updates go to the client's handler; to read them in a loop, use
-// Stream. See ClientConn.Prompt for what happens when ctx ends.
+// Prompt runs a turn and waits for its end. Updates go to the client's handler; to read them in a loop, use Stream. See
+// ClientConn.Prompt for what happens when ctx ends.
 func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*PromptResponse, error) {
 	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// Turn is a prompt in progress, whose updates go to a loop over Updates. Those are the updates of the session that
-// were read after the turn was started and before the answer that ends it; all others go to the client's handler
-// SessionUpdate, and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
+// Turn is a prompt in progress. A loop over Updates reads its updates: those updates of the session that were read
+// after the turn was started and before the answer that ends it. All others go to the client's handler SessionUpdate,
+// and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
 //
-// Handlers of requests run beside the loop. One that asks the user, such as RequestPermission, starts when the updates
-// before it have been queued for the loop, which may not have shown them yet. A client that must show them first uses
-// ClientSession.Prompt and the handler SessionUpdate.
+// Handlers of requests run concurrently with the loop. A handler that asks the user, such as RequestPermission, starts
+// when the updates before it have been queued for the loop, which may not have shown them yet. A client that must show
+// them first uses ClientSession.Prompt and the handler SessionUpdate.
 type Turn struct {
 	turn *engine.Turn[SessionUpdate, PromptResponse]
 }
 
-// Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
-// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
-// agent, when ConnOptions.QueueBytes of updates are waiting for it.
+// Updates returns an iterator over the turn's updates, in order, which ends when the turn has ended. Leaving the loop
+// early discards the remaining updates; it neither cancels the turn nor holds anything up. A slow loop holds up the
+// agent once ConnOptions.QueueBytes of updates are waiting for it.
 //
-// A call that the loop's body makes cannot be answered while the loop holds up the agent. With the turn's Context, it
-// lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not
-// known who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
-// ErrOverflow.
+// A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
+// Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
+// the connection does not know who waits for it: while one is in progress, as much may wait, and beyond that the loop
+// ends and Result fails with ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
-// Context returns the context for calls that the body of a loop over Updates makes: the one with which the turn was
+// Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
 // started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
 func (t *Turn) Context() context.Context { return t.turn.Context() }
 
-// Discard throws away the updates that were not read, and those to come.
+// Discard discards the updates that were not read, and those that arrive later.
 func (t *Turn) Discard() { t.turn.Discard() }
 
 // Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
-// returns. It does not wait for the turn's end: Result does.
+// returns. Cancel does not wait for the turn's end; Result does.
 func (t *Turn) Cancel() { t.turn.Cancel() }
 
-// Result waits for the end of the turn, discarding what was not read, and returns the agent's answer or why
+// Result waits for the end of the turn, discarding unread updates, and returns the agent's answer or the reason why
 // there is none.
 func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
 
-// Done is closed when the turn is over. Updates may still be there to be read. A program that waits for Done, and
-// neither reads the updates nor calls Discard, holds up the agent.
+// Done returns a channel that is closed when the turn is over. There may still be updates to read. A program that waits
+// for Done, and neither reads the updates nor calls Discard, holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
-// Stream starts a turn whose updates are read as they come; see [Turn]. A loop over them inside the client's handler
-// of updates would wait for itself. The turn is over when Result returns. When ctx ends, the turn is cancelled as
-// with Prompt; a prompt sent afterwards comes behind the cancellation.
+// Stream starts a turn whose updates are read as they arrive; see [Turn]. A loop over them inside the client's handler
+// of updates would deadlock. The turn is over when Result returns. When ctx ends, the turn is cancelled as with Prompt;
+// a prompt sent afterwards arrives after the cancellation.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
 	if err := s.conn.checkPrompt(req); err != nil {

@@ -5,54 +5,54 @@ package unstable
 
 import "encoding/json"
 
-// AgentMessageText is an update with a piece of the agent's answer.
+// AgentMessageText returns an update with a piece of the agent's answer.
 func AgentMessageText(text string) SessionUpdate {
 	return NewSessionUpdateAgentMessageChunk(ContentChunk{Content: TextBlock(text)})
 }
 
-// AgentThoughtText is an update with a piece of the agent's reasoning.
+// AgentThoughtText returns an update with a piece of the agent's reasoning.
 func AgentThoughtText(text string) SessionUpdate {
 	return NewSessionUpdateAgentThoughtChunk(ContentChunk{Content: TextBlock(text)})
 }
 
-// UserMessageText is an update with a piece of the user's message, as session/load replays it.
+// UserMessageText returns an update with a piece of the user's message, as session/load replays it.
 func UserMessageText(text string) SessionUpdate {
 	return NewSessionUpdateUserMessageChunk(ContentChunk{Content: TextBlock(text)})
 }
 
-// WholePlan is an update with the whole plan, which replaces the one before.
+// WholePlan returns an update with the whole plan, which replaces the previous one.
 func WholePlan(entries ...PlanEntry) SessionUpdate {
 	return NewSessionUpdatePlan(Plan{Entries: entries})
 }
 
-// ToolEdit is the content of a tool call that changes a file; ToolDiff, without the old text, is one that
+// ToolEdit returns the content of a tool call that changes a file; ToolDiff, without the old text, is for one that
 // creates it. The path is absolute.
 func ToolEdit(path, oldText, newText string) ToolCallContent {
 	return ToolCallContent{Variant: &ToolCallContentDiff{Path: path, OldText: Some(oldText), NewText: newText}}
 }
 
-// ModeUpdate is an update that says that the agent has put the session into another of its modes.
+// ModeUpdate returns an update that reports that the agent has put the session into another of its modes.
 func ModeUpdate(mode SessionModeID) SessionUpdate {
 	return NewSessionUpdateCurrentModeUpdate(CurrentModeUpdate{CurrentModeID: mode})
 }
 
-// ConfigUpdate is an update with all config options of the session and their values.
+// ConfigUpdate returns an update with all config options of the session and their values.
 func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
 	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
 }
 
-// CommandsUpdate is an update with all commands that the user may begin a prompt with.
+// CommandsUpdate returns an update with all commands that the user may begin a prompt with.
 func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
 	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
 }
 
-// TitleUpdate is an update with the title of the session.
+// TitleUpdate returns an update with the title of the session.
 func TitleUpdate(title string) SessionUpdate {
 	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
 }
 
-// StartToolCall is an update that says that a tool call begins; [UpdateToolCall] makes the later updates about it. The
-// tool call is pending unless an option says otherwise.
+// StartToolCall returns an update that reports that a tool call begins; [UpdateToolCall] makes the later updates about
+// it. The tool call is pending unless an option says otherwise.
 func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
 	u := AboutToolCall(id, options...)
 	call := ToolCall{ToolCallID: id, Title: title, Status: ToolCallStatusPending}
@@ -60,8 +60,8 @@ func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) Sessi
 	return NewSessionUpdateToolCall(call)
 }
 
-// WithLocation adds a place in a file that the tool call is about, so that the client can follow. The path is
-// absolute; lines count from 1, and 0 is the whole file.
+// WithLocation adds a location in a file that the tool call is about, so that the client can follow. The path is
+// absolute; lines count from 1, and 0 means the whole file.
 func WithLocation(path string, line uint32) ToolCallOption {
 	return func(u *ToolCallUpdate) {
 		place := ToolCallLocation{Path: path}

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// flaw is what is wrong with a message, and where in its parameters or its result; nil is nothing.
+// flaw describes an error in a message, and its place in the parameters or the result; nil means none.
 type flaw struct {
 	pointer, reason string
 }
@@ -26,7 +26,7 @@ func (f *flaw) invalidParams() *Error {
 		WithData(map[string]string{"pointer": f.pointer, "reason": f.reason})
 }
 
-// wrongParams is a flaw of the parameters of this side's own call. It wraps what a peer would have answered.
+// wrongParams is a flaw of the parameters of this side's own call. It wraps the error that a peer would have answered.
 type wrongParams struct{ *flaw }
 
 func (w wrongParams) Unwrap() error { return w.invalidParams() }

@@ -12,42 +12,41 @@ import (
 )
 
 type (
-	// Opt is an optional member: absent (the zero Opt), null or a value of type T. Some and Null make
-	// one; its methods Get, Value, Or, Present, IsNull, IsZero and Equal read it. They are documented at
-	// [codec.Opt].
+	// Opt is an optional member: absent (the zero Opt), null or a value of type T. Some and Null make one; the methods
+	// Get, Value, Or, Present, IsNull, IsZero and Equal read it. See [codec.Opt].
 	Opt[T any] = codec.Opt[T]
-	// Meta is the member _meta, which carries what is not part of the protocol: a map of raw JSON whose
-	// methods Get and Set read and write one key as a Go value. They are documented at [codec.Meta].
+	// Meta is the member _meta, which carries data that is not part of the protocol: a map of raw JSON. The methods Get
+	// and Set read and write one key as a Go value. See [codec.Meta].
 	Meta = codec.Meta
-	// Error is a JSON-RPC error: what a peer answered, or what a handler wants it to see.
+	// Error is a JSON-RPC error: the error that a peer answered, or the one that a handler wants the peer to see.
 	Error = rpc.Error
 	// Code says what kind of failure an Error is; the constants below are the usual ones.
 	Code = rpc.Code
 	// CallError is what a call returns when the peer answered with an error, which it wraps.
 	CallError = rpc.CallError
-	// ExitError says that the agent's process has ended, how, and what it last wrote to standard error.
+	// ExitError reports that the agent's process has ended, how it ended, and what it last wrote to standard error.
 	ExitError = rpc.ExitError
 	// Transport opens the stream to a peer: Stdio, Command and Pipe return one.
 	Transport = rpc.Transport
-	// Extensions are handlers of methods outside the protocol, which rpc.Handle and rpc.HandleNotification add: of
-	// an agent Extensions[AgentConn], of a client Extensions[ClientConn].
+	// Extensions holds handlers for methods outside the protocol, added with rpc.Handle and rpc.HandleNotification. An
+	// agent uses Extensions[AgentConn], a client Extensions[ClientConn].
 	Extensions[C any] = rpc.Extensions[C]
-	// ConnOptions tune a connection: limits, times, logging and hooks.
+	// ConnOptions tunes a connection: limits, times, logging and hooks.
 	ConnOptions = rpc.Options
 	// Hooks observe a connection: its messages, repairs and failures. Its middleware wraps handlers and calls.
 	Hooks = rpc.Hooks
 	// Middleware is a function around a handler (Hooks.Serve) or a call (Hooks.Call).
 	Middleware = rpc.Middleware
-	// CallInfo says what a Middleware is about.
+	// CallInfo describes the call that a Middleware wraps.
 	CallInfo = rpc.CallInfo
-	// Repair is a leniency with which a message was read; Hooks.Repair is told of each.
+	// Repair describes a leniency with which a message was read; Hooks.Repair is called for each.
 	Repair = codec.Repair
-	// StdioTransport and CommandTransport are what Stdio and Command return.
+	// StdioTransport and CommandTransport are the types that Stdio and Command return.
 	StdioTransport   = rpc.StdioTransport
 	CommandTransport = rpc.CommandTransport
 )
 
-// Errors to match with errors.Is. Those with a number are codes of Error, and a handler may return one as it is.
+// Errors to match with errors.Is. Those with a number are codes of Error, and a handler may return them directly.
 const (
 	ErrClosed           = rpc.ErrClosed           // the connection is over
 	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
@@ -79,19 +78,18 @@ func Pipe() (Transport, Transport) { return rpc.Pipe() }
 // Public wraps err so that its text reaches the peer.
 func Public(err error) error { return rpc.Public(err) }
 
-// AfterResponse has fn called strictly after the answer to the request that ctx belongs to was sent:
-// from a NewSession handler, it is where the available commands are announced. It returns false
-// outside a request handler.
+// AfterResponse calls fn strictly after the answer to the request that ctx belongs to was sent. A NewSession handler
+// uses it to announce the available commands. It returns false outside a request handler.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return rpc.AfterResponse(ctx, fn)
 }
 
-// InvalidParamsf is the answer to parameters that a handler cannot take: unknown ids and values, a bad
-// cursor. The message reaches the peer.
+// InvalidParamsf returns the error for parameters that a handler cannot accept: unknown ids and values, a bad cursor.
+// The message reaches the peer.
 func InvalidParamsf(format string, args ...any) *Error { return rpc.InvalidParamsf(format, args...) }
 
-// SessionNotFound is the answer to a request for a session that does not exist, or is not active: -32002, with the
-// session's id. A handler returns it.
+// SessionNotFound returns the error for a request about a session that does not exist or is not active: -32002, with
+// the session's id. Handlers return it.
 func SessionNotFound(id SessionID) *Error {
 	return ErrResourceNotFound.WithMessagef("Session not found").WithData(map[string]SessionID{"sessionId": id})
 }

@@ -8,10 +8,9 @@ import (
 	"fmt"
 )
 
-// SetConfigOption chooses a value of one of the session's config options (session/set_config_option); the
-// agent's answer is in ConfigOptions then.
-// It fails with ErrInvalidParams, unsent, when the agent named options and this is none of them, or the value
-// is none of its values.
+// SetConfigOption chooses a value of one of the session's config options (session/set_config_option). Afterwards
+// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if the agent named
+// options and this is not one of them, or the value is not one of its values.
 func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
 	_, err := s.conn.SetSessionConfigOption(ctx, &SetSessionConfigOptionRequest{
 		SessionID: s.id, ConfigID: option, Variant: &configValue{Value: value},
@@ -140,7 +139,7 @@ func selectable(options SessionConfigSelectOptions, value SessionConfigValueID) 
 	return true // a form of options that is not known
 }
 
-// SelectOption is a config option of which the user chooses one value: current is the one in force.
+// SelectOption returns a config option of which the user chooses one value; current is the value in force.
 func SelectOption(
 	id SessionConfigID, name string, current SessionConfigValueID, values ...SessionConfigSelectOption,
 ) SessionConfigOption {
@@ -149,13 +148,13 @@ func SelectOption(
 	})
 }
 
-// SelectValue is one of the values of a SelectOption.
+// SelectValue returns one of the values of a SelectOption.
 func SelectValue(value SessionConfigValueID, name string) SessionConfigSelectOption {
 	return SessionConfigSelectOption{Value: value, Name: name}
 }
 
-// BooleanOption is a config option that is on or off. In version 1 it is only for clients that advertised
-// that they know such options; sending it to others is refused.
+// BooleanOption returns a config option that is on or off. In version 1 it is only for clients that advertised support
+// for such options; sending it to others is refused.
 func BooleanOption(id SessionConfigID, name string, on bool) SessionConfigOption {
 	return NewSessionConfigOptionBoolean(id, name, SessionConfigBoolean{CurrentValue: on})
 }

@@ -16,16 +16,17 @@ func (c *AgentConn) RPC() *rpc.Conn { return c.rpc }
 // Close ends the connection and waits for the handlers; see rpc.Conn.Close.
 func (c *AgentConn) Close() error { return c.rpc.Close() }
 
-// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
+// Wait waits until the connection is over and returns the reason; see rpc.Conn.Wait.
 func (c *AgentConn) Wait() error { return c.rpc.Wait() }
 
 // Done returns a channel that is closed when the connection is over.
 func (c *AgentConn) Done() <-chan struct{} { return c.rpc.Done() }
 
-// Initialized returns the client's initialize request, or nil before it has come. It must not be changed.
+// Initialized returns the client's initialize request, or nil if it has not arrived yet. The result must not be
+// changed.
 func (c *AgentConn) Initialized() *InitializeRequest { return c.handshake.Load() }
 
-// Capabilities returns what the client advertised; before initialize, nothing.
+// Capabilities returns the capabilities that the client advertised; before initialize, none.
 func (c *AgentConn) Capabilities() ClientCapabilities { return *c.capabilities() }
 
 func (c *AgentConn) capabilities() *ClientCapabilities {
@@ -35,7 +36,8 @@ func (c *AgentConn) capabilities() *ClientCapabilities {
 	return &noClientCapabilities
 }
 
-// What is advertised before initialize. A variable takes no stack in the calls that ask; nobody changes it.
+// The capabilities advertised before initialize. They are variables so that reading them takes no stack; they are never
+// changed.
 var (
 	noClientCapabilities ClientCapabilities
 	noAgentCapabilities  AgentCapabilities
@@ -53,16 +55,17 @@ func (c *ClientConn) RPC() *rpc.Conn { return c.rpc }
 // Close ends the connection, and the agent if it is a subprocess, and waits for both; see rpc.Conn.Close.
 func (c *ClientConn) Close() error { return c.rpc.Close() }
 
-// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
+// Wait waits until the connection is over and returns the reason; see rpc.Conn.Wait.
 func (c *ClientConn) Wait() error { return c.rpc.Wait() }
 
 // Done returns a channel that is closed when the connection is over.
 func (c *ClientConn) Done() <-chan struct{} { return c.rpc.Done() }
 
-// Initialized returns the agent's answer to initialize, or nil before it has come. It must not be changed.
+// Initialized returns the agent's answer to initialize, or nil if it has not arrived yet. The result must not be
+// changed.
 func (c *ClientConn) Initialized() *InitializeResponse { return c.handshake.Load() }
 
-// Capabilities returns what the agent advertised; before initialize, nothing.
+// Capabilities returns the capabilities that the agent advertised; before initialize, none.
 func (c *ClientConn) Capabilities() AgentCapabilities { return *c.capabilities() }
 
 func (c *ClientConn) capabilities() *AgentCapabilities {
@@ -76,8 +79,8 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 func (s *ClientSession) RPC() *rpc.Conn { return s.conn.rpc }
 
 // Session returns the handle of a session. While the session is open, because this connection has created, loaded or
-// resumed it, that is always the same handle, which handlers get too; for any other id it may be a new one each time.
-// It sends nothing, and does not check that the session exists.
+// resumed it, that is always the same handle, which is also passed to handlers; for any other id it may be a new one
+// each time. Session sends nothing, and does not check that the session exists.
 func (c *ClientConn) Session(id SessionID) *ClientSession {
 	return c.sessions.handle(c, id)
 }
@@ -128,7 +131,7 @@ func (h *sessionHandles) remove(id SessionID) {
 	h.change(id, func(e *sessionHandle) { e.open = false })
 }
 
-// change changes what is known of a session, and forgets it when nothing is left.
+// change changes the known state of a session, and forgets the session when nothing is left.
 func (h *sessionHandles) change(id SessionID, change func(*sessionHandle)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

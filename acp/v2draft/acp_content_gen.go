@@ -11,8 +11,8 @@ func (x ContentBlock) Text() (text string, ok bool) {
 	return "", false
 }
 
-// AgentText returns the text of an update with a piece of the agent's answer; ok is false for other updates, and for
-// pieces that are not text.
+// AgentText returns the text of an update that carries a piece of the agent's answer; ok is false for other updates,
+// and for pieces that are not text.
 func (x SessionUpdate) AgentText() (text string, ok bool) {
 	if c, is := x.Variant.(*SessionUpdateAgentMessageChunk); is {
 		return c.Content.Text()
@@ -28,8 +28,8 @@ func (x ToolCallContent) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Selected returns the option that the user chose; ok is false when the request was cancelled, or
-// answered in a way that is not known.
+// Selected returns the option that the user chose; ok is false if the request was cancelled or the outcome is of an
+// unknown kind.
 func (x RequestPermissionOutcome) Selected() (option PermissionOptionID, ok bool) {
 	if s, is := x.Variant.(*RequestPermissionOutcomeSelected); is {
 		return s.OptionID, true

@@ -14,12 +14,12 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// ServeAgent serves one client over transport until the client ends the connection or ctx ends. Then the contexts of
-// the handlers end, and it returns after the handlers have. It returns nil if the client closed the connection in an
-// orderly way, the cause of ctx if that ended, or the error that broke the connection.
+// ServeAgent serves one client over transport until the client ends the connection or ctx ends. It then ends the
+// contexts of the handlers and returns after the handlers have. It returns nil if the client closed the connection in
+// an orderly way, the cause of ctx if ctx ended, or the error that broke the connection.
 //
-// Each request is handled in a goroutine of its own. Notifications are handled one at a time for each session, in
-// the order in which they came.
+// Each request is handled in its own goroutine. Notifications are handled one at a time for each session, in the order
+// in which they arrived.
 func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) error {
 	conn, err := StartAgent(ctx, transport, handlers, opts)
 	if err != nil {
@@ -33,8 +33,8 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	}
 }
 
-// StartAgent is ServeAgent in the background. ctx bounds opening the transport and nothing afterwards. Call Close to
-// end the connection, or Wait to wait until the client ends it.
+// StartAgent is like ServeAgent but serves in the background. ctx bounds opening the transport and nothing afterwards.
+// Call Close to end the connection, or Wait to wait until the client ends it.
 func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn, error) {
 	a := &agentSide{handlers: handlers}
 	if opts != nil {
@@ -59,7 +59,7 @@ type agentSide struct {
 	used      atomic.Bool                        // something was asked for after initialize
 }
 
-// routes says what an agent serves.
+// routes returns the routes that an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn}
 	extensions, err := a.handlers.Extensions.Routes(a.conn)
@@ -118,8 +118,8 @@ func checkAuthMethods(methods []AuthMethod) error {
 	return nil
 }
 
-// checkOffered says what is wrong with the id of a method that the client wants to authenticate with. Methods of
-// types that are not known can be chosen.
+// checkOffered returns the reason why the client cannot authenticate with the method with this id, or nil if it can.
+// Methods of unknown types can be chosen.
 func checkOffered(methods []AuthMethod, id AuthMethodID) error {
 	for i := range methods {
 		if authID(&methods[i]) != id {
@@ -133,7 +133,8 @@ func checkOffered(methods []AuthMethod, id AuthMethodID) error {
 	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
 }
 
-// checkLogin refuses, of what a client asks for, methods that were not offered, and those that are not asked for.
+// checkLogin refuses a client's request to authenticate with a method that was not offered, or that must not be
+// requested.
 func (a *agentSide) checkLogin(params any) *flaw {
 	req, ok := params.(*loginRequest)
 	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
@@ -142,9 +143,9 @@ func (a *agentSide) checkLogin(params any) *flaw {
 	return nil
 }
 
-// checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not
-// advertise. A command that is not an absolute path is reported and left to the agent, which may find it as
-// a shell does.
+// checkSetup is checkParams for requests that set up a session. It also refuses MCP servers that the agent did not
+// advertise. A command that is not an absolute path is reported and left to the agent, which may find it as a shell
+// does.
 func (a *agentSide) checkSetup(method string) func(params any) *flaw {
 	return func(params any) *flaw {
 		if wrong := checkParams(params); wrong != nil {

@@ -27,19 +27,19 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("acp: the agent speaks protocol version %d, not %d", e.Got, Version)
 }
 
-// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if it
-// has no deadline, ClientOptions.ConnectTimeout does. Ending a subprocess that does not answer takes up to
-// its StopTime and KillTime more.
+// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if ctx has no
+// deadline, ClientOptions.ConnectTimeout applies. Ending a subprocess that does not answer takes up to its StopTime and
+// KillTime more.
 //
-// The error matches ErrClosed if the agent ended meanwhile; for a subprocess it is or wraps an *ExitError. If
-// the agent refused, it is a *CallError; if it speaks another version, a *VersionError; if there was no answer
-// in time, it is the cause of ctx or matches context.DeadlineExceeded, and says what a subprocess wrote in the
+// The error matches ErrClosed if the agent ended in the meantime; for a subprocess it is or wraps an *ExitError. It is
+// a *CallError if the agent refused, and a *VersionError if the agent speaks another version. If there was no answer in
+// time, it is the cause of ctx or matches context.DeadlineExceeded, and includes what a subprocess wrote in the
 // meantime.
 //
-// Each request of the agent is handled in a goroutine of its own. Updates are handled one at a time for each
-// session, in the order in which they came; a call returns after the updates that came before its answer have
-// been handled. A call that is made in a handler must use the context that the handler was given: with another
-// one it could wait for its own handler.
+// Each request of the agent is handled in its own goroutine. Updates are handled one at a time for each session, in the
+// order in which they arrived. A call returns after the updates that arrived before its answer have been handled. A
+// call made in a handler must use the context that the handler was given: with another context it could deadlock,
+// waiting for its own handler.
 func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
 	if transport == nil {
 		return nil, errors.New("acp: no transport to connect with")
@@ -95,7 +95,7 @@ func (t *openedTransport) Connect(ctx context.Context) (stream rpc.Stream, err e
 	return t.stream, err
 }
 
-// explain adds to an error what the agent said, if that is known.
+// explain adds the agent's output to an error, if it is known.
 func (t *openedTransport) explain(err error) error {
 	if out, ok := rpc.ProcessOutputOf(t.stream); ok && out.String() != "" {
 		return fmt.Errorf("%w (%s)", err, out)
@@ -112,7 +112,7 @@ type clientSide struct {
 	unasked   sync.Once // the owner is told that there is no handler for permission requests
 }
 
-// routes says what a client serves.
+// routes returns the routes that a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn}
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
@@ -130,8 +130,8 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	return routes, nil
 }
 
-// gate refuses what comes before initialize has been answered, and requests that were not advertised. Every agent may
-// ask for permission: that nobody serves it is for the owner to know.
+// gate refuses messages that arrive before initialize has been answered, and requests that were not advertised. Every
+// agent may ask for permission, so the owner gets a warning if there is no handler for it.
 func (c *clientSide) gate(r *engine.Route) error {
 	if r.Method == MethodRequestPermission && c.handlers.RequestPermission == nil {
 		c.unasked.Do(func() {

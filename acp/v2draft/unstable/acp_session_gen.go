@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *AgentSession) ID() SessionID { return s.id }
 
-// Conn is the connection that the session belongs to.
+// Conn returns the connection that the session belongs to.
 func (s *AgentSession) Conn() *AgentConn { return s.conn }
 
-// releaseTime bounds what is still sent for a turn that was cancelled: its last updates, the release of
-// its terminals.
+// releaseTime bounds sending the messages that still follow in a turn that was cancelled: its last updates, the release
+// of its terminals.
 const releaseTime = 10 * time.Second
 
 // lasting returns ctx, or, when it is of a turn that was cancelled, one in which its last updates are sent.
@@ -39,9 +39,8 @@ func (s *AgentSession) baseElicitForm(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// baseElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the
-// connection's elicitations in progress. When the user is done with the page, tell the client by
-// AgentConn.CompleteElicitation.
+// baseElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the connection's
+// elicitations in progress. When the user is done with the page, tell the client with AgentConn.CompleteElicitation.
 func (s *AgentSession) baseElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -50,30 +49,30 @@ func (s *AgentSession) baseElicitURL(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *ClientSession) ID() SessionID { return s.id }
 
-// Conn is the connection that the session belongs to.
+// Conn returns the connection that the session belongs to.
 func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
-// Close ends the session at the agent (session/close). It succeeds if the agent does not know the session any more,
-// which agents answer by the code -32002, or by another code with "session not found" in the message or the data.
+// Close ends the session at the agent (session/close). It also succeeds if the agent no longer knows the session;
+// agents report this with the code -32002, or with another code and "session not found" in the message or the data.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
 	return unlessGone(err)
 }
 
-// Delete removes the session from the agent's list (session/delete). It succeeds if the session is not there; see
+// Delete removes the session from the agent's list (session/delete). It also succeeds if the session is not there; see
 // Close.
 func (s *ClientSession) Delete(ctx context.Context) error {
 	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
 	return unlessGone(err)
 }
 
-// CloseSession ends a session at the agent (session/close), which cancels what the session still does. An agent
-// that does not know the session answers with an error; ClientSession.Close takes that for success.
+// CloseSession ends a session at the agent (session/close), which cancels the session's work in progress. An agent that
+// does not know the session answers with an error; ClientSession.Close treats that as success.
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise that it can.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise support.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	id := req.SessionID
@@ -82,10 +81,10 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 	return res, err
 }
 
-// DeleteSession removes a session from the agent's list (session/delete). An agent that does not know the session
-// may answer with an error; ClientSession.Delete takes that for success.
+// DeleteSession removes a session from the agent's list (session/delete). An agent that does not know the session may
+// answer with an error; ClientSession.Delete treats that as success.
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise that it can.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise support.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	id := req.SessionID
