@@ -468,7 +468,8 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn(t, ctx, &goClient{}, session, "reject", acp.StopReasonEndTurn)
+			// Nobody answers its request for permission.
+			turn(t, ctx, &goClient{}, session, "reject", acp.StopReasonCancelled)
 			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
 				t.Errorf("the agent has read %q", got)
 			}

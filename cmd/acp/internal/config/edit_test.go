@@ -122,7 +122,7 @@ func TestEditErrors(t *testing.T) {
 		{"a file that is wrong", "agent = \n", "agent", []string{"a"}, "config.toml:1:9: "},
 		{"add to an inline table", "registry = { url = 'a' }\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
 		{"remove from an inline table", "registry = { url = 'a', offline = true }\n", "registry.offline", nil, ErrByHand.Error()},
-		{"no UTF-8", "", "agent", []string{"\xff"}, "no valid UTF-8"},
+		{"no UTF-8", "", "agent", []string{"\xff"}, "not valid UTF-8"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := edited(t, test.text, test.key, test.values...)
