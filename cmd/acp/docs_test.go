@@ -163,7 +163,7 @@ func TestWorkflowGo(t *testing.T) {
 
 // TestWorkflowAnyLanguage does the other workflow with an agent on the TypeScript SDK: there is no Go but acp itself.
 func TestWorkflowAnyLanguage(t *testing.T) {
-	tier.Need(t, tier.Full)
+	tier.Need(t, tier.Nightly)
 	npmtest.Need(t)
 	text := workflow(t, "README.md", "# Any language:")
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 // TestWorkflowProbe does the workflow of docs/probe.md with an agent that prints a banner: that it does is known first, and
 // then it is not.
 func TestWorkflowProbe(t *testing.T) {
-	tier.Need(t, tier.Full)
+	tier.Need(t, tier.Nightly)
 	text := workflow(t, "docs/probe.md", "name: acp\n")
 	dir := t.TempDir()
 	if err := os.Symlink(built(t, exampleAgent), filepath.Join(dir, "agent")); err != nil {

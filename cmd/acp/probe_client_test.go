@@ -172,6 +172,7 @@ func TestProbeBadClients(t *testing.T) {
 // TestProbeClient probes the example client: nothing fails, no recommendation is broken, and no MUST is left out.
 func TestProbeClient(t *testing.T) {
 	tier.Need(t, tier.Full)
+	t.Parallel()
 	args := []string{"probe-client", "--format", "json", "--timeout", "1m", "--quiet", "500ms", "--jobs", "4"}
 	for _, typed := range []string{
 		"prompt=:attach .\nhello", "allow=1", "reject=2", "new=:new", "list=:sessions", "load=:load", "resume=:resume", "close=:close",

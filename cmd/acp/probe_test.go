@@ -164,6 +164,7 @@ func TestProbeBadAgents(t *testing.T) {
 // TestProbeStderr: an agent that waits until somebody reads what it logs is found, and ends.
 func TestProbeStderr(t *testing.T) {
 	tier.Need(t, tier.Normal)
+	t.Parallel()
 	for how, want := range map[string]probe.Verdict{"logs": probe.Warn, "answers": probe.Pass} {
 		answer := map[string]string{"logs": "5s", "answers": "2m"}[how] // one waits for it, the other for the answer
 		r := probeReport(t, "--timeout", answer, "--only", "stderr-unread", "--", "badagent", how)
@@ -273,6 +274,7 @@ func probeFormat(t *testing.T, format, answer string) (problems []string) {
 // TestProbeRepeat runs the command that a failure names.
 func TestProbeRepeat(t *testing.T) {
 	tier.Need(t, tier.Normal)
+	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "acp", "probe", "--format", "json", "--timeout", "3s", "--end-timeout", "200ms", "--only", "start",
 		"--env", "A=it's b", "--prompt", "text=do $x", "--", "badagent", "banner").Output()
 	expectExit(t, err, statusFindings)

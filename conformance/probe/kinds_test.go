@@ -60,6 +60,7 @@ func TestKinds(t *testing.T) {
 		"TypeScript": {func(t *testing.T) probe.Launch { return nodeAgent(t, filepath.Join(typeScript.Dir(t), "agent.mjs")) }, "SCH-2"}, // ids beyond 2⁵³
 	} {
 		t.Run("right/"+name, func(t *testing.T) {
+			tier.Need(t, tier.Nightly) // TestExampleAgent plays one of them in tier full
 			t.Parallel()
 			r, err := probe.Agent(t.Context(), right.launch(t), &probe.Options{
 				Scratch: t.TempDir(), Answer: 20 * time.Second, Quiet: 300 * time.Millisecond, Rung: 20 * time.Second, Jobs: 8, MCP: mcp,
