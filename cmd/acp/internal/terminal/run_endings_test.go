@@ -228,8 +228,8 @@ func TestRunChoosesAndResumes(t *testing.T) {
 	p.Wait("  1  first", "  2  second", "Which agent?")
 	p.Type("2\n")
 	p.Wait(" ready ")
-	p.say("Hello")
-	p.answered("Hello")
+	p.say("hello")
+	p.answered("You said: hello")
 	p.Press("ctrl+d")
 	end := p.Leave(0)
 	if got := end.Frame.Dump(); !strings.Contains(got, "Resume this session: acp run --load ") {
