@@ -230,7 +230,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		return err
 	}
 	command := agentProgram.Cmd()
-	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	stderr := plain.NewWriter(besides{p, os.Stderr}, "agent: ")
 	defer func() { err = errors.Join(err, stderr.Flush()) }()
 	command.Stderr = stderr
 	var transport acp.Transport = acp.Command(command)

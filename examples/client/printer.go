@@ -102,6 +102,30 @@ func (p *printer) text(flow, prefix, text string) {
 	}
 }
 
+// besides writes lines to another stream that the user may see in the same place. The line that is being printed ends first:
+// what the agent says next would begin a line without a mark otherwise.
+type besides struct {
+	p *printer
+	w io.Writer
+}
+
+// Write implements io.Writer.
+func (b besides) Write(lines []byte) (int, error) {
+	p := b.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mid {
+		fmt.Fprintln(p.w)
+		p.mid = false
+	}
+	n, err := b.w.Write(lines)
+	if p.asked != "" {
+		fmt.Fprint(p.w, p.asked)
+		p.flow, p.mid = "ask", true
+	}
+	return n, err
+}
+
 // update prints an update.
 func (p *printer) update(update acp.SessionUpdate) {
 	p.mu.Lock()

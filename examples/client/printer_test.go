@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/plain"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -309,5 +311,20 @@ func TestPrinterQuestions(t *testing.T) {
 	const want = "< Hello\n> \n< Wait, \n> \n< what?\n> \ntitle: T\n> (the answer has ended the line)\nnumber: \ncancelled\n"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What the agent writes to standard error in the middle of a line does not let it begin a line without a mark.
+func TestStandardErrorWithinALine(t *testing.T) {
+	var screen bytes.Buffer
+	p := &printer{w: &screen}
+	stderr := plain.NewWriter(besides{p, &screen}, "agent: ")
+	p.update(acp.AgentMessageText("one "))
+	if _, err := stderr.Write([]byte("warning\n")); err != nil {
+		t.Fatal(err)
+	}
+	p.update(acp.AgentMessageText("two\n"))
+	if got, want := screen.String(), "< one \nagent: warning\n< two\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
