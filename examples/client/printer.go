@@ -83,15 +83,7 @@ func (p *printer) text(flow, prefix, text string) {
 		fmt.Fprintln(p.w)
 		p.mid = false
 	}
-	if p.asked != "" {
-		defer func() {
-			if p.mid {
-				fmt.Fprintln(p.w)
-			}
-			fmt.Fprint(p.w, p.asked)
-			p.flow, p.mid = "ask", true
-		}()
-	}
+	defer p.askAgain()
 	p.flow = flow
 	for line := range strings.Lines(plain.Text(text)) {
 		if !p.mid {
@@ -100,6 +92,18 @@ func (p *printer) text(flow, prefix, text string) {
 		io.WriteString(p.w, line)
 		p.mid = !strings.HasSuffix(line, "\n")
 	}
+}
+
+// askAgain prints the open question below what was printed meanwhile.
+func (p *printer) askAgain() {
+	if p.asked == "" {
+		return
+	}
+	if p.mid {
+		fmt.Fprintln(p.w)
+	}
+	fmt.Fprint(p.w, p.asked)
+	p.flow, p.mid = "ask", true
 }
 
 // besides writes lines to another stream that the user may see in the same place. The line that is being printed ends first:
@@ -118,12 +122,8 @@ func (b besides) Write(lines []byte) (int, error) {
 		fmt.Fprintln(p.w)
 		p.mid = false
 	}
-	n, err := b.w.Write(lines)
-	if p.asked != "" {
-		fmt.Fprint(p.w, p.asked)
-		p.flow, p.mid = "ask", true
-	}
-	return n, err
+	defer p.askAgain()
+	return b.w.Write(lines)
 }
 
 // update prints an update.
