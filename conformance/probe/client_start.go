@@ -90,8 +90,9 @@ var clientStarts = []Scenario{
 		Exercises: []string{"SCH-17"}, bare: true,
 		persona: persona{capabilities: everything, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
-			p.serves("SCH-17", "an authentication method of an unknown type")
+			m := p.prompted()
+			p.serves("SCH-17", "an authentication method of an unknown type") // in the turn: it may end with it
+			p.finish(m, "end_turn")
 		},
 	},
 	{
