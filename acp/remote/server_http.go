@@ -133,6 +133,9 @@ func (s *Server) httpConnection(r *http.Request, principal string) (*httpLink, e
 // readBody reads a message, on one line.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > int64(s.opts.MaxMessage) {
+		// A client that is still writing when the connection is closed does not see the answer: read as much as a
+		// message may have. An error changes nothing.
+		_, _ = io.CopyN(io.Discard, r.Body, int64(s.opts.MaxMessage))
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	}
 	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), r.ContentLength)
