@@ -167,7 +167,7 @@ var clientMutants = []clientMutant{
 	{scenario: "version-zero", rules: "INI-10", fault: misreading(`"protocolVersion":0`, `"protocolVersion":1`)},
 	{scenario: "login", rules: "AUT-3", fault: editingRequest("authenticate", with("methodId", `"other"`))},
 	{scenario: "login-in-a-terminal", rules: "AUT-2", fault: misreading(`"type":"terminal",`, ``, `,"args":["--login"]`, ``)},
-	{scenario: "login-of-unknown-type", rules: "SCH-17", fault: deadAt(`"stopReason"`)},
+	{scenario: "login-of-unknown-type", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
 	{scenario: "login-lost", rules: "AUT-11", fault: deadAt(`-32000`)},
 	{scenario: "updates-known", rules: "SCH-17", fault: deadAt("usage_update")},
 	{scenario: "updates-of-session-info", rules: "LST-13", fault: deadAt("session_info_update")},
