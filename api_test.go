@@ -2,9 +2,13 @@ package sdk_test
 
 import (
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"go/types"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -52,7 +56,7 @@ func TestAPI(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := api.Lines(pkg)
+			lines := markExperimental(t, dir, api.Lines(pkg))
 			golden := filepath.Join(filepath.FromSlash(dir), "api.txt")
 			if *update {
 				if err := os.WriteFile(golden, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
@@ -70,4 +74,68 @@ func TestAPI(t *testing.T) {
 			}
 		})
 	}
+}
+
+// apiLine matches a line of api.txt: the name, or the receiver of a method, its method or field, and the type of a constant.
+var apiLine = regexp.MustCompile(`^(?:method \(\*?(\w+)[^)]*\)|\w+ (\w+))(?: (\w+)\(|[^,]* struct, (?:embedded )?\*?(?:\w+\.)?(\w+)| (\w+) = )?`)
+
+// markExperimental marks the lines of what the source of a package documents as experimental: names, members, and what
+// has to do with a type that is.
+func markExperimental(t *testing.T, dir string, lines []string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	note := func(name string, docs ...*ast.CommentGroup) {
+		for _, doc := range docs {
+			if strings.Contains(doc.Text(), "\nExperimental: ") {
+				names[name] = true
+			}
+		}
+	}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = strings.TrimLeft(types.ExprString(d.Recv.List[0].Type), "*") + "." + name
+				}
+				note(name, d.Doc)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.ValueSpec:
+						note(s.Names[0].Name, s.Doc)
+					case *ast.TypeSpec:
+						note(s.Name.Name, d.Doc, s.Doc)
+						if fields, ok := s.Type.(*ast.StructType); ok {
+							for _, f := range fields.Fields.List {
+								for _, name := range f.Names {
+									note(s.Name.Name+"."+name.Name, f.Doc)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for i, line := range lines {
+		m := apiLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("%s: what is %q about?", dir, line)
+		}
+		name, member, constantOf := m[1]+m[2], m[3]+m[4], m[5]
+		if names[name] || names[name+"."+member] || names[constantOf] {
+			lines[i] += " (experimental)"
+		}
+	}
+	return lines
 }

@@ -39,7 +39,7 @@ func TestImports(t *testing.T) {
 	}
 
 	for _, lean := range []string{
-		"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable",
+		"/acp", "/acp/v2draft",
 		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
 	} {
 		p, ok := all[module+lean]
@@ -56,10 +56,8 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// Who uses one version of the protocol does not get another with it, but for the stable part of an
-	// unstable one.
-	stable := map[string]string{"/acp/unstable": "/acp", "/acp/v2draft/unstable": "/acp/v2draft"}
-	versions := []string{"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable"}
+	// A program that uses one version of the protocol does not import another with it.
+	versions := []string{"/acp", "/acp/v2draft"}
 	for _, p := range all {
 		own, ok := strings.CutPrefix(p.ImportPath, module)
 		if !ok {
@@ -71,7 +69,7 @@ func TestImports(t *testing.T) {
 				strings.HasPrefix(imp, "github.com/coder/websocket") && own != "/acp/remote" ||
 				ours && own == "/acp/remote" && slices.Contains(versions, to) ||
 				ours && own == "/acp/codec" ||
-				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine", stable[own]}, to) ||
+				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine"}, to) ||
 				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
 				ours && own == "/internal/wire" && to != "/acp/codec" ||
 				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||

@@ -40,11 +40,11 @@ var untapped = map[string]string{
 	"acp/diagnosis_test.go TestNoTransport":                  "nothing is sent",
 	"acp/diagnosis_test.go TestPeerIsNoAgent":                "the other side is not an agent",
 	"acp/checks_test.go TestReadNamesMayBeSent":              "what passes has names that the protocol does not have, which the tap reports",
-	"acp/unstable/unstable_test.go TestTogether":             "nothing is sent",
+	"acp/experimental_test.go TestExperimentalTogether":      "nothing is sent",
 	"acp/v2draft/memory_test.go TestLongIDsAreNotRemembered": "states of sessions that nobody has opened",
 	"acp/v2draft/initialize_test.go TestStartErrors":         "nothing is sent",
 	"acp/v2draft/checks_test.go TestLoginsAreChecked":        "nothing is sent",
-	"acp/unstable/unstable_test.go TestProxy":                "the schema says nothing of messages between proxies as a client or an agent sees them",
+	"acp/experimental_test.go TestProxy":                     "the schema says nothing of messages between proxies as a client or an agent sees them",
 
 	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":                                       "its callers tap",

@@ -58,7 +58,7 @@ type agentSide struct {
 
 // routes returns the routes that an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
-	a.conn = &AgentConn{rpc: conn}
+	a.conn = &AgentConn{rpc: conn, enabled: a.opts.Experimental}
 	extensions, err := a.handlers.Extensions.Routes(a.conn)
 	if err != nil {
 		return nil, err
@@ -70,6 +70,7 @@ func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	for i := range routes {
 		r := &routes[i]
 		r.Check = asParams(checkParams)
+		r.Verify = func(result any) error { return a.checkEnabled(result) }
 		r.Gate = func() error { return a.gate(r) }
 		a.configureRoute(r)
 	}

@@ -47,6 +47,7 @@ type (
 const (
 	ErrClosed           = rpc.ErrClosed           // the connection is over
 	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
+	ErrExperimental     = rpc.ErrExperimental     // an experimental feature that the options do not enable
 	ErrTurnCancelled    = rpc.ErrTurnCancelled    // the cause of a cancelled turn's context
 	ErrOverflow         = rpc.ErrOverflow         // a call held up its own session's updates
 	ErrAuthRequired     = rpc.ErrAuthRequired     // -32000: authenticate first

@@ -17,6 +17,8 @@ func checkParams(params any) *flaw {
 		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ResumeSessionRequest:
 		return checkRoots(p.Cwd, p.AdditionalDirectories)
+	case *ForkSessionRequest:
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ListSessionsRequest:
 		return checkOptPath("/cwd", p.Cwd)
 	case *ReadTextFileRequest:
@@ -86,6 +88,34 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return cmp.Or(checkID("/update/compactionId", u.CompactionID), checkBlocks("/update/summary", u.Summary.Value()))
 	case *SessionUpdateCompactionSummaryChunk:
 		return cmp.Or(checkID("/update/compactionId", u.CompactionID), checkBlock("/update/content", &u.Content))
+	case *SessionUpdatePlanUpdate:
+		return checkPlan(&u.Plan)
+	case *SessionUpdatePlanRemoved:
+		return checkID("/update/planId", u.PlanID)
+	case *SessionUpdateSubagentUpdate:
+		return cmp.Or(checkID("/update/sessionId", u.SessionID), checkOptPath("/update/cwd", u.Cwd),
+			checkPaths("/update/additionalDirectories", u.AdditionalDirectories.Value()))
+	case *SessionUpdateSessionMessage:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateSessionMessageChunk:
+		return checkID("/update/messageId", u.MessageID)
+	}
+	return nil
+}
+
+// checkPlan refuses a plan without an id, and invalid entries of one.
+func checkPlan(plan *PlanUpdateContent) *flaw {
+	const at = "/update/plan/planId"
+	if missing(plan.Variant) {
+		return nil
+	}
+	switch p := plan.Variant.(type) {
+	case *PlanUpdateContentItems:
+		return cmp.Or(checkID(at, p.PlanID), checkEntries("/update/plan/entries", p.Entries))
+	case *PlanUpdateContentFile:
+		return checkID(at, p.PlanID)
+	case *PlanUpdateContentMarkdown:
+		return checkID(at, p.PlanID)
 	}
 	return nil
 }
@@ -242,6 +272,9 @@ func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
 		return unsent(method, errNotInitialized)
 	}
+	if err := c.enabled.lacks(params, "AgentOptions"); err != nil {
+		return unsent(method, err)
+	}
 	wrong := checkSent(params)
 	if n, ok := params.(*SessionNotification); ok && wrong == nil {
 		if u, ok := n.Update.Variant.(*SessionUpdateConfigOptionUpdate); ok && u != nil {
@@ -284,6 +317,9 @@ func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
 		return unsent(method, errNotInitialized)
+	}
+	if err := c.enabled.lacks(params, "ClientOptions"); err != nil {
+		return unsent(method, err)
 	}
 	wrong := checkSent(params)
 	if wrong == nil {
@@ -362,6 +398,8 @@ func serversOf(params any) []MCPServer {
 	case *LoadSessionRequest:
 		return p.MCPServers
 	case *ResumeSessionRequest:
+		return p.MCPServers
+	case *ForkSessionRequest:
 		return p.MCPServers
 	default:
 		return nil

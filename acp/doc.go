@@ -63,6 +63,14 @@
 // [ErrInvalidRequest] and are not sent; requests are refused with it; notifications, including session/cancel, are
 // dropped and reported to Hooks.Invalid.
 //
+// # Experimental features
+//
+// Features that the protocol has not made stable yet are marked Experimental in the documentation, and are off. A program
+// enables those that it uses in [AgentOptions].Experimental or [ClientOptions].Experimental, such as [FeatureFork], or
+// [AllFeatures]. Otherwise they are not advertised, not served and not sent: handlers and options of theirs make
+// [ServeAgent] and [Connect] fail, and calls and results fail, with [ErrExperimental]. What a peer sends is decoded in
+// any case. When a feature becomes stable, its names stay the same, and its constant no longer has an effect.
+//
 // # Values
 //
 // Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]: [Some] and [Null]

@@ -29,7 +29,23 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// serveAll sets the handlers that are nil: they answer requests with the zero value, and take notifications.
+// stableDefinitions are the names of the definitions of the stable schema, in lower case.
+var stableDefinitions = sync.OnceValue(func() map[string]bool {
+	var doc struct {
+		Defs map[string]json.RawMessage `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(sdk.SchemaV1()), &doc); err != nil {
+		panic(err)
+	}
+	names := map[string]bool{}
+	for name := range doc.Defs {
+		names[strings.ToLower(name)] = true
+	}
+	return names
+})
+
+// serveAll sets the handlers of stable methods that are nil: they answer requests with the zero value, and take
+// notifications.
 func serveAll(handlers any) {
 	h := reflect.ValueOf(handlers).Elem()
 	for _, f := range h.Fields() {
@@ -37,6 +53,9 @@ func serveAll(handlers any) {
 			continue
 		}
 		t := f.Type()
+		if !stableDefinitions()[strings.ToLower(t.In(2).Elem().Name())] {
+			continue
+		}
 		f.Set(reflect.MakeFunc(t, func([]reflect.Value) []reflect.Value {
 			out := []reflect.Value{reflect.Zero(t.Out(t.NumOut() - 1))}
 			if t.NumOut() == 2 {
@@ -47,7 +66,7 @@ func serveAll(handlers any) {
 	}
 }
 
-// willingAgent serves every method. A prompt says something and asks; nothing waits for more than a
+// willingAgent serves every stable method. A prompt says something and asks; nothing waits for more than a
 // second.
 func willingAgent() acp.AgentHandlers {
 	h := acp.AgentHandlers{
@@ -75,7 +94,7 @@ var willingAgentOptions = acp.AgentOptions{
 	AdditionalDirectories: true,
 }
 
-// willingClient serves every method. An update about a tool calls the agent.
+// willingClient serves every stable method. An update about a tool calls the agent.
 func willingClient() acp.ClientHandlers {
 	h := acp.ClientHandlers{
 		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -338,7 +357,7 @@ type served struct {
 	notification             bool
 }
 
-// servedMethods are all methods of the schema but those of the connection itself.
+// servedMethods are all stable methods but those of the connection itself.
 func servedMethods(tb testing.TB) []served {
 	tb.Helper()
 	var doc struct {
@@ -369,7 +388,7 @@ func servedMethods(tb testing.TB) []served {
 func FuzzParams(f *testing.F) {
 	tier.Need(f, tier.Normal)
 	methods := servedMethods(f)
-	schema, err := sample.Load(sdk.SchemaV1())
+	schema, err := sample.Load(sdk.SchemaV1Unstable())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -491,7 +510,7 @@ func see(t *testing.T, line string) (s seen) {
 // FuzzUpdate sends what is left of an update behind the name of its parameters twice: behind a beginning
 // that lets it be read in one pass, and behind one that does not. Nothing may be different.
 func FuzzUpdate(f *testing.F) {
-	schema, err := sample.Load(sdk.SchemaV1())
+	schema, err := sample.Load(sdk.SchemaV1Unstable())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -36,6 +36,13 @@ type AgentOptions struct {
 	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
 	// not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
+	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	//
+	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
+	SystemPrompt Opt[SessionSystemPromptCapabilities]
+	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
+	// result that uses one fails with ErrExperimental.
+	Experimental Features
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
 	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
@@ -50,6 +57,7 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	if o.AdditionalDirectories {
 		caps.SessionCapabilities.AdditionalDirectories = Some(SessionAdditionalDirectoriesCapabilities{})
 	}
+	caps.SessionCapabilities.SystemPrompt = o.SystemPrompt
 }
 
 // ClientOptions configures what a client advertises besides its handlers, and tunes its connection. Nil is the same as
@@ -70,6 +78,17 @@ type ClientOptions struct {
 	Session ClientSessionCapabilities
 	// TerminalAuth says that the client can run an agent's terminal authentication methods.
 	TerminalAuth bool
+	// Plans says that the client understands plans with ids: the updates plan_update and plan_removed.
+	//
+	// Experimental: any minor release may change or remove it. It needs [FeaturePlans].
+	Plans bool
+	// Subagents says that the client understands sessions of subagents.
+	//
+	// Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
+	Subagents bool
+	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
+	// result that uses one fails with ErrExperimental.
+	Experimental Features
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
 	// ConnectTimeout bounds the time to connect, up to the answer to initialize, if the context of Connect has no
@@ -94,6 +113,12 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	if s.Compaction.Present() || s.ConfigOptions.Present() || s.Notices.Present() || s.Meta != nil {
 		caps.Session = Some(s)
 	}
+	if o.Plans {
+		caps.Plan = Some(PlanCapabilities{})
+	}
+	if o.Subagents {
+		caps.Subagents = Some(SubagentCapabilities{})
+	}
 }
 
 // AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
@@ -103,6 +128,7 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
+	enabled   Features
 }
 
 // ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
@@ -112,6 +138,7 @@ type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]
 	sessions  sessionHandles
+	enabled   Features
 }
 
 func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.ClientCapabilities }
@@ -135,7 +162,7 @@ func (a *agentSide) prepare() (err error) {
 	}
 	a.opts.advertise(&a.caps)
 	a.verify()
-	return nil
+	return a.checkEnabled(&a.handlers, &a.caps)
 }
 
 // verify has the results of the handlers checked before they are sent.
@@ -155,6 +182,9 @@ func (a *agentSide) verify() {
 			return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+		return a.checkSession(res.Modes, res.ConfigOptions)
+	})
 	h.Prompt = verified(opts, MethodPrompt, cancelled(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
@@ -188,7 +218,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 		r.EndsTurn = true
 	case MethodAuthenticate:
 		r.Check = asParams(a.checkLogin)
-	case MethodNewSession, MethodLoadSession, MethodResumeSession:
+	case MethodNewSession, MethodLoadSession, MethodResumeSession, MethodForkSession:
 		r.Check = asParams(a.checkSetup(r.Method))
 	}
 }
@@ -213,6 +243,9 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 		if err := a.opts.Initialize(ctx, req, res); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.checkEnabled(res); err != nil {
+		return nil, err
 	}
 	// An answer that cannot be sent must not count as one.
 	if _, err := codec.Append(nil, res); err != nil {
@@ -254,7 +287,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	if c.opts.Initialize != nil {
 		c.opts.Initialize(req)
 	}
-	return req, nil
+	return req, c.checkEnabled(&c.handlers, req)
 }
 
 // initialize does the handshake.

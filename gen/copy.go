@@ -21,9 +21,8 @@ import (
 // Copy returns a source file for another package: with its name, and a header that says where it comes
 // from. What own declares, the hand-written files of that package, is treated as the package's own: a type
 // of that name is left out of the copy, and a function or method keeps its body under a name that begins
-// with "base", so that the package's own one can call it. The methods of the types in inBase, which the
-// package has as aliases, are left out: they come with the types. Copy returns nil when nothing is left.
-func Copy(source []byte, from, pkg string, own, inBase Declared) ([]byte, error) {
+// with "base", so that the package's own one can call it.
+func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, from, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -44,10 +43,6 @@ func Copy(source []byte, from, pkg string, own, inBase Declared) ([]byte, error)
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if inBase[receiver(d)] {
-				remove(d.Doc, d)
-				continue
-			}
 			if own[key(d)] {
 				base := "base" + exported(d.Name.Name)
 				if d.Doc != nil && strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
@@ -66,9 +61,6 @@ func Copy(source []byte, from, pkg string, own, inBase Declared) ([]byte, error)
 			}
 		}
 		kept = append(kept, decl)
-	}
-	if len(kept) == 0 {
-		return nil, nil
 	}
 	for _, decl := range file.Decls {
 		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {

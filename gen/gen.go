@@ -32,9 +32,9 @@ type Config struct {
 	Doc string
 	// Tests adds tables for tests of the package: every definition, and every method.
 	Tests bool
-	// Base is the package that this one extends, or nil: what is the same in both is declared there, and
-	// here an alias.
-	Base *Base
+	// Stable is the schema of the same version without experimental features, or nil. What only Schema has is
+	// experimental: it is documented so, and a facade refuses to send it unless its feature is enabled.
+	Stable []byte
 
 	keepStale bool // write Go although there are stale judgements
 }
@@ -46,9 +46,6 @@ func (c *Config) check() error {
 	}
 	if !text.IsImportPath(c.Module) {
 		return fmt.Errorf("%q cannot be the import path of a module", c.Module)
-	}
-	if c.Base != nil && !text.IsImportPath(c.Base.Path) {
-		return fmt.Errorf("%q cannot be the import path of a package", c.Base.Path)
 	}
 	return nil
 }
@@ -137,24 +134,20 @@ func generate(c Config) (out *output, err error) {
 	// 3. Add what only people can know.
 	out.stale = judge(out.pkg, judgements)
 	out.questions = questions(out.pkg, judgements)
-	// 4. Name everything.
-	err = name(out.pkg, judgements, c.Facade)
-	// 5. Refuse judgements that the schema has outgrown, all at once.
+	// 4. Mark what is experimental.
+	if c.Stable != nil {
+		// A gate that is stale leaves what it gated without a feature: that is said once.
+		err = mark(out.pkg, c.Stable, judgements, c.Facade && out.stale == nil)
+	}
+	// 5. Name everything.
+	err = errors.Join(err, name(out.pkg, judgements, c.Facade))
+	// 6. Refuse judgements that the schema has outgrown, all at once.
 	out.stale = errors.Join(out.stale, judgements.unused())
 	if err != nil {
 		return nil, errors.Join(err, out.stale)
 	}
 	if out.stale != nil && !c.keepStale {
 		return out, nil
-	}
-	// 6. Leave to the base what it declares.
-	if c.Base != nil {
-		base, err := generate(Config{Schema: c.Base.Schema, Package: c.Package, Module: c.Module, Overrides: c.Base.Overrides})
-		if err != nil {
-			return nil, In("the base", err)
-		}
-		out.pkg.Base = c.Base.Path
-		relate(out.pkg, base.pkg)
 	}
 	// 7. Write Go.
 	out.files, err = emit.Files(out.pkg, emit.Config{

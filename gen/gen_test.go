@@ -9,7 +9,6 @@ import (
 	"go/types"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,33 +58,6 @@ func (c *checker) checkAs(path string, sources map[string][]byte) (*types.Packag
 	}
 	config := types.Config{Importer: c.importer}
 	return config.Check(path, c.files, files, nil)
-}
-
-// with returns a checker of packages that import the base.
-func (c *checker) with(t *testing.T, base *Base) *checker {
-	t.Helper()
-	files, err := Generate(Config{Schema: base.Schema, Source: "base.json", Package: path.Base(base.Path), Module: module})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := c.checkAs(base.Path, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &checker{c.files, also{c.importer, pkg}}
-}
-
-// also is an importer that knows one package more.
-type also struct {
-	types.Importer
-	pkg *types.Package
-}
-
-func (a also) Import(path string) (*types.Package, error) {
-	if path == a.pkg.Path() {
-		return a.pkg, nil
-	}
-	return a.Importer.Import(path)
 }
 
 func TestDeterministic(t *testing.T) {

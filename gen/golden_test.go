@@ -13,8 +13,8 @@ import (
 )
 
 // Each archive of testdata holds definitions, in schema.json, and the Go that comes out. Its comment
-// says what is shown; one that has a base.json shows what a package has of its base. What encoding/json
-// sees is the same for all and left out.
+// says what is shown; one that has a stable.json shows what is experimental. What encoding/json sees is the same for all
+// and left out.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -27,11 +27,9 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
-			check := check
-			if schema := optional(archive, "base.json"); schema != nil {
-				config.Base = &Base{Path: "example.com/base", Schema: schema}
-				check = check.with(t, config.Base)
+			config := Config{
+				Schema: member(t, archive, "schema.json"), Stable: optional(archive, "stable.json"),
+				Source: "schema.json", Package: "golden", Module: module,
 			}
 			files, err := Generate(config)
 			if err != nil {
@@ -59,6 +57,8 @@ func TestErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module, Overrides: overridesOf(archive)}
+			config.Stable = optional(archive, "stable.json")
+			config.Facade = config.Stable != nil
 			files, err := Generate(config)
 			if err == nil {
 				t.Fatal("it was accepted")
@@ -110,7 +110,7 @@ func optional(archive *txtar.Archive, name string) []byte {
 // test stay.
 func compare(t *testing.T, path string, archive *txtar.Archive, files map[string][]byte) {
 	t.Helper()
-	inputs := []string{"schema.json", "base.json", "overrides", "old.json", "new.json", "user.go"}
+	inputs := []string{"schema.json", "stable.json", "overrides", "old.json", "new.json", "user.go"}
 	if *update {
 		archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return !slices.Contains(inputs, f.Name) })
 		for _, name := range slices.Sorted(maps.Keys(files)) {

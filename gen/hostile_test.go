@@ -418,7 +418,6 @@ func TestHostileConfig(t *testing.T) {
 		for field, set := range map[string]func(*Config){
 			"Package": func(c *Config) { c.Package = s },
 			"Module":  func(c *Config) { c.Module = s },
-			"Base":    func(c *Config) { c.Base = &Base{Path: s, Schema: config.Schema} },
 		} {
 			c := config
 			set(&c)

@@ -62,6 +62,10 @@ const (
 	Always
 	// Ungated says that no capability gates a method, though it looks so. Subject: the method.
 	Ungated
+	// Feature names the feature that something experimental belongs to, and that is enabled by the constant of that
+	// name after "Feature". Subject: the method, or the type as for Name, a slash, the member, value or variant.
+	// What a capability gates belongs to the feature of the capability.
+	Feature
 	// Ignored leaves out a keyword, or a member of objects, as if the schema did not have it. Subject: the JSON pointer, as
 	// errors give it, or the name of a keyword, wherever it stands.
 	Ignored
@@ -71,7 +75,7 @@ const (
 
 var kindNames = [kinds]string{
 	"Name", "Member", "Value", "Variant", "Constructor", "Handler", "Capabilities", "Capability", "Needs", "Derived",
-	"CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always", "Ungated", "Ignored",
+	"CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always", "Ungated", "Feature", "Ignored",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -96,15 +100,16 @@ const (
 	baseline  = "the description of the capabilities says that every side has it"
 	senders   = "the capability is that of the side that sends it"
 	ofOne     = "what is cancelled says for itself whether it can be"
+	together  = "one is of no use without the others"
 )
 
 // Overrides holds the judgements about the schemas of this project, by protocol. What is said about a
 // stable schema also holds for the unstable one.
 var Overrides = map[string][]Override{
 	"v1":          v1,
-	"v1.unstable": slices.Concat(v1, v1Unstable),
+	"v1.unstable": slices.Concat(v1, v1Unstable, features),
 	"v2":          v2,
-	"v2.unstable": slices.Concat(v2, v2Unstable),
+	"v2.unstable": slices.Concat(v2, v2Unstable, features),
 }
 
 // What authors must know about cancellation and refusal.
@@ -206,6 +211,8 @@ var v1 = []Override{
 	{SessionByHand, "session/prompt", "", "takes the content alone"},
 	{SessionByHand, "session/cancel", "", "needs no parameters"},
 
+	{Ungated, "session/prompt prompt.text", "", baseline},
+	{Ungated, "session/prompt prompt.resource_link", "", baseline},
 	{Ungated, "session/new", "", baseline},
 	{Ungated, "session/prompt", "", baseline},
 	{Ungated, "session/cancel", "", baseline},
@@ -214,8 +221,27 @@ var v1 = []Override{
 	{Always, "InitializeResponse/agentCapabilities", "", "the protocol wants them stated"},
 }
 
+// features are those of both versions.
+var features = []Override{
+	{Feature, "AgentAuthCapabilities/status", "AuthStatus", together},
+	{Feature, "auth/status_update", "AuthStatus", together},
+	{Feature, "AgentCapabilities/providers", "Providers", together},
+	{Feature, "McpCapabilities/acp", "MCPOverACP", together},
+	{Feature, "mcp/message", "MCPOverACP", together},
+	{Feature, "SessionCapabilities/systemPrompt", "SystemPrompt", together},
+	{Feature, "SessionCapabilities/fork", "Fork", together},
+	{Feature, "SessionCapabilities/archive", "Archive", together},
+	{Feature, "SessionInfo/archived", "Archive", together},
+	{Feature, "SessionCapabilities/status", "SessionStatus", together},
+	{Feature, "SessionCapabilities/title", "SessionTitle", together},
+}
+
 // v1Unstable are the judgements about what the unstable version 1 has beyond the stable one.
 var v1Unstable = []Override{
+	{Feature, "ClientCapabilities/plan", "Plans", together},
+	{Feature, "ClientCapabilities/subagents", "Subagents", together},
+	{Feature, "PromptResponse/usage", "Usage", together},
+
 	{Capability, "auth/status", "auth.status", described},
 	{Capability, "providers/list", "providers", described},
 	{Capability, "providers/set", "providers", described},
@@ -227,6 +253,7 @@ var v1Unstable = []Override{
 	{Capability, "session/set_title", "sessionCapabilities.title", described},
 
 	{Ungated, "auth/status_update", "", senders},
+	{Ungated, "session/update update.plan", "", "the capability is about plans with an id"},
 
 	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt", marked},
 	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp", marked},
@@ -334,6 +361,9 @@ var v2 = []Override{
 	{Ungated, "auth/logout", "", "the agent offers the methods of authentication, not a capability"},
 	{Ungated, "session/set_config_option", "", "each session offers its options"},
 	{Ungated, "session/cancel", "", "a notification of a session, which the capability gave"},
+	{Ungated, "session/prompt prompt", "", baseline},
+	{Ungated, "session/prompt prompt.text", "", baseline},
+	{Ungated, "session/prompt prompt.resource_link", "", baseline},
 	{Ungated, "tool_call/cancel", "", ofOne},
 	{Ungated, "terminal/cancel", "", ofOne},
 
@@ -343,6 +373,16 @@ var v2 = []Override{
 
 // v2Unstable are the judgements about what the unstable version 2 has beyond the stable one.
 var v2Unstable = []Override{
+	{Feature, "SessionUpdate/plan_removed", "Plans", together},
+	{Feature, "PlanUpdateContent/file", "Plans", together},
+	{Feature, "PlanUpdateContent/markdown", "Plans", together},
+	{Feature, "SessionUpdate/subagent_update", "Subagents", together},
+	{Feature, "SessionUpdate/session_message", "Subagents", together},
+	{Feature, "SessionUpdate/session_message_chunk", "Subagents", together},
+	{Feature, "BackgroundWork/subagent", "Subagents", together},
+	{Feature, "StateUpdate/unknown", "Subagents", together},
+	{Feature, "IdleStateUpdate/usage", "Usage", together},
+
 	{Capability, "auth/status", "auth.status", described},
 	{Capability, "providers/list", "providers", described},
 	{Capability, "providers/set", "providers", described},

@@ -11,16 +11,20 @@ import (
 	"github.com/acpgo/sdk/gen/model"
 )
 
-// A Question is about a method that looks as if a capability gated it, and has no gate. It is answered by an override:
-// Capability, Needs, or Ungated.
+// A Question is about a method, or a member or variant of its parameters, that looks as if a capability gated it, and
+// has no gate. It is answered by an override: Capability, Needs, or Ungated.
 type Question struct {
-	Method  string
-	Pointer string // of its parameters
+	Subject string // the method, and after a space the member or variant, as [Needs] has them
+	Pointer string // of the parameters, the member or the variant
 	Text    string // what makes it look so
 }
 
 func (q Question) String() string {
-	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {Capability, %q, …}, or {Ungated, %[2]q}", q.Pointer, q.Method, q.Text, q.Method)
+	kind := Capability
+	if strings.Contains(q.Subject, " ") {
+		kind = Needs
+	}
+	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {%v, %q, …}, or {Ungated, %[2]q}", q.Pointer, q.Subject, q.Text, kind, q.Subject)
 }
 
 // questions returns those about methods of sides whose capabilities are known.
@@ -28,6 +32,9 @@ func questions(pkg *model.Package, j *judgements) []Question {
 	var out []Question
 	for _, m := range pkg.Methods {
 		caps := pkg.Capabilities[m.Side]
+		if caps != nil && !m.Derived {
+			out = append(out, partQuestions(m, capabilityPaths(caps, "", nil), j)...)
+		}
 		gated := m.Derived || len(m.Capability) > 0 || slices.ContainsFunc(m.Needs, func(n model.Need) bool { return n.Field == nil && n.Variant == nil })
 		if caps == nil || gated {
 			continue
@@ -42,6 +49,54 @@ func questions(pkg *model.Package, j *judgements) []Question {
 	}
 	return out
 }
+
+// partQuestions returns the questions about the members and variants of a method's parameters.
+func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements) []Question {
+	var out []Question
+	for _, n := range needs(m) {
+		var doc, pointer, name string
+		switch {
+		case n.Variant != nil:
+			doc, pointer, name = n.Variant.Doc, n.Variant.Pointer, n.Variant.Tag
+			if n.Variant.Payload != nil {
+				doc += "\n" + n.Variant.Payload.Base().Doc
+			}
+		case n.Field != nil:
+			doc, pointer, name = n.Field.Doc, n.Field.Pointer, n.Field.JSON
+		default:
+			continue
+		}
+		why := ""
+		if says := onlyAdvertised.FindString(strings.ReplaceAll(doc, notSpeaking, "")); says != "" {
+			why = fmt.Sprintf("Its description says %q", strings.Join(strings.Fields(says), " "))
+		}
+		for _, c := range capabilities {
+			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" && c.path != pathOfFields(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
+				why = fmt.Sprintf("The capability %s names it", c.path)
+			}
+		}
+		subject := m.Name + " " + n.of
+		if why == "" || slices.ContainsFunc(m.Needs, func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
+			continue
+		}
+		if _, answered := j.of(Ungated, subject); !answered {
+			out = append(out, Question{subject, pointer, why})
+		}
+	}
+	return out
+}
+
+// pathOfFields returns the path of a capability as overrides have it.
+func pathOfFields(path []*model.Field) string {
+	var names []string
+	for _, f := range path {
+		names = append(names, f.JSON)
+	}
+	return strings.Join(names, ".")
+}
+
+// onlyAdvertised matches a sentence that says that only a side with a capability takes what it describes.
+var onlyAdvertised = regexp.MustCompile("(?i)(?:[^.]|\\.\\S)*\\b(?:only|must not|requires?)\\b(?:[^.]|\\.\\S)*\\b(?:advertis(?:e|es|ed|ing)|capability|capabilities|supports?)\\b(?:[^.]|\\.\\S)*")
 
 // capabilityPath is something that a side can advertise.
 type capabilityPath struct {

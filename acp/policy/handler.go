@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
-// Session is a client's handle of a session: *acp.ClientSession, or that of package unstable.
+// Session is a client's handle of a session: *acp.ClientSession, or that of package acp.
 type Session interface {
 	ID() acp.SessionID
 }
@@ -22,7 +21,7 @@ type Asker[S Session] func(context.Context, S, *acp.RequestPermissionRequest) (*
 type HandlerOptions[S Session] struct {
 	// Agent returns the agent's name. "" means that it is not known; a rule that names agents then allows nothing. The
 	// default is the name with which the agent introduced itself on the session's connection, if S is that of package
-	// acp or unstable.
+	// acp or acp.
 	Agent func(session S) string
 	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
 	// relative to these, allow nothing.
@@ -96,8 +95,6 @@ func (h *handler[S]) agent(session S) string {
 	}
 	switch s := any(session).(type) {
 	case interface{ Conn() *acp.ClientConn }:
-		return s.Conn().Initialized().AgentInfo.Value().Name
-	case interface{ Conn() *unstable.ClientConn }:
 		return s.Conn().Initialized().AgentInfo.Value().Name
 	}
 	return ""

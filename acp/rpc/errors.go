@@ -113,6 +113,9 @@ const (
 	ErrClosed = engine.ErrClosed
 	// ErrUnsupported reports that a call was not sent because the peer did not advertise the capability.
 	ErrUnsupported = engine.ErrUnsupported
+	// ErrExperimental reports that something was not sent, or handlers not served, because it belongs to an
+	// experimental feature that the options do not enable.
+	ErrExperimental = engine.ErrExperimental
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
 	ErrTurnCancelled = engine.ErrTurnCancelled
 	// ErrOverflow reports that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads

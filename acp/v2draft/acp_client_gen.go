@@ -114,7 +114,7 @@ type clientSide struct {
 
 // routes returns the routes that a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
-	c.conn = &ClientConn{rpc: conn}
+	c.conn = &ClientConn{rpc: conn, enabled: c.opts.Experimental}
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
 	extensions, err := c.handlers.Extensions.Routes(c.conn)
 	if err != nil {
@@ -124,6 +124,7 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	for i := range routes {
 		r := &routes[i]
 		r.Check = asParams(checkParams)
+		r.Verify = func(result any) error { return c.checkEnabled(result) }
 		r.Gate = func() error { return c.gate(r) }
 		c.configureRoute(r)
 	}

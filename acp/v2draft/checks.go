@@ -14,6 +14,8 @@ func checkParams(params any) *flaw {
 		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ResumeSessionRequest:
 		return checkRoots(p.Cwd, p.AdditionalDirectories)
+	case *ForkSessionRequest:
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ListSessionsRequest:
 		return checkOptPath("/cwd", p.Cwd)
 	default:
@@ -89,6 +91,15 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkID("/update/compactionId", u.CompactionID)
 	case *SessionUpdateCompactionSummaryChunk:
 		return checkID("/update/compactionId", u.CompactionID)
+	case *SessionUpdatePlanRemoved:
+		return checkID("/update/planId", u.PlanID)
+	case *SessionUpdateSubagentUpdate:
+		return cmp.Or(checkID("/update/sessionId", u.SessionID), checkOptPath("/update/cwd", u.Cwd),
+			checkPaths("/update/additionalDirectories", u.AdditionalDirectories.Value()))
+	case *SessionUpdateSessionMessage:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateSessionMessageChunk:
+		return checkID("/update/messageId", u.MessageID)
 	}
 	return nil
 }
@@ -189,8 +200,17 @@ func checkLogins(methods []AuthMethod) error {
 
 // checkPlan refuses a plan without an id.
 func checkPlan(plan *PlanUpdateContent) *flaw {
-	if items, ok := plan.Variant.(*PlanUpdateContentItems); ok && items != nil {
-		return checkID("/update/plan/planId", items.PlanID)
+	const at = "/update/plan/planId"
+	if missing(plan.Variant) {
+		return nil
+	}
+	switch p := plan.Variant.(type) {
+	case *PlanUpdateContentItems:
+		return checkID(at, p.PlanID)
+	case *PlanUpdateContentFile:
+		return checkID(at, p.PlanID)
+	case *PlanUpdateContentMarkdown:
+		return checkID(at, p.PlanID)
 	}
 	return nil
 }
@@ -276,6 +296,9 @@ func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
 		return unsent(method, errNotInitialized)
 	}
+	if err := c.enabled.lacks(params, "AgentOptions"); err != nil {
+		return unsent(method, err)
+	}
 	if wrong := checkSent(params); wrong != nil {
 		return unsent(method, wrongParams{wrong})
 	}
@@ -287,6 +310,9 @@ func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
 		return unsent(method, errNotInitialized)
+	}
+	if err := c.enabled.lacks(params, "ClientOptions"); err != nil {
+		return unsent(method, err)
 	}
 	wrong := checkSent(params)
 	if wrong == nil {
@@ -348,6 +374,8 @@ func serversOf(params any) []MCPServer {
 	case *NewSessionRequest:
 		return p.MCPServers
 	case *ResumeSessionRequest:
+		return p.MCPServers
+	case *ForkSessionRequest:
 		return p.MCPServers
 	default:
 		return nil

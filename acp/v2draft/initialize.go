@@ -41,6 +41,13 @@ type AgentOptions struct {
 	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
 	// not send any; those that they send all the same reach the handler.
 	AdditionalDirectories bool
+	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	//
+	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
+	SystemPrompt Opt[SessionSystemPromptCapabilities]
+	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
+	// result that uses one fails with ErrExperimental.
+	Experimental Features
 	// Steer takes prompts that come while their session works at once, to steer that work. Otherwise
 	// they are held until it is done.
 	Steer bool
@@ -63,12 +70,13 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	if p := o.Prompt; p.Image.Present() || p.Audio.Present() || p.EmbeddedContext.Present() || p.Meta != nil {
 		session.Prompt = Some(p)
 	}
-	if m := o.MCP; m.Stdio.Present() || m.HTTP.Present() || m.Meta != nil {
+	if m := o.MCP; m.Stdio.Present() || m.HTTP.Present() || m.ACP.Present() || m.Meta != nil {
 		session.MCP = Some(m)
 	}
 	if o.AdditionalDirectories {
 		session.AdditionalDirectories = Some(SessionAdditionalDirectoriesCapabilities{})
 	}
+	session.SystemPrompt = o.SystemPrompt
 	caps.Session = Some(session)
 }
 
@@ -80,6 +88,9 @@ type ClientOptions struct {
 	Elicitation ElicitationCapabilities
 	// TerminalAuth says that the client can run an agent's terminal authentication methods.
 	TerminalAuth bool
+	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
+	// result that uses one fails with ErrExperimental.
+	Experimental Features
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
 	// ConnectTimeout bounds how long connecting may take, up to the answer to initialize, if the context of
@@ -108,6 +119,7 @@ type AgentConn struct {
 	handshake  atomic.Pointer[InitializeRequest]
 	background func(SessionID) []BackgroundWork // nil: it is not reported
 	steer      bool                             // prompts are not held
+	enabled    Features
 
 	mu          sync.Mutex
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
@@ -120,6 +132,7 @@ type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]
 	sessions  sessionHandles
+	enabled   Features
 	seen      seen
 }
 
@@ -168,7 +181,7 @@ func (a *agentSide) prepare() (err error) {
 		}
 	}
 	a.verify()
-	return nil
+	return a.checkEnabled(h, &a.caps)
 }
 
 // verify has the results of the handlers checked before they are sent.
@@ -185,6 +198,9 @@ func (a *agentSide) verify() {
 			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+		return a.checkSession(res.ConfigOptions)
+	})
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
 }
 
@@ -207,7 +223,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 		r.EndsTurn = true
 	case MethodLoginAuth:
 		r.Check = asParams(a.checkLogin)
-	case MethodNewSession, MethodResumeSession:
+	case MethodNewSession, MethodResumeSession, MethodForkSession:
 		r.Check = asParams(a.checkSetup(r.Method))
 	}
 }
@@ -273,6 +289,9 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
+	if err := a.checkEnabled(res); err != nil {
+		return nil, err
+	}
 	// An answer that cannot be sent must not count as one.
 	if _, err := codec.Append(nil, res); err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
@@ -328,7 +347,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	if c.opts.Initialize != nil {
 		c.opts.Initialize(req)
 	}
-	return req, nil
+	return req, c.checkEnabled(&c.handlers, req)
 }
 
 // initializeAnswer is what an agent answers to initialize. Of a version that is not ours only the number

@@ -186,3 +186,20 @@ func (c *ClientConn) Sessions(ctx context.Context, cwd AbsolutePath) iter.Seq2[S
 	}
 	return c.pages(ctx, req)
 }
+
+// ForkSession makes a new session that begins with the context of the one that req names (session/fork).
+//
+// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+//
+// Experimental: any minor release may change or remove it. It needs [FeatureFork].
+func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {
+	s := &ClientSession{conn: c}
+	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
+		s.id = res.SessionID
+		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

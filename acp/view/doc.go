@@ -14,13 +14,6 @@
 //	state.Opened(session)
 //	res, err := view.Prompt(ctx, state, session, acp.TextBlock("fix the bug"))
 //
-// # Stable and unstable
-//
-// One State works for clients of package acp and of acp/unstable. Types that both packages have are identical, so that
-// an update needs no conversion: [State.Update] and [State.UpdateUnstable] find the same payload under two names.
-// Things that only acp/unstable has, plans with an id, subagents and messages between sessions, keep their type of that
-// package; a client of package acp gets them unchanged, as [Unknown].
-//
 // # What is not said by the protocol
 //
 // A cost that a usage_update leaves out stays, and null clears it. An update of a tool call that was not announced

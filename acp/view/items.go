@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // Item is one thing in the conversation. It is immutable: when it changes, later snapshots have another Item with the
@@ -106,7 +105,7 @@ type Compaction struct {
 // Subagent is a session that the agent has created for a part of its work. Its position is where it was first reported.
 // Each member has the value of the last update that contained it; null means that it was cleared. The messages of the
 // subagent arrive as updates of its own session.
-type Subagent unstable.SubagentUpdate
+type Subagent acp.SubagentUpdate
 
 // SessionMessage is a message between this session and another, of a subagent for example. Its position is where it was
 // first reported. Each reference has the value of the last update that contained it; null means that it was cleared.

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // Sessions holds the States of a client's sessions. Its Update is a handler of a client. The zero value is ready to
@@ -70,16 +69,6 @@ func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.Sessio
 		return err
 	}
 	state.Update(n.Update)
-	return nil
-}
-
-// UpdateUnstable is Update for unstable.ClientHandlers.SessionUpdate.
-func (s *Sessions) UpdateUnstable(_ context.Context, _ *unstable.ClientSession, n *unstable.SessionNotification) error {
-	state, err := s.received(n.SessionID)
-	if err != nil {
-		return err
-	}
-	state.UpdateUnstable(n.Update)
 	return nil
 }
 

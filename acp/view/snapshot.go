@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // Snapshot is a conversation as it was at one time. It is immutable, and may be read by many goroutines while the State
@@ -15,7 +14,9 @@ type Snapshot struct {
 	Version uint64
 	// Plan is the agent's plan, as last reported.
 	Plan acp.Opt[acp.Plan]
-	// Plans are the agent's plans that have an id, in the order in which they were made. (acp/unstable)
+	// Plans are the agent's plans that have an id, in the order in which they were made.
+	//
+	// Experimental: any minor release may change or remove it. It needs [acp.FeaturePlans].
 	Plans []Plan
 	// Modes holds the session's modes, and the current one. If there is no list of modes, only the current one is
 	// known.
@@ -39,18 +40,18 @@ type Snapshot struct {
 // Plan is a plan that has an id.
 type Plan struct {
 	// ID is the plan's id, or "" for content of an unknown type.
-	ID      unstable.PlanID
-	Content unstable.PlanUpdateContent
+	ID      acp.PlanID
+	Content acp.PlanUpdateContent
 	Meta    acp.Meta
 }
 
-func planID(content unstable.PlanUpdateContent) unstable.PlanID {
+func planID(content acp.PlanUpdateContent) acp.PlanID {
 	switch c := content.Variant.(type) {
-	case *unstable.PlanUpdateContentItems:
+	case *acp.PlanUpdateContentItems:
 		return c.PlanID
-	case *unstable.PlanUpdateContentFile:
+	case *acp.PlanUpdateContentFile:
 		return c.PlanID
-	case *unstable.PlanUpdateContentMarkdown:
+	case *acp.PlanUpdateContentMarkdown:
 		return c.PlanID
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // Options bounds what a State keeps. A nil *Options, and the zero value of each field, mean the defaults; a negative
@@ -118,8 +117,7 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// Settings are the settings of a session in the answer that opens it, besides its id. *acp.ClientSession implements it,
-// and so does that of package unstable.
+// Settings are the settings of a session in the answer that opens it, besides its id. *acp.ClientSession implements it.
 type Settings interface {
 	Modes() acp.Opt[acp.SessionModeState]
 	ConfigOptions() acp.Opt[[]acp.SessionConfigOption]
@@ -157,6 +155,10 @@ func (s *State) Update(update acp.SessionUpdate) {
 		s.toolCallUpdate((*acp.ToolCallUpdate)(u), false)
 	case *acp.SessionUpdatePlan:
 		s.plan((*acp.Plan)(u))
+	case *acp.SessionUpdatePlanUpdate:
+		s.planUpdate((*acp.PlanUpdate)(u))
+	case *acp.SessionUpdatePlanRemoved:
+		s.planRemoved(u.PlanID)
 	case *acp.SessionUpdateAvailableCommandsUpdate:
 		s.now.Commands = u.AvailableCommands
 	case *acp.SessionUpdateCurrentModeUpdate:
@@ -173,56 +175,13 @@ func (s *State) Update(update acp.SessionUpdate) {
 		s.compaction((*acp.CompactionUpdate)(u))
 	case *acp.SessionUpdateCompactionSummaryChunk:
 		s.summary((*acp.CompactionSummaryChunk)(u))
+	case *acp.SessionUpdateSubagentUpdate:
+		s.subagent((*acp.SubagentUpdate)(u))
+	case *acp.SessionUpdateSessionMessage:
+		s.sessionMessage((*acp.SessionMessage)(u))
+	case *acp.SessionUpdateSessionMessageChunk:
+		s.sessionMessageChunk((*acp.SessionMessageChunk)(u))
 	case *acp.SessionUpdateUnknown:
-		s.add(&Unknown{u.Tag, u.Raw})
-	}
-}
-
-// UpdateUnstable is Update for clients of package unstable. Updates that are the same in both packages are folded in
-// the same way, and nothing is copied.
-func (s *State) UpdateUnstable(update unstable.SessionUpdate) {
-	s.begin()
-	defer s.end()
-	switch u := update.Variant.(type) {
-	case *unstable.SessionUpdateUserMessageChunk:
-		s.chunk(User, (*acp.ContentChunk)(u))
-	case *unstable.SessionUpdateAgentMessageChunk:
-		s.chunk(Agent, (*acp.ContentChunk)(u))
-	case *unstable.SessionUpdateAgentThoughtChunk:
-		s.chunk(Thought, (*acp.ContentChunk)(u))
-	case *unstable.SessionUpdateToolCall:
-		s.toolCall((*acp.ToolCall)(u))
-	case *unstable.SessionUpdateToolCallUpdate:
-		s.toolCallUpdate((*acp.ToolCallUpdate)(u), false)
-	case *unstable.SessionUpdatePlan:
-		s.plan((*acp.Plan)(u))
-	case *unstable.SessionUpdatePlanUpdate:
-		s.planUpdate((*unstable.PlanUpdate)(u))
-	case *unstable.SessionUpdatePlanRemoved:
-		s.planRemoved(u.PlanID)
-	case *unstable.SessionUpdateAvailableCommandsUpdate:
-		s.now.Commands = u.AvailableCommands
-	case *unstable.SessionUpdateCurrentModeUpdate:
-		s.mode(u.CurrentModeID)
-	case *unstable.SessionUpdateConfigOptionUpdate:
-		s.now.ConfigOptions = acp.Some(u.ConfigOptions)
-	case *unstable.SessionUpdateSessionInfoUpdate:
-		s.info((*acp.SessionInfoUpdate)(u))
-	case *unstable.SessionUpdateUsageUpdate:
-		s.usage((*acp.UsageUpdate)(u))
-	case *unstable.SessionUpdateNotice:
-		s.add((*Notice)(u))
-	case *unstable.SessionUpdateCompactionUpdate:
-		s.compaction((*acp.CompactionUpdate)(u))
-	case *unstable.SessionUpdateCompactionSummaryChunk:
-		s.summary((*acp.CompactionSummaryChunk)(u))
-	case *unstable.SessionUpdateSubagentUpdate:
-		s.subagent((*unstable.SubagentUpdate)(u))
-	case *unstable.SessionUpdateSessionMessage:
-		s.sessionMessage((*unstable.SessionMessage)(u))
-	case *unstable.SessionUpdateSessionMessageChunk:
-		s.sessionMessageChunk((*unstable.SessionMessageChunk)(u))
-	case *unstable.SessionUpdateUnknown:
 		s.add(&Unknown{u.Tag, u.Raw})
 	}
 }
@@ -441,7 +400,7 @@ func (s *State) plan(plan *acp.Plan) {
 // maxPlans is how many plans with an id are kept. No agent has as many.
 const maxPlans = 100
 
-func (s *State) planUpdate(u *unstable.PlanUpdate) {
+func (s *State) planUpdate(u *acp.PlanUpdate) {
 	s.open = -1
 	id := planID(u.Plan)
 	plan := Plan{ID: id, Content: u.Plan, Meta: u.Meta}
@@ -454,7 +413,7 @@ func (s *State) planUpdate(u *unstable.PlanUpdate) {
 	s.now.Plans = plans[max(0, len(plans)-maxPlans):]
 }
 
-func (s *State) planRemoved(id unstable.PlanID) {
+func (s *State) planRemoved(id acp.PlanID) {
 	s.open = -1
 	s.now.Plans = slices.DeleteFunc(slices.Clone(s.now.Plans), func(p Plan) bool { return p.ID == id })
 }
@@ -522,7 +481,7 @@ func (s *State) summary(u *acp.CompactionSummaryChunk) {
 	s.edited(item)
 }
 
-func (s *State) subagent(u *unstable.SubagentUpdate) {
+func (s *State) subagent(u *acp.SubagentUpdate) {
 	item := upsert(s, s.subagents, u.SessionID, func() ItemVariant {
 		return &Subagent{SessionID: u.SessionID}
 	})
@@ -539,7 +498,7 @@ func (s *State) subagent(u *unstable.SubagentUpdate) {
 	s.edited(item)
 }
 
-func (s *State) sessionMessage(u *unstable.SessionMessage) {
+func (s *State) sessionMessage(u *acp.SessionMessage) {
 	item := upsert(s, s.sessionMessages, u.MessageID, func() ItemVariant { return &SessionMessage{ID: u.MessageID} })
 	m := item.Variant.(*SessionMessage)
 	patch(&m.Sender, u.SenderSessionID)
@@ -555,7 +514,7 @@ func (s *State) sessionMessage(u *unstable.SessionMessage) {
 	s.edited(item)
 }
 
-func (s *State) sessionMessageChunk(u *unstable.SessionMessageChunk) {
+func (s *State) sessionMessageChunk(u *acp.SessionMessageChunk) {
 	item := upsert(s, s.sessionMessages, u.MessageID, func() ItemVariant { return &SessionMessage{ID: u.MessageID} })
 	m := item.Variant.(*SessionMessage)
 	m.add(u.Content, s.maxMessage)

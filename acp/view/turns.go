@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // TurnState is a turn: the user's prompt, and everything up to the agent's answer. It is immutable: later snapshots
@@ -29,8 +28,10 @@ type TurnState struct {
 	StopReason acp.StopReason
 	// Err is the reason why there is no answer of the agent.
 	Err error
-	// Usage is the token usage in the answer. (acp/unstable)
-	Usage acp.Opt[unstable.Usage]
+	// Usage is the token usage in the answer.
+	//
+	// Experimental: any minor release may change or remove it. The agent reports it only if it enables it.
+	Usage acp.Opt[acp.Usage]
 }
 
 // Turn is a turn in progress that this client started with a prompt. Its methods are safe for concurrent use.
@@ -136,22 +137,8 @@ func (t *Turn) Cancel() {
 // stays as it is.
 func (t *Turn) End(res *acp.PromptResponse, err error) {
 	if res == nil {
-		t.finish("", acp.Opt[unstable.Usage]{}, err)
-		return
+		res = &acp.PromptResponse{}
 	}
-	t.finish(res.StopReason, acp.Opt[unstable.Usage]{}, err)
-}
-
-// EndUnstable is End for clients of package unstable.
-func (t *Turn) EndUnstable(res *unstable.PromptResponse, err error) {
-	if res == nil {
-		t.finish("", acp.Opt[unstable.Usage]{}, err)
-		return
-	}
-	t.finish(res.StopReason, res.Usage, err)
-}
-
-func (t *Turn) finish(reason acp.StopReason, usage acp.Opt[unstable.Usage], err error) {
 	s := t.state
 	s.begin()
 	defer s.end()
@@ -166,21 +153,19 @@ func (t *Turn) finish(reason acp.StopReason, usage acp.Opt[unstable.Usage], err 
 	s.running = slices.Delete(s.running, i, i+1)
 	s.echoes = slices.DeleteFunc(s.echoes, func(e *echo) bool { return e.turn == t.number })
 	s.editTurn(t.number, func(t *TurnState) {
-		t.Ended, t.StopReason, t.Usage, t.Err = true, reason, usage, err
+		t.Ended, t.StopReason, t.Usage, t.Err = true, res.StopReason, res.Usage, err
 	})
 }
 
-// Prompter sends prompts: *acp.ClientSession, *reconnect.Session, or the session of package unstable.
-type Prompter[R any] interface {
-	Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*R, error)
+// Prompter sends prompts: an *acp.ClientSession or a *reconnect.Session.
+type Prompter interface {
+	Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error)
 }
 
 // Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open
 // tool calls are marked at once. If the session is one of package reconnect whose connection is lost, the turn begins
 // when the connection is back, after any replayed history.
-func Prompt[R acp.PromptResponse | unstable.PromptResponse](
-	ctx context.Context, s *State, session Prompter[R], prompt ...acp.ContentBlock,
-) (*R, error) {
+func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	if lost, ok := session.(interface {
 		Current(context.Context) (*acp.ClientSession, error)
 	}); ok {
@@ -191,12 +176,7 @@ func Prompt[R acp.PromptResponse | unstable.PromptResponse](
 	turn := s.Prompt(prompt...)
 	defer context.AfterFunc(ctx, turn.Cancel)()
 	res, err := session.Prompt(ctx, prompt...)
-	switch r := any(res).(type) {
-	case *acp.PromptResponse:
-		turn.End(r, err)
-	case *unstable.PromptResponse:
-		turn.EndUnstable(r, err)
-	}
+	turn.End(res, err)
 	return res, err
 }
 
@@ -227,7 +207,7 @@ func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.Req
 }
 
 // Asking wraps a handler of session/request_permission: it calls [State.Asked] and records the answer, and passes the
-// whole tool call, as currently known, to the handler. S is *acp.ClientSession, or that of package unstable.
+// whole tool call, as currently known, to the handler. S is *acp.ClientSession, or that of package acp.
 func Asking[S interface{ ID() acp.SessionID }](
 	sessions *Sessions, ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
 ) func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {

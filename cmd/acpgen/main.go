@@ -61,7 +61,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,9 +94,8 @@ const (
 )
 
 type options struct {
-	schema, pkg, out, root, module, protocol, versions, overrides string
+	schema, stable, pkg, out, root, module, protocol, versions, overrides string
 
-	base                                      *gen.Base // of a target of this repository
 	facade, tests, check, api, json, describe bool
 
 	stderr io.Writer
@@ -108,6 +106,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("acpgen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.schema, "schema", "", "schema `file`")
+	flags.StringVar(&o.stable, "stable", "", "schema `file` without experimental features: what only -schema has is marked, and off until enabled")
 	flags.StringVar(&o.pkg, "package", "", "`name` of the generated package")
 	flags.StringVar(&o.out, "out", ".", "`folder` of the generated package")
 	flags.StringVar(&o.root, "root", "", "root `folder` of this repository")
@@ -278,14 +277,17 @@ func isFolder(path string) bool {
 func targets(module, old, new string) []pair {
 	var out []pair
 	for _, t := range gen.Targets {
-		p := pair{
-			options{pkg: t.Package, module: module, protocol: t.Protocol, facade: true, stderr: io.Discard},
-			filepath.Join(old, filepath.FromSlash(t.Schema)), filepath.Join(new, filepath.FromSlash(t.Schema)),
-		}
-		if _, err := os.Stat(p.old); err == nil {
-			out = append(out, p)
+		for schema, protocol := range map[string]string{t.Stable: strings.TrimSuffix(t.Protocol, ".unstable"), t.Schema: t.Protocol} {
+			p := pair{
+				options{pkg: t.Package, module: module, protocol: protocol, facade: true, stderr: io.Discard},
+				filepath.Join(old, filepath.FromSlash(schema)), filepath.Join(new, filepath.FromSlash(schema)),
+			}
+			if _, err := os.Stat(p.old); err == nil {
+				out = append(out, p)
+			}
 		}
 	}
+	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.protocol, b.protocol) })
 	return out
 }
 
@@ -382,8 +384,14 @@ func (o *options) single() ([]folder, error) {
 
 // config returns what the options say about a schema, and where it is decided.
 func (o *options) config(data []byte) (gen.Config, decisions, error) {
-	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade, Base: o.base}
+	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade}
 	d := decisions{file: o.overrides}
+	if o.stable != "" {
+		var err error
+		if c.Stable, err = readFile(o.stable); err != nil {
+			return c, d, err
+		}
+	}
 	if o.protocol != "" {
 		overrides, known := gen.Overrides[o.protocol]
 		if !known {
@@ -454,24 +462,15 @@ func (o *options) repository() ([]folder, error) {
 	}
 	folders := []folder{{root, files}}
 	var problems []error
-	failed := map[string]bool{}
 	for _, t := range gen.Targets {
 		target := options{
-			schema: filepath.Join(root, filepath.FromSlash(t.Schema)), versions: filepath.Join(root, versionsFile),
+			schema: filepath.Join(root, filepath.FromSlash(t.Schema)), stable: filepath.Join(root, filepath.FromSlash(t.Stable)), versions: filepath.Join(root, versionsFile),
 			pkg: t.Package, out: filepath.Join(root, filepath.FromSlash(t.Dir)), protocol: t.Protocol, module: module,
 			facade: true, tests: true, stderr: o.stderr,
 		}
-		if target.base, err = base(root, t); err != nil {
-			return nil, err
-		}
 		more, err := target.single()
 		if err != nil {
-			failed[t.Dir] = true
-			for _, problem := range gen.Problems(err) {
-				if !failed[t.Base] || !strings.Contains(problem.Error(), ": the base: ") { // which was said
-					problems = append(problems, problem)
-				}
-			}
+			problems = append(problems, gen.Problems(err)...)
 			continue
 		}
 		if err := share(root, t, more[0].files); err != nil {
@@ -512,56 +511,35 @@ func together(root string, problems []error) error {
 	return errors.Join(out...)
 }
 
-// base returns the package that a target extends, or nil.
-func base(root string, t gen.Target) (*gen.Base, error) {
-	for _, b := range gen.Targets {
-		if t.Base != "" && b.Dir == t.Base {
-			data, err := readFile(filepath.Join(root, filepath.FromSlash(b.Schema)))
-			return &gen.Base{Path: module + "/" + b.Dir, Schema: data, Overrides: gen.Overrides[b.Protocol]}, err
-		}
-	}
-	return nil, nil
-}
-
-// share adds to files what the package shares with others. What a package declares itself, or shares with
-// a later one, is its own where it shares with an earlier one.
+// share adds to files what the package shares with others: functions that it declares itself keep their body under
+// another name, see [gen.Copy].
 func share(root string, t gen.Target, files map[string][]byte) error {
-	own, inBase := gen.Declared{}, gen.Declared{}
-	if aliases, ok := files["aliases_gen.go"]; ok {
-		if err := inBase.Add("aliases_gen.go", aliases); err != nil {
-			return err
-		}
+	paths, err := written(filepath.Join(root, filepath.FromSlash(t.Dir)))
+	if err != nil {
+		return err
 	}
-	for _, shared := range slices.Backward(append(slices.Clone(t.Shares), gen.Shared{Dir: t.Dir})) {
-		paths, err := written(filepath.Join(root, filepath.FromSlash(shared.Dir)))
+	own := gen.Declared{}
+	for _, path := range paths {
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		declared := gen.Declared{}
-		for _, path := range paths {
-			name := strings.TrimSuffix(filepath.Base(path), ".go")
-			if shared.Files != nil && !slices.Contains(shared.Files, name) || name == "doc" {
-				continue
-			}
-			source, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if err := declared.Add(path, source); err != nil {
-				return err
-			}
-			if shared.Dir == t.Dir {
-				continue
-			}
-			copied, err := gen.Copy(source, shared.Dir+"/"+filepath.Base(path), t.Package, own, inBase)
-			if err != nil {
-				return err
-			}
-			if copied != nil {
-				files[filepath.Base(shared.Dir)+"_"+name+"_gen.go"] = copied
-			}
+		if err := own.Add(path, source); err != nil {
+			return err
 		}
-		maps.Copy(own, declared)
+	}
+	for _, shared := range t.Shares {
+		for _, name := range shared.Files {
+			source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(shared.Dir), name+".go"))
+			if err != nil {
+				return err
+			}
+			copied, err := gen.Copy(source, shared.Dir+"/"+name+".go", t.Package, own)
+			if err != nil {
+				return err
+			}
+			files[filepath.Base(shared.Dir)+"_"+name+"_gen.go"] = copied
+		}
 	}
 	return nil
 }

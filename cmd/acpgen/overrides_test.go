@@ -130,10 +130,11 @@ func TestBumpSaysAll(t *testing.T) {
 		}
 	})
 	want := []string{
-		`gen/overrides.go: the override {Capability, "session/load", "loadSession"} is not used: "AgentCapabilities" has no "loadSession" (schema.json, schema/v1.unstable.json)`,
-		`gen/overrides.go: the override {Capability, "session/delete", "sessionCapabilities.delete"} is not used: "AgentCapabilities" has no "delete" (schema.json, schema/v1.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/load", "loadSession"} is not used: "AgentCapabilities" has no "loadSession" (schema/v1.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/delete", "sessionCapabilities.delete"} is not used: "AgentCapabilities" has no "delete" (schema/v1.unstable.json)`,
 		`gen/overrides.go: the override {Capability, "session/set_title", "sessionCapabilities.title"} is not used: "AgentCapabilities" has no "title" (schema/v1.unstable.json)`,
-		`gen/overrides.go: the override {Capability, "session/delete", "session.delete"} is not used: "AgentCapabilities" has no "delete" (schema/v2.json, schema/v2.unstable.json)`,
+		`gen/overrides.go: the override {Feature, "SessionCapabilities/title", "SessionTitle"} is not used: the schema has no such thing (schema/v1.unstable.json, schema/v2.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/delete", "session.delete"} is not used: "AgentCapabilities" has no "delete" (schema/v2.unstable.json)`,
 		`gen/overrides.go: the override {Capability, "session/set_title", "session.title"} is not used: "AgentCapabilities" has no "title" (schema/v2.unstable.json)`,
 	}
 	if got := strings.Split(strings.TrimSuffix(text, "\n"), "\n"); status != failed || len(got) != len(want) {

@@ -23,7 +23,7 @@ func (g *generator) codec(f *jen.File) {
 	f.Comment("A runtime of another generation does not have this constant.")
 	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
 	f.Line()
-	for _, decl := range g.own() {
+	for _, decl := range g.pkg.Decls {
 		switch decl := decl.(type) {
 		case *model.Struct:
 			g.structCodec(f, decl)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"path"
 	"regexp"
 
 	"github.com/dave/jennifer/jen"
@@ -37,7 +36,6 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		write func(*jen.File)
 		want  bool
 	}{
-		{"aliases_gen.go", g.aliases, pkg.Base != ""},
 		{"types_gen.go", g.types, true},
 		{"enums_gen.go", g.enums, true},
 		{"unions_gen.go", g.unions, true},
@@ -48,6 +46,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		{"conns_gen.go", g.conns, c.Facade},
 		{"sessions_gen.go", g.sessions, c.Facade},
 		{"gates_gen.go", g.gates, c.Facade},
+		{"features_gen.go", g.features, c.Facade && len(pkg.Features) > 0},
 		{"definitions_gen_test.go", g.definitions, c.Tests},
 	}
 	out := map[string][]byte{}
@@ -68,7 +67,6 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		for _, name := range []string{"codec", "rpc"} {
 			f.ImportName(c.Module+"/acp/"+name, name)
 		}
-		f.ImportName(pkg.Base, path.Base(pkg.Base))
 		file.write(f)
 		source, err := render(f)
 		if err != nil {

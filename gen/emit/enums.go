@@ -7,7 +7,7 @@ import (
 )
 
 func (g *generator) enums(f *jen.File) {
-	for _, d := range g.own() {
+	for _, d := range g.pkg.Decls {
 		if d, ok := d.(*model.Enum); ok {
 			g.enum(f, d)
 		}
@@ -22,7 +22,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	case !d.Names():
 		more = []string{"Other values than the ones listed here are refused."}
 	}
-	doc := beforeLinks(g.declDoc(&d.Common, "is one of a list of values."), more...)
+	doc := markDecl(beforeLinks(g.describeDecl(&d.Common, "is one of a list of values."), more...), &d.Common)
 	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
 
 	knownValues(f, d)
@@ -35,7 +35,10 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 			if v.Deprecated && len(lines) == 0 {
 				lines = []string{v.Go + " is a value that peers may still use."}
 			}
-			for _, line := range comment(deprecate(lines, v.Deprecated)) {
+			if v.Experimental && len(lines) == 0 {
+				lines = []string{v.Go + " is a value of " + d.Go + "."}
+			}
+			for _, line := range comment(experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4)) {
 				group.Add(line)
 			}
 			group.Id(v.Go).Id(d.Go).Op("=").Add(literal(v.Value))

@@ -219,6 +219,9 @@ func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
 	case slice:
 		return x.Op("!=").Nil()
 	}
+	if basic, ok := f.Type.(model.Basic); ok && basic.Kind == model.Bool {
+		return x
+	}
 	return jen.Op("!").Add(zeroOf(x, f))
 }
 

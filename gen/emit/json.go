@@ -7,7 +7,7 @@ import (
 )
 
 func (g *generator) json(f *jen.File) {
-	for _, d := range g.own() {
+	for _, d := range g.pkg.Decls {
 		if s, ok := d.(*model.Struct); ok && s.Variant != nil {
 			continue
 		}
@@ -27,7 +27,7 @@ func (g *generator) json(f *jen.File) {
 					Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
 		}
 	}
-	for _, d := range g.own() {
+	for _, d := range g.pkg.Decls {
 		u, ok := d.(*model.Union)
 		if !ok || u.Merged() {
 			continue

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -13,7 +14,8 @@ func (g *generator) methods(f *jen.File) {
 	f.Comment("The names of the protocol's methods.")
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, m := range g.pkg.Methods {
-			for _, line := range comment(wrap(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", "", "", width-3-4)) {
+			lines := wrap(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", "", "", width-3-4)
+			for _, line := range comment(experimental(lines, m.Experimental, m.Feature, 4)) {
 				group.Add(line)
 			}
 			group.Id(m.Const).Op("=").Lit(m.Name)
@@ -122,6 +124,16 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	if len(methods) == 0 {
 		return
 	}
+	// Experimental handlers come last.
+	slices.SortStableFunc(methods, func(a, b *model.Method) int {
+		switch {
+		case a.Experimental == b.Experimental:
+			return 0
+		case a.Experimental:
+			return 1
+		}
+		return -1
+	})
 	var body, routes []jen.Code
 	for _, m := range methods {
 		name, of := "conn", r.conn
@@ -197,7 +209,7 @@ func (g *generator) handlerDoc(m *model.Method) []string {
 	if len(m.Capability) > 0 {
 		lines = beforeLinks(lines, "Capability: "+dotted(m.Capability)+".")
 	}
-	return lines
+	return experimental(lines, m.Experimental, m.Feature, 4)
 }
 
 // conns writes the typed call of every method on the connection to the side that handles it.
@@ -247,6 +259,7 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	if m.CallNote != "" {
 		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
 	}
+	lines = experimental(lines, m.Experimental, m.Feature, 0)
 	name, call := m.Go, "Notify"
 	if m.Request() {
 		call = "Call"
@@ -275,6 +288,7 @@ func (g *generator) sessions(f *jen.File) {
 			p := jen.Id(paramName(m))
 			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
 				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
+			lines = experimental(lines, m.Experimental, m.Feature, 0)
 			add(f, append(comment(lines),
 				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(
 					jen.Id("ctx").Qual("context", "Context"),

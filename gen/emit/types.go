@@ -13,7 +13,7 @@ import (
 )
 
 func (g *generator) types(f *jen.File) {
-	for _, d := range g.own() {
+	for _, d := range g.pkg.Decls {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
@@ -29,11 +29,20 @@ func (g *generator) types(f *jen.File) {
 
 // declDoc returns the doc comment of a declaration.
 func (g *generator) declDoc(c *model.Common, instead string) []string {
+	return markDecl(g.describeDecl(c, instead), c)
+}
+
+// describeDecl returns the doc comment of a declaration up to the paragraphs that tools look for, which markDecl adds.
+func (g *generator) describeDecl(c *model.Common, instead string) []string {
 	lines := g.describe(c.Go, c.Doc, instead, 0)
 	if c.Schema != "" && c.Schema != c.Go {
 		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
 	}
-	return deprecate(lines, c.Deprecated)
+	return lines
+}
+
+func markDecl(lines []string, c *model.Common) []string {
+	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
 }
 
 // deprecate appends to a doc comment the paragraph that tools look for, if what it is about is deprecated.
@@ -105,7 +114,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 			lines = markdown(stop(f.Doc), indent)
 		}
 	}
-	lines = deprecate(lines, f.Deprecated)
+	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
 	var options []string
 	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
 		options = []string{"omitzero"}

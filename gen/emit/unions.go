@@ -2,7 +2,6 @@ package emit
 
 import (
 	"go/token"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 )
 
 func (g *generator) unions(f *jen.File) {
-	for _, d := range g.own() {
+	for _, d := range g.pkg.Decls {
 		if d, ok := d.(*model.Union); ok {
 			g.union(f, d)
 		}
@@ -22,7 +21,8 @@ func (g *generator) unions(f *jen.File) {
 }
 
 func (g *generator) union(f *jen.File, u *model.Union) {
-	doc := beforeLinks(g.declDoc(&u.Common, "is a choice between variants."), g.howTold(u)...)
+	doc := beforeLinks(g.describeDecl(&u.Common, "is a choice between variants."), g.howTold(u)...)
+	doc = markDecl(doc, &u.Common)
 	more := []jen.Code{
 		jen.Comment("// Variant is what this is one of; it must not be nil."),
 		jen.Id("Variant").Id(u.VariantName).Add(untagged()),
@@ -43,7 +43,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		names = append(names, variantType(v))
 	}
 	add(f, append(
-		comment(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+list(names)+".", "", "", width-3)),
+		comment(experimental(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+list(names)+".", "", "", width-3), u.Experimental, nil, 0)),
 		jen.Type().Id(u.VariantName).Interface(jen.Id(seal(u)).Params()))...)
 
 	for _, v := range u.Variants {
@@ -121,7 +121,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	if v.Tagged {
 		doc = beforeLinks(doc, v.Union.Tag+": "+strconv.Quote(v.Tag))
 	}
-	doc = deprecate(doc, v.Deprecated)
+	doc = experimental(deprecate(doc, v.Deprecated), v.Experimental, v.Feature, 0)
 	switch {
 	case v.Inline:
 		s := v.Payload.(*model.Struct)
@@ -141,6 +141,7 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 	if v.Doc != "" {
 		doc = append(append(doc, ""), markdown(stop(v.Doc), 0)...)
 	}
+	doc = experimental(doc, u.Experimental, nil, 0)
 	add(f, append(comment(doc), jen.Type().Id(v.Go).Custom(
 		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
 		comment([]string{"Tag is the value of " + u.Tag + "."})[0],
@@ -161,7 +162,7 @@ func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *j
 	var values []jen.Code
 	set := func(field *model.Field) jen.Code {
 		name := parameter(field.Go)
-		for name == path.Base(g.pkg.Base) || slices.ContainsFunc(params, func(p parameterOf) bool { return p.name == name }) {
+		for slices.ContainsFunc(params, func(p parameterOf) bool { return p.name == name }) {
 			name += "_"
 		}
 		params = append(params, parameterOf{name, g.fieldType(field)})
@@ -200,18 +201,14 @@ func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *j
 // constructor declares the function that makes a union of the variant.
 func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	params, made := g.constructed(v)
-	g.constructorFunc(f, v, params, jen.Return(made))
-}
-
-// constructorFunc declares the function that makes a union of the variant, with that body.
-func (g *generator) constructorFunc(f *jen.File, v *model.Variant, params []parameterOf, body ...jen.Code) {
 	u := v.Union
 	var list []jen.Code
 	for _, p := range params {
 		list = append(list, jen.Id(p.name).Add(p.typ))
 	}
 	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "", width-3)
-	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(body...))...)
+	doc = experimental(doc, v.Experimental, v.Feature, 0)
+	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))...)
 }
 
 // article is the indefinite article for a name. MCP is the only initialism that names begin with.

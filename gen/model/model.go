@@ -9,8 +9,6 @@ import (
 
 // Package is one schema as a Go package.
 type Package struct {
-	// Base is the import path of the package that this one extends, or "".
-	Base string
 	// Decls are the declarations in the order of the schema's definitions; what is declared for a
 	// part of a definition follows it.
 	Decls []Decl
@@ -18,10 +16,23 @@ type Package struct {
 	Methods []*Method
 	// Capabilities are what each side tells of itself, as far as it is known.
 	Capabilities map[Side]Decl
+	// Features are the experimental features, and those that were experimental once, by name.
+	Features []*Feature
 	// Runtime holds the definitions that the runtime owns, in the order of the schema: the envelopes
 	// and what nothing but envelopes uses.
 	Runtime []string
 }
+
+// Feature is a set of experimental methods, members and variants that a program enables together.
+type Feature struct {
+	Name         string
+	Experimental bool // something of it is not stable yet
+	// Covers are the methods, members and variants, by the names of the schema.
+	Covers []string
+}
+
+// Go returns the name of the constant that enables the feature.
+func (f *Feature) Go() string { return "Feature" + f.Name }
 
 // Decl is a declared Go type: *Struct, *Enum, *Newtype or *Union.
 type Decl interface{ Base() *Common }
@@ -38,8 +49,10 @@ type Common struct {
 	// Null says that a definition allows null too. Go's type has no place for it: who refers to it does.
 	Null bool
 
-	// InBase says that the package which this one extends declares it, see [Package.Base].
-	InBase bool
+	// Experimental says that the stable schema does not have it.
+	Experimental bool
+	// Feature is the feature that an experimental variant or value of something stable belongs to.
+	Feature *Feature
 
 	// Owner and Part name what has no definition of its own: the declaration that it belongs to, and
 	// the property, tag, title or value by which it is known there.
@@ -307,6 +320,10 @@ type Field struct {
 
 	// Deprecated says that the schema marks it so.
 	Deprecated bool
+	// Experimental says that the stable schema has the object, but not this member of it.
+	Experimental bool
+	// Feature is the feature that an experimental member belongs to.
+	Feature *Feature
 
 	// Always says that a Plain member is written even when it is zero.
 	Always bool
@@ -439,6 +456,9 @@ type Method struct {
 	Side    Side   // who handles it
 	Params  Decl
 	Result  Decl // nil for a notification
+	// Experimental says that the stable schema does not have it, and Feature is what it belongs to.
+	Experimental bool
+	Feature      *Feature
 	// NullResult says that the result has no required members, so that null is as good as {}.
 	NullResult bool
 	// Session is the parameter that holds the session's id, or nil.

@@ -100,6 +100,7 @@ func (s Sentinel) Error() string { return string(s) }
 const (
 	ErrClosed        Sentinel = "acp: connection closed"
 	ErrUnsupported   Sentinel = "acp: not supported by the peer"
+	ErrExperimental  Sentinel = "acp: experimental feature not enabled"
 	ErrTurnCancelled Sentinel = "acp: turn cancelled"
 	ErrStuck         Sentinel = "acp: handlers do not end"
 	ErrOverflow      Sentinel = "acp: update queue overflow while its consumer waits for a call"

@@ -44,7 +44,7 @@ func (c *Conn) serveRequest(in *inbound) (result any, err error) {
 			result, err = in.route.serve(in, in.params)
 			return err
 		})
-		return result, err
+		return in.verified(result, err)
 	}
 	call := &Call{
 		Method: in.req.Method, ID: in.req.ID, Incoming: true, Session: in.session.id,
@@ -69,7 +69,15 @@ func (c *Conn) serveRequest(in *inbound) (result any, err error) {
 	if err == nil && call.Result == nil && !null {
 		err = errNilResult
 	}
-	return call.Result, err
+	return in.verified(call.Result, err)
+}
+
+// verified returns what a handler returned, unless the route refuses the result.
+func (in *inbound) verified(result any, err error) (any, error) {
+	if err == nil && in.route.Verify != nil {
+		err = in.route.Verify(result)
+	}
+	return result, err
 }
 
 // replacing is what a handler is given when the middleware has let params pass.

@@ -26,6 +26,8 @@ type Route struct {
 	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
 	// notification. The reader calls it as it does Gate.
 	Check func(params any) error
+	// Verify, if set, is given the result of a request's handler; an error is answered instead.
+	Verify func(result any) error
 	// Inline serves a request before anything after it is read. Its handler must be quick and must not call the
 	// peer.
 	Inline bool

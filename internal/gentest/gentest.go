@@ -31,7 +31,6 @@ type Package struct {
 	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
 
 	// What only Test looks at.
-	Base         string // import path of the package that this one adds to, or ""
 	Version      int    // of the protocol
 	LeastTypes   int    // how many definitions are types, at least
 	LeastMethods int    // and how many methods there are
@@ -39,8 +38,7 @@ type Package struct {
 	compiled map[string]*jsonschema.Schema // what validators returns
 }
 
-// Test runs all tests of the package whose working folder it runs in. They exercise the types that the package
-// declares itself: those of Base are tested there. The race detector has nothing to find in values, and would make
+// Test runs all tests of the package whose working folder it runs in. The race detector has nothing to find in values, and would make
 // the tests ten times slower.
 func (p *Package) Test(t *testing.T) {
 	t.Helper()
@@ -49,33 +47,15 @@ func (p *Package) Test(t *testing.T) {
 	}
 	t.Run("EveryDefinitionIsAType", p.hasDefinitions)
 	t.Run("EveryMethodIsThere", p.hasMethods)
-	if p.Base != "" {
-		t.Run("OnlyAdds", p.onlyAdds)
-	}
 	t.Run("Documented", p.documented)
-	own := *p
-	own.Definitions = maps.Clone(p.Definitions)
-	maps.DeleteFunc(own.Definitions, func(_ string, create func() codec.Value) bool {
-		return p.Base != "" && declaredIn(create()) == p.Base
-	})
-	t.Run("Memory", func(t *testing.T) { tier.Need(t, tier.Normal); own.memory(t) }) // while the heap is small, which it collects again and again
-	t.Run("RoundTrip", func(t *testing.T) { own.RoundTrips(t, tier.Pick(1, 4, 100, 1300)) })
+	t.Run("Memory", func(t *testing.T) { tier.Need(t, tier.Normal); p.memory(t) }) // while the heap is small, which it collects again and again
+	t.Run("RoundTrip", func(t *testing.T) { p.RoundTrips(t, tier.Pick(1, 4, 100, 1300)) })
 	if tier.Current() == tier.Short {
 		return
 	}
-	t.Run("Sends", func(t *testing.T) { own.Sends(t, tier.Pick(1, 1, 10, 100)) })
-	t.Run("Leniency", func(t *testing.T) { own.Mutations(t, tier.Pick(1, 1, 1, 10)) })
-	t.Run("Pointers", func(t *testing.T) { own.Pointers(t, tier.Pick(1, 1, 1, 10)) })
-}
-
-// declaredIn returns the import path of the package that declares a value's type. A type without methods of its own
-// is in the field of a struct that has them.
-func declaredIn(v codec.Value) string {
-	t := reflect.TypeOf(v).Elem()
-	if strings.HasPrefix(t.Name(), "scalar[") {
-		t = t.Field(0).Type
-	}
-	return t.PkgPath()
+	t.Run("Sends", func(t *testing.T) { p.Sends(t, tier.Pick(1, 1, 10, 100)) })
+	t.Run("Leniency", func(t *testing.T) { p.Mutations(t, tier.Pick(1, 1, 1, 10)) })
+	t.Run("Pointers", func(t *testing.T) { p.Pointers(t, tier.Pick(1, 1, 1, 10)) })
 }
 
 // loaded are the schemas that were read, by their texts: what their judges have compiled serves all tests.
@@ -115,7 +95,7 @@ func (p *Package) each(t *testing.T, step int, do func(t *testing.T, s *sample.S
 // mutated is the distance between two definitions whose values are mutated, which takes longest.
 func mutated() int { return tier.Pick(16, 8, 1, 1) }
 
-// tooMany is how many failures of one definition are shown.
+// tooMany is how many failures of one definition are shp.
 const tooMany = 5
 
 // RoundTrips decodes and encodes n values of each definition: every variant, optional members that are

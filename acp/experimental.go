@@ -1,0 +1,56 @@
+package acp
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// String returns the names of the constants that x consists of, as Go source has them.
+func (x Features) String() string {
+	if x == 0 {
+		return "0"
+	}
+	var names []string
+	for rest := x; rest != 0; rest &= rest - 1 {
+		if i := bits.TrailingZeros64(uint64(rest)); i < len(featureNames) {
+			names = append(names, featureNames[i])
+		} else {
+			names = append(names, fmt.Sprintf("%#x", uint64(1)<<i))
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// lacks returns the error of a message, or of handlers, that use features beyond x; options names the type whose field
+// Experimental enables them.
+func (x Features) lacks(v any, options string) error {
+	user, ok := v.(interface{ features() Features })
+	if !ok {
+		return nil
+	}
+	if off := user.features() &^ x; off != 0 {
+		return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
+	}
+	return nil
+}
+
+// checkEnabled refuses what uses features that the agent has not enabled.
+func (a *agentSide) checkEnabled(values ...any) error {
+	for _, v := range values {
+		if err := a.opts.Experimental.lacks(v, "AgentOptions"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEnabled refuses what uses features that the client has not enabled.
+func (c *clientSide) checkEnabled(values ...any) error {
+	for _, v := range values {
+		if err := c.opts.Experimental.lacks(v, "ClientOptions"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package acp
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
+// that either of them serves. Its methods are safe for concurrent use.
+//
+// Experimental: any minor release may change or remove it.
+type ProxyConn struct {
+	rpc *rpc.Conn
+}
+
+// StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve what
+// the chain adds to the protocol; the messages of the protocol itself, which a proxy exchanges with its
+// predecessor, come to the fallbacks of handlers.Extensions as they are, and are sent by rpc.Call and
+// rpc.Notify. ctx bounds opening the transport; call Close, or Wait for the other end to end the
+// connection. Nil opts mean the defaults.
+//
+// Experimental: any minor release may change or remove it.
+func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
+	c := &ProxyConn{}
+	_, err := rpc.ConnectRoutes(ctx, transport, func(conn *rpc.Conn) ([]engine.Route, error) {
+		c.rpc = conn
+		extensions, err := handlers.Extensions.Routes(c)
+		return append(handlers.routes(c), extensions...), err
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// RPC returns the raw connection, for all messages that are not a proxy's own: rpc.Call, rpc.Notify.
+func (c *ProxyConn) RPC() *rpc.Conn { return c.rpc }
+
+// Close ends the connection and waits for the handlers; see rpc.Conn.Close.
+func (c *ProxyConn) Close() error { return c.rpc.Close() }
+
+// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
+func (c *ProxyConn) Wait() error { return c.rpc.Wait() }
+
+// Done returns a channel that is closed when the connection is over.
+func (c *ProxyConn) Done() <-chan struct{} { return c.rpc.Done() }

@@ -1,0 +1,155 @@
+package gen
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// TestPromise measures what docs/versioning.md promises: it compiles programs that use all that a release's package
+// exports with the package of every later release of the last year, and counts those that break, by what is stable and
+// what is experimental. It needs the shared folder of schemas.
+func TestPromise(t *testing.T) {
+	releases := yearOfSchemas(t)
+	if len(releases) == 0 {
+		t.Skip("SKIPPED: no schemas: set ACP_SHARED")
+	}
+	releases = releases[max(0, len(releases)-tier.Pick(0, 3, 6, len(releases))):]
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type pkg struct {
+		name           string
+		stable, latest api.Version
+	}
+	var packages []pkg
+	for _, r := range releases {
+		p := pkg{name: r.date}
+		if p.stable, err = version(Config{Schema: r.stable, Source: r.name, Package: "generated", Module: module}, imports); err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		if p.latest, err = version(Config{Schema: r.unstable, Source: r.name, Package: "generated", Module: module}, imports); err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		packages = append(packages, p)
+	}
+	var pairs, broken, steps, stableSteps, experimentalSteps int
+	for i, old := range packages[:len(packages)-1] {
+		stableSource, stableSubjects := everything(old.stable.Go)
+		source, subjects := everything(old.latest.Go)
+		stable := map[string]bool{}
+		for _, all := range stableSubjects {
+			for _, s := range all {
+				stable[s] = true
+			}
+		}
+		for j, new := range packages[i+1:] {
+			pairs++
+			failed := compile(t, stableSource, new.latest.Go, runtime)
+			if len(failed) > 0 {
+				broken++
+			}
+			if j > 0 {
+				continue
+			}
+			steps++
+			if len(failed) > 0 {
+				stableSteps++
+				for line, message := range failed {
+					t.Logf("%s to %s: stable: %v: %s", old.name, new.name, stableSubjects[line], message)
+				}
+			}
+			for line := range compile(t, source, new.latest.Go, runtime) {
+				if !slices.ContainsFunc(subjects[line], func(s string) bool { return stable[s] }) {
+					experimentalSteps++
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d releases from %s to %s: %d of %d steps break stable programs, %d experimental ones; %d of %d pairs of a release and a later one break stable programs",
+		len(packages), packages[0].name, packages[len(packages)-1].name, stableSteps, steps, experimentalSteps, broken, pairs)
+	if tier.Current() < tier.Nightly && broken > 0 {
+		t.Error("recent releases break programs that use stable names alone")
+	}
+}
+
+// What is experimental only adds: programs that use stable names alone compile with the whole package as with one of the
+// stable schema. A schema that changes a stable type for an experimental feature fails here, and needs a decision.
+func TestExperimentalAdds(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range Targets {
+		whole := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
+		stable := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Stable)))
+		stable.Overrides = Overrides[strings.TrimSuffix(target.Protocol, ".unstable")]
+		report, err := Compare(stable, whole, imports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range report.Changes {
+			if c.Level == api.Breaking {
+				t.Errorf("%s: %s: %s", target.Package, c.Subject, c.Text)
+			}
+		}
+		if len(report.Changes) < 50 {
+			t.Errorf("%s: %d changes", target.Package, len(report.Changes))
+		}
+	}
+}
+
+// A release is both schemas of version 1 as they were published last on a day.
+type release struct {
+	date, name       string
+	stable, unstable []byte
+}
+
+var published1 = regexp.MustCompile(`(?m)^\| (\S+) \| (v1|v1-unstable) \| (\d{4}-\d\d-\d\d) \|`)
+
+// yearOfSchemas returns the releases of the last year, those of this repository last.
+func yearOfSchemas(t *testing.T) []release {
+	t.Helper()
+	dir := filepath.Join(sharedFolder(), "schemas")
+	list, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		return nil
+	}
+	type file struct{ name, variant, date string }
+	var files []file
+	for _, m := range published1.FindAllStringSubmatch(string(list), -1) {
+		files = append(files, file{m[1], m[2], m[3]})
+	}
+	slices.SortStableFunc(files, func(a, b file) int { return strings.Compare(a.date, b.date) })
+	read := func(path ...string) []byte {
+		data, err := os.ReadFile(filepath.Join(path...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var out []release
+	var last release
+	for i, f := range files {
+		data := read(dir, f.name, "schema.json")
+		last.date, last.name = f.date, f.name
+		if f.variant == "v1" {
+			last.stable = data
+		} else {
+			last.unstable = data
+		}
+		if last.unstable != nil && (i+1 == len(files) || files[i+1].date != f.date) {
+			out = append(out, last)
+		}
+	}
+	return append(out, release{"now", "now", read("..", "schema.json"), read("..", "schema", "v1.unstable.json")})
+}

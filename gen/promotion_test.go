@@ -1,0 +1,208 @@
+package gen
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/types"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// When an experimental feature becomes stable, programs keep compiling and its gates stay: whatever the stable schema
+// takes over, one feature or all, the generated code changes in comments, in the order of handlers, and in the constant
+// of the feature alone.
+func TestPromotion(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range Targets {
+		t.Run(target.Package, func(t *testing.T) {
+			t.Parallel()
+			before := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
+			stable, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Stable)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before.Stable = stable
+			old, err := generate(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(old.pkg.Features) < 10 {
+				t.Fatalf("%d features", len(old.pkg.Features))
+			}
+			oldAPI, err := api.Declarations(target.Package, old.files, imports)
+			if err != nil {
+				t.Fatal(err)
+			}
+			promote := func(name string, features ...*model.Feature) {
+				t.Run(name, func(t *testing.T) {
+					after := before
+					after.Stable = promoted(t, stable, before.Schema, features)
+					now, err := generate(after)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range now.pkg.Features {
+						is := slices.ContainsFunc(features, func(p *model.Feature) bool { return p.Name == f.Name })
+						if f.Experimental == is {
+							t.Errorf("%s is experimental: %v", f.Name, f.Experimental)
+						}
+					}
+					for file, source := range old.files {
+						if got, want := code(now.files[file]), code(source); file != "features_gen.go" && got != want {
+							t.Errorf("%s changes (-before +after):\n%s", file, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
+						}
+					}
+					nowAPI, err := api.Declarations(target.Package, now.files, imports)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(visible(oldAPI), visible(nowAPI)); diff != "" {
+						t.Errorf("the API changes (-before +after):\n%s", diff)
+					}
+				})
+			}
+			for _, f := range old.pkg.Features {
+				promote(f.Name, f)
+			}
+			promote("all", old.pkg.Features...)
+		})
+	}
+}
+
+// visible returns what programs can see of a package, without the values of the features.
+func visible(pkg *types.Package) []string {
+	lines := api.Lines(pkg)
+	for i, line := range lines {
+		lines[i] = featureValue.ReplaceAllString(line, "$1")
+	}
+	return lines
+}
+
+var featureValue = regexp.MustCompile(`^(const \w*Feature\w* Features = )\d+$`)
+
+// code returns the lines of a source file without comments, sorted: the order of handlers may change.
+func code(source []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(source)) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !strings.HasPrefix(line, "//") {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// promoted returns the stable schema with the parts of an unstable one that belong to features, and what they refer to.
+func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) []byte {
+	t.Helper()
+	var from, to map[string]any
+	for data, v := range map[*[]byte]*map[string]any{&stable: &to, &unstable: &from} {
+		d := json.NewDecoder(bytes.NewReader(*data))
+		d.UseNumber()
+		if err := d.Decode(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, defs := from["$defs"].(map[string]any), to["$defs"].(map[string]any)
+	var refer func(v any)
+	define := func(name string) {
+		if defs[name] == nil {
+			defs[name] = source[name]
+			refer(source[name])
+		}
+	}
+	refer = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				define(strings.TrimPrefix(ref, "#/$defs/"))
+			}
+			for _, v := range v {
+				refer(v)
+			}
+		case []any:
+			for _, v := range v {
+				refer(v)
+			}
+		}
+	}
+	for _, f := range features {
+		for _, covered := range f.Covers {
+			owner, part, _ := strings.Cut(covered, "/")
+			definition, isType := source[owner].(map[string]any)
+			found := false
+			switch properties, _ := definition["properties"].(map[string]any); {
+			case !isType: // a method
+				for name, d := range source {
+					if d.(map[string]any)["x-method"] == covered {
+						define(name)
+						found = true
+					}
+				}
+			case properties[part] != nil:
+				if defs[owner] == nil {
+					found = true // of something experimental
+					break
+				}
+				defs[owner].(map[string]any)["properties"].(map[string]any)[part] = properties[part]
+				refer(properties[part])
+				found = true
+			default:
+				for _, choice := range []string{"oneOf", "anyOf"} {
+					branches, _ := definition[choice].([]any)
+					for i, branch := range branches {
+						text, err := json.Marshal(branch)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if !bytes.Contains(text, []byte(`"const":"`+part+`"`)) || bytes.Contains(text, []byte(`"not":`)) {
+							continue
+						}
+						union := defs[owner].(map[string]any)
+						union[choice] = slices.Insert(slices.Clone(union[choice].([]any)), min(i, len(union[choice].([]any))), branch)
+						refer(branch)
+						found = true
+					}
+				}
+			}
+			if !found {
+				t.Fatalf("%s: the schema has no %s", f.Name, covered)
+			}
+		}
+	}
+	// A union's branch for unknown tags excludes those that are known.
+	for name, d := range defs {
+		union, _ := d.(map[string]any)
+		branches, _ := union["anyOf"].([]any)
+		for i, branch := range branches {
+			if b, _ := branch.(map[string]any); b["not"] != nil {
+				whole := source[name].(map[string]any)["anyOf"].([]any)
+				for _, other := range whole {
+					if o, _ := other.(map[string]any); o["not"] != nil {
+						branches[i] = maps.Clone(o)
+					}
+				}
+			}
+		}
+	}
+	out, err := json.Marshal(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
