@@ -1,10 +1,9 @@
 // Package local lets a client serve an agent from this machine: files under chosen directories, and commands as
-// terminals. It implements the client's side of fs/* and terminal/*, for clients that use package acp and for those
-// that use acp/unstable.
+// terminals. It implements the client's side of fs/* and terminal/*.
 //
 // [Serve] is the short form: it gives all sessions the same directories. For options, use [OpenRoots], which says what
 // sessions may reach, and [NewFiles] and [NewTerminals], which serve it. Their Register methods set the handlers of a
-// client; [RegisterFiles] and [RegisterTerminals] do this for the handlers of acp/unstable too.
+// client.
 //
 // # Sessions and connections
 //

@@ -8,7 +8,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
-	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // A client that gives an agent one directory, lets it read and write there and run commands.
@@ -79,17 +78,4 @@ func ExampleRoots_SetSession() {
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-// A client that uses acp/unstable is served by the same files and terminals.
-func ExampleRegisterFiles() {
-	roots, err := local.OpenRoots("/home/me/project")
-	if err != nil {
-		log.Fatal(err)
-	}
-	files, terminals := local.NewFiles(roots, nil), local.NewTerminals(roots, nil)
-
-	var h unstable.ClientHandlers
-	local.RegisterFiles(files, &h.ReadTextFile, &h.WriteTextFile)
-	local.RegisterTerminals(terminals, &h.CreateTerminal, &h.TerminalOutput, &h.WaitForTerminalExit, &h.KillTerminal, &h.ReleaseTerminal)
 }

@@ -9,20 +9,11 @@ import (
 )
 
 // Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, so that the client
-// advertises fs.readTextFile and fs.writeTextFile. [RegisterFiles] does the same for the handlers of other packages.
+// advertises fs.readTextFile and fs.writeTextFile.
 func (f *Files) Register(h *acp.ClientHandlers) {
-	RegisterFiles(f, &h.ReadTextFile, &h.WriteTextFile)
-}
-
-// RegisterFiles sets the fields of a ClientHandlers, whose sessions are S, as [Files.Register] does.
-func RegisterFiles[S Session](
-	f *Files,
-	read *Handler[S, acp.ReadTextFileRequest, acp.ReadTextFileResponse],
-	write *Handler[S, acp.WriteTextFileRequest, acp.WriteTextFileResponse],
-) {
-	*read = adapt[S](f.ReadTextFile)
+	h.ReadTextFile = handler(f.ReadTextFile)
 	if !f.readOnly {
-		*write = adapt[S](f.WriteTextFile)
+		h.WriteTextFile = handler(f.WriteTextFile)
 	}
 }
 
@@ -63,26 +54,13 @@ func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.Wri
 	return &acp.WriteTextFileResponse{}, nil
 }
 
-// Register sets the five terminal handlers, so that the client advertises terminal. [RegisterTerminals] does the same
-// for the handlers of other packages.
+// Register sets the five terminal handlers, so that the client advertises terminal.
 func (t *Terminals) Register(h *acp.ClientHandlers) {
-	RegisterTerminals(t, &h.CreateTerminal, &h.TerminalOutput, &h.WaitForTerminalExit, &h.KillTerminal, &h.ReleaseTerminal)
-}
-
-// RegisterTerminals sets the fields of a ClientHandlers, whose sessions are S, as [Terminals.Register] does.
-func RegisterTerminals[S Session](
-	t *Terminals,
-	create *Handler[S, acp.CreateTerminalRequest, acp.CreateTerminalResponse],
-	output *Handler[S, acp.TerminalOutputRequest, acp.TerminalOutputResponse],
-	wait *Handler[S, acp.WaitForTerminalExitRequest, acp.WaitForTerminalExitResponse],
-	kill *Handler[S, acp.KillTerminalRequest, acp.KillTerminalResponse],
-	release *Handler[S, acp.ReleaseTerminalRequest, acp.ReleaseTerminalResponse],
-) {
-	*create = adapt[S](t.CreateTerminal)
-	*output = adapt[S](t.TerminalOutput)
-	*wait = adapt[S](t.WaitForTerminalExit)
-	*kill = adapt[S](t.KillTerminal)
-	*release = adapt[S](t.ReleaseTerminal)
+	h.CreateTerminal = handler(t.CreateTerminal)
+	h.TerminalOutput = handler(t.TerminalOutput)
+	h.WaitForTerminalExit = handler(t.WaitForTerminalExit)
+	h.KillTerminal = handler(t.KillTerminal)
+	h.ReleaseTerminal = handler(t.ReleaseTerminal)
 }
 
 // CreateTerminal starts a command and returns at once (terminal/create). The command does not end with ctx. Its id

@@ -8,20 +8,21 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Session is a session as passed to a client's handlers: an *acp.ClientSession, or the ClientSession of acp/unstable.
-// Connection and id together identify the session, because agents choose the ids. The handlers of this package use the
-// session that they are given, not the id in the request.
+// Session is a session as passed to a client's handlers. *acp.ClientSession implements it; a program that serves requests
+// without package acp may pass a session of its own. Connection and id together identify the session, because agents
+// choose the ids. The handlers of this package use the session that they are given, not the id in the request.
 type Session interface {
 	ID() acp.SessionID
 	RPC() *rpc.Conn
 }
 
-// Handler is a handler in the form that the ClientHandlers of acp (S is *acp.ClientSession) and of acp/unstable use.
-type Handler[S Session, P, R any] = func(ctx context.Context, session S, params *P) (*R, error)
-
-// adapt makes a handler of this package one for the sessions of a package's ClientHandlers.
-func adapt[S Session, P, R any](h Handler[Session, P, R]) Handler[S, P, R] {
-	return func(ctx context.Context, session S, params *P) (*R, error) { return h(ctx, session, params) }
+// handler converts a method of this package to the type of a field of acp.ClientHandlers.
+func handler[P, R any](
+	serve func(context.Context, Session, *P) (*R, error),
+) func(context.Context, *acp.ClientSession, *P) (*R, error) {
+	return func(ctx context.Context, session *acp.ClientSession, params *P) (*R, error) {
+		return serve(ctx, session, params)
+	}
 }
 
 // A sessionKey names a session among those of all connections.
