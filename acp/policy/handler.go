@@ -8,24 +8,18 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Session is a client's handle of a session: *acp.ClientSession, or that of package acp.
-type Session interface {
-	ID() acp.SessionID
-}
-
 // Asker asks the user: it is a client's handler of session/request_permission.
-type Asker[S Session] func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+type Asker func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 
 // HandlerOptions configures what a handler knows of a request besides the request itself, and what it remembers. A nil
 // *HandlerOptions, and the zero value of each field, mean the defaults.
-type HandlerOptions[S Session] struct {
+type HandlerOptions struct {
 	// Agent returns the agent's name. "" means that it is not known; a rule that names agents then allows nothing. The
-	// default is the name with which the agent introduced itself on the session's connection, if S is that of package
-	// acp or acp.
-	Agent func(session S) string
+	// default is the name with which the agent introduced itself on the session's connection.
+	Agent func(session *acp.ClientSession) string
 	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
 	// relative to these, allow nothing.
-	Cwd func(session S) string
+	Cwd func(session *acp.ClientSession) string
 	// Known returns what is known of a tool call of a session, such as the method ToolCall of view.Sessions. A request
 	// may carry only a part of the call, which is merged with the known state unless that call has ended. A handler
 	// inside view.Asking gets the whole call without it. By default only the content of the request is known.
@@ -37,9 +31,9 @@ type HandlerOptions[S Session] struct {
 	AllowAlways bool
 	// Decided is called for every decision of a rule, and for every answer of the user, before it is sent. by is the
 	// option that was chosen, or nil if none was.
-	Decided func(session S, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
+	Decided func(session *acp.ClientSession, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
 	// Failed is called with the error if a decision could not be remembered. The user's answer still holds.
-	Failed func(session S, err error)
+	Failed func(session *acp.ClientSession, err error)
 }
 
 // Handler returns a handler for ClientHandlers.RequestPermission that answers requests that a policy allows or rejects,
@@ -51,8 +45,8 @@ type HandlerOptions[S Session] struct {
 // for the same request is added to the memory: with the same kind, tool and paths, and exactly the same line. It is not
 // added to a file if the agent or the working directory is not known, and not added at all if the request has anything
 // that no rule can allow.
-func Handler[S Session](p *Policy, ask Asker[S], opts *HandlerOptions[S]) Asker[S] {
-	h := &handler[S]{policy: p, ask: ask}
+func Handler(p *Policy, ask Asker, opts *HandlerOptions) Asker {
+	h := &handler{policy: p, ask: ask}
 	if opts != nil {
 		h.HandlerOptions = *opts
 	}
@@ -62,14 +56,14 @@ func Handler[S Session](p *Policy, ask Asker[S], opts *HandlerOptions[S]) Asker[
 	return h.serve
 }
 
-type handler[S Session] struct {
+type handler struct {
 	policy *Policy
-	ask    Asker[S]
-	HandlerOptions[S]
+	ask    Asker
+	HandlerOptions
 }
 
 // request builds the request from everything that is known.
-func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Request {
+func (h *handler) request(session *acp.ClientSession, req *acp.RequestPermissionRequest) Request {
 	r := Request{ToolCall: acp.ToolCall{ToolCallID: req.ToolCall.ToolCallID}}
 	if h.Known != nil {
 		if call, ok := h.Known(session.ID(), req.ToolCall.ToolCallID); ok && !ended(call) {
@@ -89,18 +83,17 @@ func ended(call acp.ToolCall) bool {
 	return call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed
 }
 
-func (h *handler[S]) agent(session S) string {
+func (h *handler) agent(session *acp.ClientSession) string {
 	if h.Agent != nil {
 		return h.Agent(session)
 	}
-	switch s := any(session).(type) {
-	case interface{ Conn() *acp.ClientConn }:
-		return s.Conn().Initialized().AgentInfo.Value().Name
+	if answer := session.Conn().Initialized(); answer != nil {
+		return answer.AgentInfo.Value().Name
 	}
 	return ""
 }
 
-func (h *handler[S]) serve(ctx context.Context, session S, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (h *handler) serve(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	request := h.request(session, req)
 	decision, err := h.decide(session, request)
 	if err != nil {
@@ -131,7 +124,7 @@ func (h *handler[S]) serve(ctx context.Context, session S, req *acp.RequestPermi
 }
 
 // decide decides by the rules, and by what was remembered. If that cannot be read, nothing is allowed: it may be a refusal.
-func (h *handler[S]) decide(session S, request Request) (Decision, error) {
+func (h *handler) decide(session *acp.ClientSession, request Request) (Decision, error) {
 	remembered, err := h.Memory.Rules(session.ID())
 	if err == nil {
 		var d Decision
@@ -147,7 +140,7 @@ func (h *handler[S]) decide(session S, request Request) (Decision, error) {
 }
 
 // choose answers with an option, or that the request is cancelled.
-func (h *handler[S]) choose(session S, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption) *acp.RequestPermissionResponse {
+func (h *handler) choose(session *acp.ClientSession, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption) *acp.RequestPermissionResponse {
 	if h.Decided != nil {
 		h.Decided(session, req, d, option)
 	}
@@ -158,7 +151,7 @@ func (h *handler[S]) choose(session S, req *acp.RequestPermissionRequest, d Deci
 }
 
 // option returns the option that carries out the decision, or nil.
-func (h *handler[S]) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
+func (h *handler) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
 	switch effect {
 	case Allow:
 		once, n := optionOf(options, acp.PermissionOptionKindAllowOnce)
@@ -204,7 +197,7 @@ func chosenOption(options []acp.PermissionOption, res *acp.RequestPermissionResp
 }
 
 // remember keeps a decision for always.
-func (h *handler[S]) remember(session S, request Request, kind acp.PermissionOptionKind) {
+func (h *handler) remember(session *acp.ClientSession, request Request, kind acp.PermissionOptionKind) {
 	if kind != acp.PermissionOptionKindAllowAlways && kind != acp.PermissionOptionKindRejectAlways {
 		return
 	}
@@ -217,7 +210,7 @@ func (h *handler[S]) remember(session S, request Request, kind acp.PermissionOpt
 	}
 }
 
-func (h *handler[S]) failed(session S, err error) {
+func (h *handler) failed(session *acp.ClientSession, err error) {
 	if h.Failed != nil {
 		h.Failed(session, err)
 	}

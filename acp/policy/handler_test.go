@@ -16,15 +16,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 )
-
-// session is a session of which only the id matters.
-type session acp.SessionID
-
-func (s session) ID() acp.SessionID { return acp.SessionID(s) }
 
 var options = []acp.PermissionOption{
 	acp.AllowAlways("aa", "Always"), acp.AllowOnce("ao", "Yes"), acp.RejectAlways("ra", "Never"), acp.RejectOnce("ro", "No"),
@@ -36,13 +30,13 @@ type asked struct {
 	times  int
 }
 
-func (a *asked) ask(context.Context, session, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (a *asked) ask(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	a.times++
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(a.choose)}, nil
 }
 
-func agentName(session) string  { return "A" }
-func workingDir(session) string { return "/proj" }
+func agentName(*acp.ClientSession) string  { return "A" }
+func workingDir(*acp.ClientSession) string { return "/proj" }
 
 // permission is a request for permission.
 func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp.RequestPermissionRequest {
@@ -59,9 +53,9 @@ func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp
 }
 
 // answer is which option a handler chooses; "-" is none.
-func answer(t *testing.T, h policy.Asker[session], s session, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
+func answer(t *testing.T, h policy.Asker, session acp.SessionID, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
 	t.Helper()
-	res, err := h(t.Context(), s, req)
+	res, err := h(t.Context(), new(acp.ClientConn).Session(session), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +87,7 @@ func TestOptions(t *testing.T) {
 		"nothing matches":                  {"/x", options, false, "u", true},
 	} {
 		user := &asked{choose: "u"}
-		o := &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, AllowAlways: test.allowAlways}
+		o := &policy.HandlerOptions{Agent: agentName, Cwd: workingDir, AllowAlways: test.allowAlways}
 		got := answer(t, policy.Handler(p, user.ask, o), "s", permission(t, reads(test.path), test.options...))
 		if got != test.want || (user.times > 0) != test.asks {
 			t.Errorf("%s: got %q, asked %d times", name, got, user.times)
@@ -112,11 +106,11 @@ func TestOptions(t *testing.T) {
 func TestRememberedForASession(t *testing.T) {
 	user := &asked{choose: "aa"}
 	var failed []error
-	h := policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{
-		Agent: agentName, Cwd: workingDir, Failed: func(_ session, err error) { failed = append(failed, err) },
+	h := policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions{
+		Agent: agentName, Cwd: workingDir, Failed: func(_ *acp.ClientSession, err error) { failed = append(failed, err) },
 	})
 	steps := []struct {
-		session session
+		session acp.SessionID
 		call    string
 		asks    bool
 	}{
@@ -157,15 +151,15 @@ func TestRememberedForASession(t *testing.T) {
 // A refusal for always holds, for what it was said of.
 func TestRememberedRefusal(t *testing.T) {
 	user := &asked{choose: "ra"}
-	h := policy.Handler(newPolicy(t, allCommands), nil, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir})
+	h := policy.Handler(newPolicy(t, allCommands), nil, &policy.HandlerOptions{Agent: agentName, Cwd: workingDir})
 	if got := answer(t, h, "s", permission(t, runs("make"), options...)); got != "ao" {
 		t.Errorf("got %q", got)
 	}
 	memory := &policy.SessionMemory{}
-	h = policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, Memory: memory})
+	h = policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions{Agent: agentName, Cwd: workingDir, Memory: memory})
 	answer(t, h, "s", permission(t, runs("make"), options...))
 	answer(t, h, "s", permission(t, edits("/proj/a", "/proj/b"), options...)) // each alone was not refused
-	h = policy.Handler(newPolicy(t, allCommands+"\n"+inProject), user.ask, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, Memory: memory})
+	h = policy.Handler(newPolicy(t, allCommands+"\n"+inProject), user.ask, &policy.HandlerOptions{Agent: agentName, Cwd: workingDir, Memory: memory})
 	for call, want := range map[string]acp.PermissionOptionID{
 		runs("make"): "ro", runs("make test"): "ao", edits("/proj/a"): "ao",
 	} {
@@ -187,9 +181,9 @@ func TestRememberedInAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "remembered.jsonl")
 	user := &asked{choose: "aa"}
 	p := newPolicy(t, ``)
-	in := func(agent, cwd string) policy.Asker[session] {
-		return policy.Handler(p, user.ask, &policy.HandlerOptions[session]{
-			Agent: func(session) string { return agent }, Cwd: func(session) string { return cwd }, Memory: policy.NewFile(path),
+	in := func(agent, cwd string) policy.Asker {
+		return policy.Handler(p, user.ask, &policy.HandlerOptions{
+			Agent: func(*acp.ClientSession) string { return agent }, Cwd: func(*acp.ClientSession) string { return cwd }, Memory: policy.NewFile(path),
 		})
 	}
 	for i, step := range []struct {
@@ -269,8 +263,8 @@ func TestFileErrors(t *testing.T) {
 		}
 		// Nothing is allowed while it cannot be read.
 		var failed error
-		h := policy.Handler(newPolicy(t, inProject), nil, &policy.HandlerOptions[session]{
-			Memory: f, Failed: func(_ session, err error) { failed = err },
+		h := policy.Handler(newPolicy(t, inProject), nil, &policy.HandlerOptions{
+			Memory: f, Failed: func(_ *acp.ClientSession, err error) { failed = err },
 		})
 		if got := answer(t, h, "s", permission(t, reads("/proj/a"), options...)); got != "ro" || failed == nil {
 			t.Errorf("%.40q: got %q, %v", text, got, failed)
@@ -330,7 +324,7 @@ func TestHandlerOnAConnection(t *testing.T) {
 	var explained []string
 	handlers := acp.ClientHandlers{
 		SessionUpdate: sessions.Update,
-		RequestPermission: policy.Handler(newPolicy(t, `{"effect":"allow","agent":["the agent"],"path":["/proj/**"]}`), nil, &policy.HandlerOptions[*acp.ClientSession]{
+		RequestPermission: policy.Handler(newPolicy(t, `{"effect":"allow","agent":["the agent"],"path":["/proj/**"]}`), nil, &policy.HandlerOptions{
 			Known: sessions.ToolCall,
 			Decided: func(_ *acp.ClientSession, _ *acp.RequestPermissionRequest, d policy.Decision, by *acp.PermissionOption) {
 				explained = append(explained, fmt.Sprintf("%s %s", d.Effect, by.Kind))
@@ -406,7 +400,7 @@ func TestKnownCalls(t *testing.T) {
 	for status, want := range map[acp.ToolCallStatus]acp.PermissionOptionID{
 		acp.ToolCallStatusPending: "ao", acp.ToolCallStatusInProgress: "ao", acp.ToolCallStatusCompleted: "ro", acp.ToolCallStatusFailed: "ro",
 	} {
-		h := policy.Handler(p, nil, &policy.HandlerOptions[session]{
+		h := policy.Handler(p, nil, &policy.HandlerOptions{
 			Known: func(acp.SessionID, acp.ToolCallID) (acp.ToolCall, bool) {
 				call := request(t, reads("/proj/a")).ToolCall
 				call.Status = status
@@ -444,16 +438,11 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// The handlers are for clients of both packages.
+var _ = acp.ClientHandlers{RequestPermission: view.Asking(&view.Sessions{}, policy.Handler(nil, nil, nil))}
+
 var (
-	_ = acp.ClientHandlers{RequestPermission: view.Asking(&view.Sessions{}, policy.Handler[*acp.ClientSession](nil, nil, nil))}
-	_ = unstable.ClientHandlers{
-		SessionUpdate:     (&view.Sessions{}).UpdateUnstable,
-		RequestPermission: view.Asking(&view.Sessions{}, policy.Handler[*unstable.ClientSession](nil, nil, nil)),
-	}
-	_ view.Prompter[acp.PromptResponse]      = (*acp.ClientSession)(nil)
-	_ view.Prompter[unstable.PromptResponse] = (*unstable.ClientSession)(nil)
-	_ view.Prompter[acp.PromptResponse]      = (*reconnect.Session)(nil)
+	_ view.Prompter = (*acp.ClientSession)(nil)
+	_ view.Prompter = (*reconnect.Session)(nil)
 )
 
 // What "always" stores is the line to the letter, whatever it contains, and never words that allow more.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -166,8 +165,8 @@ func TestManyTurns(t *testing.T) {
 		turn.End(&acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil)
 	}
 	for i := range 10_000 {
-		s.UpdateUnstable(unstable.NewSessionUpdatePlanUpdate(unstable.PlanUpdate{Plan: unstable.NewPlanUpdateContentMarkdown(
-			unstable.PlanMarkdown{PlanID: unstable.PlanID(fmt.Sprint(i))})}))
+		s.Update(acp.NewSessionUpdatePlanUpdate(acp.PlanUpdate{Plan: acp.NewPlanUpdateContentMarkdown(
+			acp.PlanMarkdown{PlanID: acp.PlanID(fmt.Sprint(i))})}))
 	}
 	now := s.Snapshot()
 	turns := 0
@@ -276,8 +275,8 @@ func TestReaders(t *testing.T) {
 			turn := s.Prompt(acp.TextBlock("go"))
 			defer turn.End(nil, nil)
 		}
-		_, all, _ := decoded(t, []byte(text(r.update())))
-		s.UpdateUnstable(all)
+		update, _ := decoded(t, []byte(text(r.update())))
+		s.Update(update)
 	}
 	cancel()
 	readers.Wait()
@@ -315,16 +314,18 @@ func TestWatch(t *testing.T) {
 }
 
 // prompter is a session of which nothing but prompts is wanted.
-type prompter[R any] func(context.Context) (*R, error)
+type prompter func(context.Context) (*acp.PromptResponse, error)
 
-func (p prompter[R]) Prompt(ctx context.Context, _ ...acp.ContentBlock) (*R, error) { return p(ctx) }
+func (p prompter) Prompt(ctx context.Context, _ ...acp.ContentBlock) (*acp.PromptResponse, error) {
+	return p(ctx)
+}
 
 // Prompt begins and ends the turn, and marks open tool calls when it is cancelled, at once.
 func TestPrompt(t *testing.T) {
 	s := view.New(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	marked := false
-	_, err := view.Prompt(ctx, s, prompter[acp.PromptResponse](func(ctx context.Context) (*acp.PromptResponse, error) {
+	_, err := view.Prompt(ctx, s, prompter(func(ctx context.Context) (*acp.PromptResponse, error) {
 		s.Update(acp.StartToolCall("1", "One"))
 		s.Update(acp.StartToolCall("2", "Two"))
 		s.Update(acp.UpdateToolCall("2", acp.WithStatus(acp.ToolCallStatusCompleted)))
@@ -348,14 +349,14 @@ func TestPrompt(t *testing.T) {
 	if !one.Cancelled || !one.Unfinished || one.Call.Title != "Late" || two.Cancelled || two.Unfinished {
 		t.Errorf("calls %+v, %+v", one, two)
 	}
-	_, err = view.Prompt(t.Context(), s, prompter[unstable.PromptResponse](func(context.Context) (*unstable.PromptResponse, error) {
-		return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn, Usage: acp.Some(unstable.Usage{TotalTokens: 7})}, nil
+	_, err = view.Prompt(t.Context(), s, prompter(func(context.Context) (*acp.PromptResponse, error) {
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn, Usage: acp.Some(acp.Usage{TotalTokens: 7})}, nil
 	}))
 	if turn := s.Snapshot().Turn(2); err != nil || turn.Usage.Value().TotalTokens != 7 || turn.StopReason != acp.StopReasonEndTurn {
 		t.Errorf("turn %+v, %v", turn, err)
 	}
 	lost := errors.New("lost")
-	_, err = view.Prompt(t.Context(), s, prompter[acp.PromptResponse](func(context.Context) (*acp.PromptResponse, error) { return nil, lost }))
+	_, err = view.Prompt(t.Context(), s, prompter(func(context.Context) (*acp.PromptResponse, error) { return nil, lost }))
 	if turn := s.Snapshot().Turn(3); err != lost || turn.Err != lost || !turn.Ended {
 		t.Errorf("turn %+v, %v", turn, err)
 	}
@@ -372,7 +373,7 @@ func TestTooManySessions(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s.Remove("1")
-	if err := s.UpdateUnstable(t.Context(), nil, &unstable.SessionNotification{SessionID: "new", Update: unstable.AgentMessageText("x")}); err != nil {
+	if err := s.Update(t.Context(), nil, &acp.SessionNotification{SessionID: "new", Update: acp.AgentMessageText("x")}); err != nil {
 		t.Error(err)
 	}
 	if s.Of("new").Snapshot().End() != 1 {

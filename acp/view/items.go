@@ -105,10 +105,14 @@ type Compaction struct {
 // Subagent is a session that the agent has created for a part of its work. Its position is where it was first reported.
 // Each member has the value of the last update that contained it; null means that it was cleared. The messages of the
 // subagent arrive as updates of its own session.
+//
+// Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 type Subagent acp.SubagentUpdate
 
 // SessionMessage is a message between this session and another, of a subagent for example. Its position is where it was
 // first reported. Each reference has the value of the last update that contained it; null means that it was cleared.
+//
+// Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 type SessionMessage struct {
 	Content
 	ID                              acp.MessageID
@@ -121,7 +125,7 @@ type SessionMessage struct {
 // loaded.
 type Notice acp.Notice
 
-// Unknown is an update of a kind that the package of its SessionUpdate does not know.
+// Unknown is an update of a kind that package acp does not know.
 type Unknown struct {
 	// Tag is the update's kind.
 	Tag string

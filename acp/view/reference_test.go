@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -500,7 +499,7 @@ func describeItem(item *view.Item) object {
 		}
 		put(o, "error", v.Error)
 	case *view.Subagent:
-		o = plainJSON((*unstable.SubagentUpdate)(v)).(object)
+		o = plainJSON((*acp.SubagentUpdate)(v)).(object)
 		delete(o, "sessionId")
 		o["is"], o["id"] = "subagent", v.SessionID
 	case *view.SessionMessage:
@@ -548,14 +547,11 @@ func (r *reference) normal() string {
 	return indented(plainJSON(o))
 }
 
-// decoded is an update as both packages read it, and as maps after what the codec repairs.
-func decoded(t *testing.T, raw []byte) (stable acp.SessionUpdate, all unstable.SessionUpdate, u object) {
+// decoded is an update as package acp reads it, and as maps after what the codec repairs.
+func decoded(t *testing.T, raw []byte) (update acp.SessionUpdate, u object) {
 	t.Helper()
-	if err := json.Unmarshal(raw, &stable); err != nil {
+	if err := json.Unmarshal(raw, &update); err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	return stable, all, plainJSON(all).(object)
+	return update, plainJSON(update).(object)
 }

@@ -140,13 +140,9 @@ func TestRecordings(t *testing.T) {
 					}
 				case "session/update":
 					updates++
-					stable, all, u := decoded(t, []byte(text(params["update"])))
+					update, u := decoded(t, []byte(text(params["update"])))
 					b.ref.update(u)
-					if updates%2 == 0 {
-						b.state.Update(stable)
-					} else {
-						b.state.UpdateUnstable(all)
-					}
+					b.state.Update(update)
 				}
 			}
 			if err := lines.Err(); err != nil {
@@ -338,13 +334,9 @@ func TestRandomUpdates(t *testing.T) {
 			default:
 				raw := text(r.update())
 				log = append(log, raw)
-				stable, all, u := decoded(t, []byte(raw))
+				update, u := decoded(t, []byte(raw))
 				ref.update(u)
-				if _, unknown := stable.Variant.(*acp.SessionUpdateUnknown); !unknown && r.IntN(2) == 0 {
-					state.Update(stable)
-				} else {
-					state.UpdateUnstable(all)
-				}
+				state.Update(update)
 			}
 			if r.IntN(3) == 0 {
 				continue

@@ -207,11 +207,14 @@ func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.Req
 }
 
 // Asking wraps a handler of session/request_permission: it calls [State.Asked] and records the answer, and passes the
-// whole tool call, as currently known, to the handler. S is *acp.ClientSession, or that of package acp.
-func Asking[S interface{ ID() acp.SessionID }](
-	sessions *Sessions, ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
-) func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	return func(ctx context.Context, session S, req *acp.RequestPermissionRequest) (res *acp.RequestPermissionResponse, err error) {
+// whole tool call, as currently known, to the handler.
+func Asking(
+	sessions *Sessions,
+	ask func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
+) func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(
+		ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest,
+	) (res *acp.RequestPermissionResponse, err error) {
 		state, err := sessions.received(session.ID())
 		if err != nil {
 			return nil, err

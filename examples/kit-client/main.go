@@ -56,7 +56,7 @@ func (c *client) run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	handlers := acp.ClientHandlers{SessionUpdate: c.update}
-	handlers.RequestPermission = view.Asking(&c.sessions, policy.Handler(rules, c.ask, &policy.HandlerOptions[*acp.ClientSession]{
+	handlers.RequestPermission = view.Asking(&c.sessions, policy.Handler(rules, c.ask, &policy.HandlerOptions{
 		Cwd:    func(*acp.ClientSession) string { return dir },
 		Memory: policy.NewFile(args[0] + ".always"),
 		Failed: func(_ *acp.ClientSession, err error) { c.print("%v", err) },
