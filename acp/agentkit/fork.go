@@ -2,59 +2,25 @@ package agentkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/internal/forks"
 )
 
-// serveFork adds session/fork to the handlers, as a method that they do not know. Its parameters are those of
-// session/resume, but for a system prompt, which is ignored as by every agent that does not advertise it; its result is
-// that of session/new.
-func (ss *Sessions[S]) serveFork(h *acp.AgentHandlers) {
-	h.Extensions = &acp.Extensions[acp.AgentConn]{
-		Fallback: func(ctx context.Context, conn *acp.AgentConn, method string, params json.RawMessage) (any, error) {
-			if method != forks.Method {
-				return nil, acp.ErrMethodNotFound.WithMessagef("Method not found: %.64q", method)
-			}
-			var req acp.ResumeSessionRequest
-			if err := codec.Unmarshal(params, &req); err != nil {
-				return nil, errors.Join(acp.InvalidParamsf("not those of %s", forks.Method), err)
-			}
-			for _, dir := range append([]string{req.Cwd}, req.AdditionalDirectories...) {
-				if !filepath.IsAbs(dir) {
-					return nil, acp.InvalidParamsf("a directory is not an absolute path")
-				}
-			}
-			if i := slices.IndexFunc(req.MCPServers, func(s acp.MCPServer) bool { return !advertised(ctx, s) }); i >= 0 {
-				return nil, acp.InvalidParamsf("/mcpServers/%d/type: a type of MCP servers that was not advertised", i)
-			}
-			return ss.Fork(ctx, conn, req.SessionID, &acp.NewSessionRequest{
-				Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
-			})
-		},
+// forkSession ignores a system prompt, as every agent does that does not advertise it.
+func (ss *Sessions[S]) forkSession(
+	ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest,
+) (*acp.ForkSessionResponse, error) {
+	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acp.NewSessionRequest{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	})
+	if err != nil {
+		return nil, err
 	}
-}
-
-// advertised reports whether the agent has advertised that it takes such a server.
-func advertised(ctx context.Context, server acp.MCPServer) bool {
-	mcp := forks.MCP[acp.MCPCapabilities](ctx)
-	switch server.Variant.(type) {
-	case *acp.MCPServerStdio:
-		return true
-	case *acp.MCPServerHTTP:
-		return mcp.HTTP
-	case *acp.MCPServerSSE:
-		return mcp.SSE
-	}
-	return false
+	return &acp.ForkSessionResponse{SessionID: res.SessionID, Modes: res.Modes, ConfigOptions: res.ConfigOptions}, nil
 }
 
 // Fork creates and opens a session that begins with the history and the state of another stored session, which may be

@@ -8,8 +8,7 @@ import (
 	"github.com/acpgo/sdk/internal/openturn"
 )
 
-// Sender sends the updates of one session. *acp.AgentSession, Session and Turn implement it. An agent of acp/unstable
-// can adapt its session in a few lines: see the example.
+// Sender sends the updates of one session. *acp.AgentSession, Session and Turn implement it.
 type Sender interface {
 	// Update sends an update. Updates arrive in the order of the calls.
 	Update(ctx context.Context, update acp.SessionUpdate) error
@@ -37,8 +36,7 @@ var (
 	ErrTooLarge = openturn.ErrTooLarge
 )
 
-// HandlePrompt wraps a handler of prompts so that it leaves nothing open, for acp.AgentHandlers.Prompt or that of
-// acp/unstable:
+// HandlePrompt wraps a handler of prompts so that it leaves nothing open, for acp.AgentHandlers.Prompt:
 //
 //	acp.AgentHandlers{NewSession: a.newSession, Prompt: agentkit.HandlePrompt(a.prompt)}
 //
@@ -46,10 +44,10 @@ var (
 // returns, and before the prompt is answered, open texts are closed, and then open tool calls are closed as failed.
 // This also happens if the turn was cancelled or the handler panics. Nothing can be started with that context
 // afterwards. Sessions do this without HandlePrompt.
-func HandlePrompt[Session, Request, Response any](
-	prompt func(context.Context, Session, *Request) (*Response, error),
-) func(context.Context, Session, *Request) (*Response, error) {
-	return func(ctx context.Context, s Session, req *Request) (res *Response, err error) {
+func HandlePrompt(
+	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
+) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (res *acp.PromptResponse, err error) {
 		ctx, o := openturn.With(ctx)
 		defer func() {
 			if ended := o.End(ctx); ended != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -279,27 +278,21 @@ func TestTerminalsAreReleasedAtOnce(t *testing.T) {
 	})
 }
 
-// A client of acp/unstable forks a session by the method that it knows, and the fork goes its own way.
+// A client forks a session by session/fork, and the fork goes its own way.
 func TestForkMethod(t *testing.T) {
 	ctx, h, store := t.Context(), newHouse(), open(t, t.TempDir())
 	config := h.config(store)
 	config.Fork = true
 	sessions := agentkit.NewSessions(config)
 	theirs, ours := acp.Pipe()
-	served := 0
-	serve := func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
-		served++
-		err := next(ctx)
-		if call.Method == acp.MethodInitialize {
-			if _, ok := call.Result.(*acp.InitializeResponse); !ok {
-				t.Errorf("the author's hook gets %T", call.Result)
-			}
-		}
-		return err
+	opts := &acp.AgentOptions{MCP: acp.MCPCapabilities{HTTP: true}, Experimental: acp.FeatureUsage}
+	if _, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), opts); !errors.Is(err, acp.ErrExperimental) {
+		t.Errorf("without Sessions.Options: %v", err)
 	}
-	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
-		Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: serve}}, MCP: acp.MCPCapabilities{HTTP: true},
-	}))
+	if got := sessions.Options(opts).Experimental; got != acp.FeatureUsage|acp.FeatureFork {
+		t.Errorf("enabled: %v", got)
+	}
+	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,39 +308,39 @@ func TestForkMethod(t *testing.T) {
 	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: map[string]string{
 		"INI-6": "parameters that are refused are what is tested", "EXT-3": "as are methods", "SES-17": "and directories", "SES-19": "and directories", "SES-20": "and directories", "SES-27": "and servers", "PRM-1": "and sessions",
 	}}
-	conn, err := unstable.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), unstable.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *unstable.ClientSession, n *unstable.SessionNotification) error {
+	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			switch u := n.Update.Variant.(type) {
-			case *unstable.SessionUpdateUserMessageChunk:
+			case *acp.SessionUpdateUserMessageChunk:
 				text, _ := u.Content.Text()
 				told = append(told, "user: "+text)
-			case *unstable.SessionUpdateAgentMessageChunk:
+			case *acp.SessionUpdateAgentMessageChunk:
 				text, _ := u.Content.Text()
 				told = append(told, "agent: "+text)
 			}
 			return nil
 		},
-	}, nil)
+	}, &acp.ClientOptions{Experimental: acp.FeatureFork})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := conn.NewSession(ctx, &unstable.NewSessionRequest{Cwd: "/w"})
+	s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prompt(ctx, unstable.TextBlock("one")); err != nil {
+	if _, err := s.Prompt(ctx, acp.TextBlock("one")); err != nil {
 		t.Fatal(err)
 	}
-	fork, err := s.Fork(ctx, &unstable.ForkSessionRequest{Cwd: "/fork"})
+	fork, err := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/fork"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if modes := fork.Modes().Value(); modes.CurrentModeID != "a" {
 		t.Errorf("the fork's modes are %+v", modes)
 	}
-	if _, err := fork.Prompt(ctx, unstable.TextBlock("two")); err != nil {
+	if _, err := fork.Prompt(ctx, acp.TextBlock("two")); err != nil {
 		t.Fatal(err)
 	}
 	heard()
@@ -355,12 +348,12 @@ func TestForkMethod(t *testing.T) {
 		fork.ID(): {"user: one", "agent: did one", "user: two", "agent: did two"},
 		s.ID():    {"user: one", "agent: did one"},
 	} {
-		if _, err := conn.LoadSession(ctx, &unstable.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
+		if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
 			t.Fatal(err)
 		}
 		wantLines(t, "replayed", heard(), want...)
 	}
-	for what, req := range map[string]*unstable.ForkSessionRequest{
+	for what, req := range map[string]*acp.ForkSessionRequest{
 		"an unknown session": {SessionID: "none", Cwd: "/fork"},
 		"no session":         {Cwd: "/fork"},
 	} {
@@ -402,7 +395,4 @@ func TestForkMethod(t *testing.T) {
 		t.Error(err)
 	}
 	sessions.Close()
-	if served == 0 {
-		t.Error("the author's hook was not called")
-	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/forks"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
@@ -53,9 +52,10 @@ type Config[S any] struct {
 	// delete any. Sessions does not close the store.
 	Store sessionstore.Store
 
-	// Fork lets clients fork a stored session with session/fork, which is not part of the standard yet. Clients of
-	// package acp/unstable know it, and those of package acp do not see it. Options advertises it, and the Fallback of
-	// the Extensions of Handlers serves it.
+	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
+	// Sessions.Options returns, which enable acp.FeatureFork.
+	//
+	// Experimental: any minor release may change or remove it.
 	Fork bool
 
 	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Refuse.
@@ -163,22 +163,22 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 		h.ListSessions = ss.listSessions
 		h.DeleteSession = ss.deleteSession
 		if ss.config.Fork {
-			ss.serveFork(&h)
+			h.ForkSession = ss.forkSession
 		}
 	}
 	return h
 }
 
-// Options returns a copy of opts with the settings that WhileBusy and Fork need; opts may be nil. With Queue and Steer,
-// an agent must be served with these options: otherwise no session can be opened.
+// Options returns a copy of opts with the settings that WhileBusy and Fork need; opts may be nil. With Queue, Steer or
+// Fork, an agent must be served with these options: otherwise no session can be opened, or the agent does not start.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
 		o = *opts
 	}
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
-	if ss.config.Fork && ss.config.Store != nil {
-		o.Conn.Hooks.Serve = forks.Advertise(o.Conn.Hooks.Serve, o.MCP, "agentCapabilities", "sessionCapabilities", "fork")
+	if ss.config.Fork {
+		o.Experimental |= acp.FeatureFork
 	}
 	return &o
 }

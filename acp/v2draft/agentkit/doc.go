@@ -2,8 +2,8 @@
 // state of the author's own type, which are stored, listed, and resumed with their history, also by another process; tool
 // calls and terminals as values; and streams of text. It is to version 2 what package github.com/acpgo/sdk/acp/agentkit is to
 // version 1; the queue of prompts is the runtime's here, and config options are left to the agent. It does not talk to a
-// model, does not run tools, and does not start MCP servers. It serves session/fork of package v2draft/unstable; the other
-// methods of that package are left to the agent. As all of version 2, it is outside any compatibility promise.
+// model, does not run tools, and does not start MCP servers. Of the experimental features it serves session/fork, see
+// [Config].Fork; the others are left to the agent. As all of version 2, it is outside any compatibility promise.
 //
 // [NewSessions] is the beginning, and [Sessions.Handlers] serve an agent:
 //

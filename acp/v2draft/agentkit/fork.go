@@ -2,63 +2,32 @@ package agentkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/forks"
 )
 
-// serveFork adds session/fork to the handlers, as a method that they do not know. Its parameters are those of
-// session/resume, but for a system prompt, which is ignored as by every agent that does not advertise it; its result is
-// that of session/new.
-func (ss *Sessions[S]) serveFork(h *v2draft.AgentHandlers) {
-	h.Extensions = &rpc.Extensions[v2draft.AgentConn]{
-		Fallback: func(ctx context.Context, conn *v2draft.AgentConn, method string, params json.RawMessage) (any, error) {
-			if method != forks.Method {
-				return nil, v2draft.ErrMethodNotFound.WithMessagef("Method not found: %.64q", method)
-			}
-			var req v2draft.ResumeSessionRequest
-			if err := codec.Unmarshal(params, &req); err != nil {
-				return nil, errors.Join(v2draft.InvalidParamsf("not those of %s", forks.Method), err)
-			}
-			for _, dir := range append([]v2draft.AbsolutePath{req.Cwd}, req.AdditionalDirectories...) {
-				if !filepath.IsAbs(string(dir)) {
-					return nil, v2draft.InvalidParamsf("a directory is not an absolute path")
-				}
-			}
-			if i := slices.IndexFunc(req.MCPServers, func(s v2draft.MCPServer) bool { return !advertised(ctx, s) }); i >= 0 {
-				return nil, v2draft.InvalidParamsf("/mcpServers/%d/type: a type of MCP servers that was not advertised", i)
-			}
-			return ss.Fork(ctx, conn, req.SessionID, &v2draft.NewSessionRequest{
-				Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
-			})
-		},
+// forkSession ignores a system prompt, as every agent does that does not advertise it.
+func (ss *Sessions[S]) forkSession(
+	ctx context.Context, session *v2draft.AgentSession, req *v2draft.ForkSessionRequest,
+) (*v2draft.ForkSessionResponse, error) {
+	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &v2draft.NewSessionRequest{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	})
+	if err != nil {
+		return nil, err
 	}
+	return &v2draft.ForkSessionResponse{
+		SessionID: res.SessionID, ConfigOptions: res.ConfigOptions, AvailableCommands: res.AvailableCommands,
+	}, nil
 }
 
-// advertised reports whether the agent has advertised that it takes such a server.
-func advertised(ctx context.Context, server v2draft.MCPServer) bool {
-	mcp := forks.MCP[v2draft.MCPCapabilities](ctx)
-	switch server.Variant.(type) {
-	case *v2draft.MCPServerStdio:
-		return mcp.Stdio.Present()
-	case *v2draft.MCPServerHTTP:
-		return mcp.HTTP.Present()
-	}
-	return false
-}
-
-// Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may
-// name although it is open. With Config.Fork it is what session/fork does. Otherwise it is for agents that offer it in a way
-// of their own: the client then knows the new session's id from what the agent answers, or from session/list.
+// Fork creates and opens a session that begins with the history and the state of another stored session, which may be
+// open. With Config.Fork, session/fork calls it. Otherwise it is for agents that offer forking in their own way: the
+// client then learns the new session's id from the agent's answer, or from session/list.
 func (ss *Sessions[S]) Fork(
 	ctx context.Context, conn *v2draft.AgentConn, from v2draft.SessionID, req *v2draft.NewSessionRequest,
 ) (*v2draft.NewSessionResponse, error) {

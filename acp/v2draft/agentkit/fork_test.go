@@ -13,11 +13,10 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
-	"github.com/acpgo/sdk/acp/v2draft/unstable"
 	"github.com/acpgo/sdk/conformance"
 )
 
-// A client with unstable features forks a session, which begins with its history and state and goes on by itself.
+// A client forks a session, which begins with its history and state and goes on by itself.
 func TestFork(t *testing.T) {
 	ctx := t.Context()
 	config := parrot(open(t, t.TempDir(), nil))
@@ -41,9 +40,13 @@ func TestFork(t *testing.T) {
 	}
 	sessions := agentkit.NewSessions(config)
 	theirs, ours := v2draft.Pipe()
-	agent, err := v2draft.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&v2draft.AgentOptions{
+	opts := &v2draft.AgentOptions{
 		Info: v2draft.Implementation{Name: "a", Version: "1"}, MCP: v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
-	}))
+	}
+	if _, err := v2draft.StartAgent(ctx, theirs, sessions.Handlers(), opts); !errors.Is(err, v2draft.ErrExperimental) {
+		t.Errorf("without Sessions.Options: %v", err)
+	}
+	agent, err := v2draft.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,48 +61,48 @@ func TestFork(t *testing.T) {
 	tap := &conformance.TapOptions{Schema: conformance.V2Unstable(), Accept: map[string]string{
 		"INI-6": "parameters that are refused are what is tested", "EXT-3": "as are methods", "SES-20": "and directories", "SES-27": "and servers", "PRM-1": "and sessions",
 	}}
-	conn, err := unstable.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), unstable.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *unstable.ClientSession, n *unstable.UpdateSessionNotification) error {
+	conn, err := v2draft.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), v2draft.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			switch u := n.Update.Variant.(type) {
-			case *unstable.SessionUpdateUserMessage:
+			case *v2draft.SessionUpdateUserMessage:
 				text, _ := u.Content.Value()[0].Text()
 				said = append(said, "user: "+text)
-			case *unstable.SessionUpdateAgentMessageChunk:
+			case *v2draft.SessionUpdateAgentMessageChunk:
 				text, _ := u.Content.Text()
 				said = append(said, "agent: "+text)
 			}
 			return nil
 		},
-	}, &unstable.ClientOptions{Info: unstable.Implementation{Name: "c", Version: "1"}})
+	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}, Experimental: v2draft.FeatureFork})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := conn.NewSession(ctx, &unstable.NewSessionRequest{Cwd: "/w"})
+	s, err := conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prompt(ctx, unstable.TextBlock("one")); err != nil {
+	if _, err := s.Prompt(ctx, v2draft.TextBlock("one")); err != nil {
 		t.Fatal(err)
 	}
-	fork, err := s.Fork(ctx, &unstable.ForkSessionRequest{Cwd: "/fork"})
+	fork, err := s.Fork(ctx, &v2draft.ForkSessionRequest{Cwd: "/fork"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := opened[len(opened)-1]; !last.Forked || last.Resumed || last.Cwd != "/fork" || len(fork.AvailableCommands()) != 1 {
 		t.Errorf("opened was %+v, with %d commands", last, len(fork.AvailableCommands()))
 	}
-	if _, err := fork.Prompt(ctx, unstable.TextBlock("two")); err != nil {
+	if _, err := fork.Prompt(ctx, v2draft.TextBlock("two")); err != nil {
 		t.Fatal(err)
 	}
 	heard()
-	for id, want := range map[unstable.SessionID][]string{
+	for id, want := range map[v2draft.SessionID][]string{
 		fork.ID(): {"user: one", "agent: did one", "user: two", "agent: did two"},
 		s.ID():    {"user: one", "agent: did one"},
 	} {
-		if _, err := conn.ResumeSession(ctx, &unstable.ResumeSessionRequest{
-			SessionID: id, Cwd: "/w", ReplayFrom: unstable.Some(unstable.NewReplayFromStart(unstable.ReplayFromStart{})),
+		if _, err := conn.ResumeSession(ctx, &v2draft.ResumeSessionRequest{
+			SessionID: id, Cwd: "/w", ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +110,7 @@ func TestFork(t *testing.T) {
 			t.Errorf("replayed (-want +got):\n%s", diff)
 		}
 	}
-	if _, err := conn.ForkSession(ctx, &unstable.ForkSessionRequest{SessionID: "none", Cwd: "/fork"}); !errors.Is(err, unstable.ErrResourceNotFound) {
+	if _, err := conn.ForkSession(ctx, &v2draft.ForkSessionRequest{SessionID: "none", Cwd: "/fork"}); !errors.Is(err, v2draft.ErrResourceNotFound) {
 		t.Errorf("an unknown session: %v", err)
 	}
 	call := func(params string) error {

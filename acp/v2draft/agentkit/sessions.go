@@ -13,7 +13,6 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/forks"
 	"github.com/acpgo/sdk/internal/opensessions"
 	"github.com/acpgo/sdk/internal/titles"
 )
@@ -48,9 +47,10 @@ type Config[S any] struct {
 	// the client at the end of that turn. "" is none, and the next prompt is asked.
 	Title func(prompt []v2draft.ContentBlock) string
 
-	// Fork says that clients may fork a session: session/fork, which is not a part of the standard yet. Clients of package
-	// v2draft/unstable know it, and those of package v2draft do not see it. It is advertised by means of Options, and served
-	// by the Fallback of the Extensions of Handlers.
+	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
+	// Sessions.Options returns, which enable v2draft.FeatureFork.
+	//
+	// Experimental: any release may change or remove it.
 	Fork bool
 
 	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
@@ -118,19 +118,20 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 		Prompt:        ss.prompt,
 	}
 	if ss.config.Fork {
-		ss.serveFork(&h)
+		h.ForkSession = ss.forkSession
 	}
 	return h
 }
 
-// Options returns a copy of opts with what Fork needs; opts may be nil.
+// Options returns a copy of opts with the setting that Fork needs; opts may be nil. With Fork, an agent must be served
+// with these options: otherwise it does not start.
 func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions {
 	var o v2draft.AgentOptions
 	if opts != nil {
 		o = *opts
 	}
 	if ss.config.Fork {
-		o.Conn.Hooks.Serve = forks.Advertise(o.Conn.Hooks.Serve, o.MCP, "capabilities", "session", "fork")
+		o.Experimental |= v2draft.FeatureFork
 	}
 	return &o
 }
