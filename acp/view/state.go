@@ -117,15 +117,9 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// Settings are the settings of a session in the answer that opens it, besides its id. *acp.ClientSession implements it.
-type Settings interface {
-	Modes() acp.Opt[acp.SessionModeState]
-	ConfigOptions() acp.Opt[[]acp.SessionConfigOption]
-}
-
 // Opened records the modes and options of a session that was created, loaded or resumed. A client calls it again after
 // it has set one.
-func (s *State) Opened(session Settings) {
+func (s *State) Opened(session *acp.ClientSession) {
 	modes, options := session.Modes(), session.ConfigOptions()
 	s.begin()
 	defer s.end()
