@@ -10,12 +10,12 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// forkSession ignores a system prompt, as every agent does that does not advertise it.
 func (ss *Sessions[S]) forkSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest,
 ) (*acp.ForkSessionResponse, error) {
 	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acp.NewSessionRequest{
-		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +50,8 @@ func (ss *Sessions[S]) Fork(
 		return nil, ss.answer(from, err)
 	}
 	o := &Opening{
-		Reason: Forked, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Reason: Forked, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, conn.Session(id), o)
 	if err != nil {

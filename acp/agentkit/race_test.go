@@ -396,3 +396,44 @@ func TestForkMethod(t *testing.T) {
 	}
 	sessions.Close()
 }
+
+// An author whose agent advertises system prompts gets them however a session is opened.
+func TestSystemPrompt(t *testing.T) {
+	ctx, store := t.Context(), open(t, t.TempDir())
+	config := newHouse().config(store)
+	config.Fork = true
+	var got []string
+	config.Open = func(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
+		got = append(got, fmt.Sprint(o.Reason, " ", o.SystemPrompt.Value().Mode))
+		return nil
+	}
+	sessions := agentkit.NewSessions(config)
+	theirs, ours := acp.Pipe()
+	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
+		Experimental: acp.FeatureSystemPrompt,
+		SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{}),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()}),
+		acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.FeatureFork | acp.FeatureSystemPrompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := acp.Some(acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("Be brief.")}})
+	s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w", SystemPrompt: prompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, loaded := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w", SystemPrompt: prompt})
+	_, resumed := conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w", SystemPrompt: prompt})
+	_, forked := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/w", SystemPrompt: prompt})
+	if err := errors.Join(loaded, resumed, forked, conn.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+	sessions.Close()
+	wantLines(t, "opened", got,
+		fmt.Sprint(agentkit.Created, " append"), fmt.Sprint(agentkit.Loaded, " append"),
+		fmt.Sprint(agentkit.Resumed, " append"), fmt.Sprint(agentkit.Forked, " append"))
+}

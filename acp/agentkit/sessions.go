@@ -110,6 +110,12 @@ type Opening struct {
 	MCPServers            []acp.MCPServer
 	Meta                  acp.Meta // the _meta of the request
 
+	// SystemPrompt is the client's system prompt. Clients send one only if AgentOptions.SystemPrompt advertises it.
+	// Config.Open must return an error if the agent cannot apply it.
+	//
+	// Experimental: any minor release may change or remove it. It needs [acp.FeatureSystemPrompt].
+	SystemPrompt acp.Opt[acp.SystemPrompt]
+
 	// Config.Open sets the following fields. All of them may be left out.
 
 	// Modes are the session's modes, and Mode the current one. Mode is set before Open is called if one was stored; if
@@ -257,7 +263,8 @@ func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand
 
 func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	o := &Opening{
-		Reason: Created, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Reason: Created, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, conn.Session(newID()), o)
 	if err != nil {
@@ -270,7 +277,8 @@ func (ss *Sessions[S]) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
 	o := &Opening{
-		Reason: Loaded, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Reason: Loaded, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
 	if err != nil {
@@ -283,7 +291,8 @@ func (ss *Sessions[S]) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
 	o := &Opening{
-		Reason: Resumed, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Reason: Resumed, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
 	if err != nil {

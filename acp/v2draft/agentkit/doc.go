@@ -3,7 +3,8 @@
 // calls and terminals as values; and streams of text. It is to version 2 what package github.com/acpgo/sdk/acp/agentkit is to
 // version 1; the queue of prompts is the runtime's here, and config options are left to the agent. It does not talk to a
 // model, does not run tools, and does not start MCP servers. Of the experimental features it serves session/fork, see
-// [Config].Fork; the others are left to the agent. As all of version 2, it is outside any compatibility promise.
+// [Config].Fork, and passes on system prompts, see [Opening]; the others are left to the agent. As all of version 2, it is
+// outside any compatibility promise.
 //
 // [NewSessions] is the beginning, and [Sessions.Handlers] serve an agent:
 //

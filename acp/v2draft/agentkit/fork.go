@@ -10,12 +10,12 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 )
 
-// forkSession ignores a system prompt, as every agent does that does not advertise it.
 func (ss *Sessions[S]) forkSession(
 	ctx context.Context, session *v2draft.AgentSession, req *v2draft.ForkSessionRequest,
 ) (*v2draft.ForkSessionResponse, error) {
 	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &v2draft.NewSessionRequest{
-		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	})
 	if err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func (ss *Sessions[S]) Fork(
 		return nil, answer(from, err)
 	}
 	o := &Opening{
-		Forked: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Forked: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	id, now := v2draft.SessionID(newID("sess_")), time.Now()
 	err = sessionstore.Fork(ctx, store, acp.SessionID(from), sessionstore.Info{

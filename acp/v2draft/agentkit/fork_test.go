@@ -147,3 +147,45 @@ func TestFork(t *testing.T) {
 	}
 	sessions.Close()
 }
+
+// An author whose agent advertises system prompts gets them however a session is opened.
+func TestSystemPrompt(t *testing.T) {
+	ctx := t.Context()
+	config := parrot(open(t, t.TempDir(), nil))
+	config.Fork = true
+	var got []v2draft.SystemPromptMode
+	config.Open = func(_ context.Context, _ *session, o *agentkit.Opening) error {
+		got = append(got, o.SystemPrompt.Value().Mode)
+		return nil
+	}
+	sessions := agentkit.NewSessions(config)
+	theirs, ours := v2draft.Pipe()
+	agent, err := v2draft.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&v2draft.AgentOptions{
+		Info: v2draft.Implementation{Name: "a", Version: "1"}, Experimental: v2draft.FeatureSystemPrompt,
+		SystemPrompt: v2draft.Some(v2draft.SessionSystemPromptCapabilities{}),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := v2draft.Connect(ctx, conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2Unstable()}),
+		v2draft.ClientHandlers{}, &v2draft.ClientOptions{
+			Info: v2draft.Implementation{Name: "c", Version: "1"}, Experimental: v2draft.FeatureFork | v2draft.FeatureSystemPrompt,
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := v2draft.Some(v2draft.SystemPrompt{Mode: v2draft.SystemPromptModeAppend, Content: []v2draft.ContentBlock{v2draft.TextBlock("Be brief.")}})
+	s, err := conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/w", SystemPrompt: prompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, resumed := conn.ResumeSession(ctx, &v2draft.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w", SystemPrompt: prompt})
+	_, forked := s.Fork(ctx, &v2draft.ForkSessionRequest{Cwd: "/w", SystemPrompt: prompt})
+	if err := errors.Join(resumed, forked, conn.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+	sessions.Close()
+	if diff := cmp.Diff([]v2draft.SystemPromptMode{"append", "append", "append"}, got); diff != "" {
+		t.Errorf("system prompts (-want +got):\n%s", diff)
+	}
+}

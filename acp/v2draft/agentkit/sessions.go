@@ -50,7 +50,7 @@ type Config[S any] struct {
 	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
 	// Sessions.Options returns, which enable v2draft.FeatureFork.
 	//
-	// Experimental: any release may change or remove it.
+	// Experimental: any minor release may change or remove it.
 	Fork bool
 
 	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
@@ -75,6 +75,12 @@ type Opening struct {
 	AdditionalDirectories []v2draft.AbsolutePath // all of them: those of an earlier opening do not count
 	MCPServers            []v2draft.MCPServer
 	Meta                  v2draft.Meta // of the request
+
+	// SystemPrompt is the client's system prompt. Clients send one only if AgentOptions.SystemPrompt advertises it.
+	// Config.Open must return an error if the agent cannot apply it.
+	//
+	// Experimental: any minor release may change or remove it. It needs [v2draft.FeatureSystemPrompt].
+	SystemPrompt v2draft.Opt[v2draft.SystemPrompt]
 
 	// Config.Open fills in what follows, which the answer tells the client. All of it may be left out.
 	ConfigOptions []v2draft.SessionConfigOption // with their current values
@@ -195,7 +201,10 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSessio
 func (ss *Sessions[S]) newSession(
 	ctx context.Context, conn *v2draft.AgentConn, req *v2draft.NewSessionRequest,
 ) (*v2draft.NewSessionResponse, error) {
-	o := &Opening{Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta}
+	o := &Opening{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	}
 	id := v2draft.SessionID(newID("sess_"))
 	if err := ss.opening(ctx, conn.Session(id), o, false); err != nil {
 		return nil, err
@@ -218,7 +227,8 @@ func (ss *Sessions[S]) resumeSession(
 		return nil, v2draft.InvalidParamsf("replayFrom: only the start is known")
 	}
 	o := &Opening{
-		Resumed: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Resumed: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	if err := ss.opening(ctx, session, o, replay); err != nil {
 		return nil, err
