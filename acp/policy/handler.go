@@ -93,7 +93,9 @@ func (h *handler) agent(session *acp.ClientSession) string {
 	return ""
 }
 
-func (h *handler) serve(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (h *handler) serve(
+	ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest,
+) (*acp.RequestPermissionResponse, error) {
 	request := h.request(session, req)
 	decision, err := h.decide(session, request)
 	if err != nil {
@@ -140,7 +142,9 @@ func (h *handler) decide(session *acp.ClientSession, request Request) (Decision,
 }
 
 // choose answers with an option, or that the request is cancelled.
-func (h *handler) choose(session *acp.ClientSession, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption) *acp.RequestPermissionResponse {
+func (h *handler) choose(
+	session *acp.ClientSession, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption,
+) *acp.RequestPermissionResponse {
 	if h.Decided != nil {
 		h.Decided(session, req, d, option)
 	}
