@@ -16,7 +16,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
 )
@@ -363,34 +362,34 @@ func TestTEL6_TEL7_Envelopes(t *testing.T) {
 	ofProxy, ofConductor := newObserver(), newObserver()
 	hooks := ofProxy.hooks()
 	hooks.Message = w.hook
-	near, far := unstable.Pipe()
+	near, far := acp.Pipe()
 	inner := json.RawMessage(`{"sessionId":"s","prompt":[],"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`)
 	notified := make(chan string, 2)
-	proxy, err := unstable.StartProxy(t.Context(), far, unstable.ProxyHandlers{}, &unstable.ConnOptions{Hooks: hooks})
+	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{}, &acp.ConnOptions{Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conductor, err := unstable.StartProxy(t.Context(), near, unstable.ProxyHandlers{
-		ProxySuccessor: func(_ context.Context, _ *unstable.ProxyConn, req *unstable.ProxySuccessorRequest) (*unstable.ProxySuccessorResponse, error) {
+	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
+		ProxySuccessor: func(_ context.Context, _ *acp.ProxyConn, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
 			if string(req.Params) != string(inner) {
 				t.Errorf("the successor gets %s", req.Params)
 			}
-			res := unstable.ProxySuccessorResponse(`{"stopReason":"end_turn"}`)
+			res := acp.ProxySuccessorResponse(`{"stopReason":"end_turn"}`)
 			return &res, nil
 		},
-		ProxySuccessorNotification: func(_ context.Context, _ *unstable.ProxyConn, n *unstable.ProxySuccessorNotification) error {
+		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyConn, n *acp.ProxySuccessorNotification) error {
 			notified <- n.Method
 			return nil
 		},
-	}, &unstable.ConnOptions{Hooks: ofConductor.hooks()})
+	}, &acp.ConnOptions{Hooks: ofConductor.hooks()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := proxy.ProxySuccessor(t.Context(), &unstable.ProxySuccessorRequest{Method: "session/prompt", Params: inner}); err != nil {
+	if _, err := proxy.ProxySuccessor(t.Context(), &acp.ProxySuccessorRequest{Method: "session/prompt", Params: inner}); err != nil {
 		t.Fatal(err)
 	}
 	for _, method := range []string{"session/update", "session/cancel"} {
-		if err := proxy.ProxySuccessorNotification(t.Context(), &unstable.ProxySuccessorNotification{Method: method, Params: inner}); err != nil {
+		if err := proxy.ProxySuccessorNotification(t.Context(), &acp.ProxySuccessorNotification{Method: method, Params: inner}); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-notified; got != method {
