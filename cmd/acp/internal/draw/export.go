@@ -15,7 +15,6 @@ import (
 	textpkg "github.com/yuin/goldmark/text"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/plain"
 )
@@ -61,12 +60,12 @@ func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 	for _, plan := range s.Plans {
 		name := "Plan " + string(plan.ID)
 		switch c := plan.Content.Variant.(type) {
-		case *unstable.PlanUpdateContentItems:
+		case *acp.PlanUpdateContentItems:
 			e.plan(name, c.Entries)
-		case *unstable.PlanUpdateContentFile:
+		case *acp.PlanUpdateContentFile:
 			e.heading("##", name)
 			e.facts([]string{c.URI})
-		case *unstable.PlanUpdateContentMarkdown:
+		case *acp.PlanUpdateContentMarkdown:
 			e.heading("##", name)
 			e.markdown(c.Content)
 		}

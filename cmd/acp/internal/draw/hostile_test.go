@@ -20,7 +20,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -71,9 +70,6 @@ var templates = []string{
 	`{"sessionUpdate":"compaction_summary_chunk","compactionId":"@","content":{"type":"text","text":"@"}}`,
 	`{"sessionUpdate":"notice","severity":"@","title":"@ ","description":"@"}`,
 	`{"sessionUpdate":"_@","x":"@"}`,
-}
-
-var unstableTemplates = []string{
 	`{"sessionUpdate":"subagent_update","sessionId":"@","title":"@","description":"@","cwd":"@","additionalDirectories":["@"],"state":{"state":"running"}}`,
 	`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"@","entries":[{"content":"@","priority":"@","status":"@"}]}}`,
 	`{"sessionUpdate":"plan_update","plan":{"type":"file","planId":"f","uri":"@"}}`,
@@ -99,13 +95,6 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 	// JSON cannot carry bytes that are not UTF-8, but a text may get here otherwise.
 	s.Update(acp.AgentMessageText(text))
 	s.Update(acp.AgentThoughtText(text))
-	for _, tmpl := range unstableTemplates {
-		var u unstable.SessionUpdate
-		if err := json.Unmarshal([]byte(strings.ReplaceAll(tmpl, "@", in)), &u); err != nil {
-			t.Fatalf("%s: %v", tmpl, err)
-		}
-		s.UpdateUnstable(u)
-	}
 	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "2"}, Options: []acp.PermissionOption{{OptionID: "x", Name: text, Kind: acp.PermissionOptionKind(text)}}})(
 		&acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("x")})
 	turn.End(&acp.PromptResponse{StopReason: acp.StopReason(text)}, nil)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -307,7 +306,7 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 	return out
 }
 
-func turnUsage(u unstable.Usage) string {
+func turnUsage(u acp.Usage) string {
 	var s strings.Builder
 	s.WriteString(fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens), count(u.OutputTokens)))
 	for _, more := range []struct {
@@ -385,30 +384,30 @@ func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
 }
 
 // stateWords says in words what a session does.
-func stateWords(s *unstable.StateUpdate) string {
+func stateWords(s *acp.StateUpdate) string {
 	switch v := s.Variant.(type) {
-	case *unstable.StateUpdateRunning:
+	case *acp.StateUpdateRunning:
 		return "working"
-	case *unstable.StateUpdateRequiresAction:
+	case *acp.StateUpdateRequiresAction:
 		return "waits for an answer"
-	case *unstable.StateUpdateIdle:
+	case *acp.StateUpdateIdle:
 		switch stop := v.Variant.(type) {
-		case nil, *unstable.IdleStateUpdateNone, *unstable.IdleStateUpdateEndTurn:
+		case nil, *acp.IdleStateUpdateNone, *acp.IdleStateUpdateEndTurn:
 			return "done"
-		case *unstable.IdleStateUpdateMaxTokens:
+		case *acp.IdleStateUpdateMaxTokens:
 			return "stopped: no tokens left"
-		case *unstable.IdleStateUpdateMaxTurnRequests:
+		case *acp.IdleStateUpdateMaxTurnRequests:
 			return "stopped: too many requests"
-		case *unstable.IdleStateUpdateRefusal:
+		case *acp.IdleStateUpdateRefusal:
 			return "refused"
-		case *unstable.IdleStateUpdateCancelled:
+		case *acp.IdleStateUpdateCancelled:
 			return "cancelled"
-		case *unstable.IdleStateUpdateError:
+		case *acp.IdleStateUpdateError:
 			return "failed"
-		case *unstable.IdleStateUpdateUnknown:
+		case *acp.IdleStateUpdateUnknown:
 			return "stopped: " + label(stop.Tag)
 		}
-	case *unstable.StateUpdateUnknown:
+	case *acp.StateUpdateUnknown:
 		return label(v.Tag)
 	}
 	return "in an unknown state"

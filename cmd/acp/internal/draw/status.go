@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -23,13 +22,13 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 	for _, plan := range s.Plans {
 		room := height - len(out)
 		switch c := plan.Content.Variant.(type) {
-		case *unstable.PlanUpdateContentItems:
+		case *acp.PlanUpdateContentItems:
 			if len(c.Entries) > 0 {
 				out = append(out, p.plan("Plan "+label(string(plan.ID)), c.Entries, width, room)...)
 			}
-		case *unstable.PlanUpdateContentFile:
+		case *acp.PlanUpdateContentFile:
 			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}, {" in " + label(c.URI), p.dim}}.clip(width, p.marks.ellipsis))
-		case *unstable.PlanUpdateContentMarkdown:
+		case *acp.PlanUpdateContentMarkdown:
 			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}}.clip(width, p.marks.ellipsis))
 			out = append(out, p.markdownText(c.Content, width)...)
 		default:

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -202,7 +201,7 @@ func TestSubagentState(t *testing.T) {
 		`{"state":"idle","stopReason":"end_turn"}`: "done", `{"state":"idle","stopReason":"refusal"}`: "refused",
 		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
 	} {
-		var s unstable.StateUpdate
+		var s acp.StateUpdate
 		if err := json.Unmarshal([]byte(state), &s); err != nil {
 			t.Fatal(err)
 		}
