@@ -401,7 +401,8 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 		}
 		return session, err
 	}
-	resumes, loads := client.Can(acp.MethodResumeSession), client.Can(acp.MethodLoadSession)
+	can := client.Capabilities()
+	resumes, loads := can.SessionCapabilities.Resume.Present(), can.LoadSession
 	if !resumes && !loads {
 		return nil, fmt.Errorf("agent %s cannot go on with sessions: it offers neither session/resume nor session/load", s.agent.Name)
 	}

@@ -193,7 +193,7 @@ func (a *agentsCommand) logoutCommand() *cobra.Command {
 			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			return a.withAgent(ctx, cmd, args, func(_ *agents.Agent, client *talk.Client) error {
-				if !client.Can(acp.MethodLogout) {
+				if !client.Capabilities().Auth.Logout.Present() {
 					return fmt.Errorf("%w: the agent offers no logout", acp.ErrUnsupported)
 				}
 				if err := client.Logout(ctx); err != nil {

@@ -3,6 +3,7 @@ package talk
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,6 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -62,8 +62,8 @@ type Options struct {
 	Form, URL func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error)
 	// TerminalLogin says that the user can log in in a terminal: see Client.Login.
 	TerminalLogin bool
-	// Unstable tells the agent that this client knows subagents and plans with ids.
-	Unstable bool
+	// Plans and Subagents tell the agent that plans with ids, and subagents, are shown.
+	Plans, Subagents bool
 
 	// Update is called for each update of a session, after the session's State has it.
 	Update func(session acp.SessionID, update acp.SessionUpdate)
@@ -110,15 +110,16 @@ type Client struct {
 	closing sync.Once
 	closed  error
 
-	conn       *reconnect.Client
-	draft      atomic.Pointer[answer] // to initialize, on the connection of now
-	starts     atomic.Int64           // of connections
-	restarting atomic.Bool            // the next connection is wanted, also with NoReconnect
-	recorder   recorder
+	conn        *reconnect.Client
+	initialized atomic.Pointer[acp.InitializeResponse] // of the latest connection
+	starts      atomic.Int64                           // of connections
+	restarting  atomic.Bool                            // the next connection is wanted, also with NoReconnect
+	recorder    recorder
 
 	mu       sync.Mutex
-	alive    context.Context // ends with what is read on the connection of now; nil before the first
-	process  *exec.Cmd       // which runs, of the connection of now, or nil
+	alive    context.Context   // ends with what is read on the connection of now; nil before the first
+	process  *exec.Cmd         // which runs, of the connection of now, or nil
+	logins   []json.RawMessage // the ways to log in, as the latest connection has them
 	sessions map[acp.SessionID]*Session
 	parents  map[acp.SessionID]acp.SessionID // of sessions of subagents
 	rooted   map[rootKey]bool
@@ -201,7 +202,11 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		backoff = time.Nanosecond // that there is no other connection is said at once
 	}
 	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Policy{
-		Retry:      func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
+		Retry: func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
+		Connected: func(_ context.Context, conn *acp.ClientConn) error {
+			c.initialized.Store(conn.Initialized())
+			return nil
+		},
 		Notify:     c.notify,
 		MinBackoff: backoff,
 	})
@@ -240,9 +245,13 @@ func (c *Client) handlers() acp.ClientHandlers {
 
 func (c *Client) clientOptions() *acp.ClientOptions {
 	o := &acp.ClientOptions{
-		Info:           acp.Implementation{Name: "acp", Version: cmp.Or(c.opts.Version, "0")},
-		BooleanConfig:  true,
-		TerminalAuth:   c.opts.TerminalLogin && c.opts.Agent.Command != nil,
+		Info:          acp.Implementation{Name: "acp", Version: cmp.Or(c.opts.Version, "0")},
+		BooleanConfig: true,
+		TerminalAuth:  c.opts.TerminalLogin && c.opts.Agent.Command != nil,
+		Plans:         c.opts.Plans,
+		Subagents:     c.opts.Subagents,
+		// Those that Fork and Rename call and that Options advertise. What an agent sends of others needs none.
+		Experimental:   acp.FeatureFork | acp.FeatureSessionTitle | acp.FeaturePlans | acp.FeatureSubagents,
 		ConnectTimeout: c.opts.ConnectTimeout,
 		Conn: acp.ConnOptions{
 			SkipNoise: true, CancelGrace: c.opts.CancelGrace, ConcurrentTurns: c.opts.ConcurrentTurns,
@@ -298,65 +307,23 @@ func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.
 	case *acp.SessionUpdateToolCallUpdate:
 		c.showAgentTerminal(n.SessionID, v.Meta)
 	}
-	if unknown, ok := n.Update.Variant.(*acp.SessionUpdateUnknown); ok {
-		var draft unstable.SessionUpdate
-		if draft.UnmarshalJSON(unknown.Raw) == nil {
-			if err := c.states.UpdateUnstable(ctx, nil, &unstable.SessionNotification{SessionID: n.SessionID, Update: draft, Meta: n.Meta}); err != nil {
-				return err
-			}
-			c.updated(n)
-			return nil
-		}
-	}
 	if err := c.states.Update(ctx, session, n); err != nil {
 		return err
 	}
-	c.updated(n)
-	return nil
-}
-
-func (c *Client) updated(n *acp.SessionNotification) {
 	if c.opts.Update != nil {
 		c.opts.Update(n.SessionID, n.Update)
 	}
+	return nil
 }
 
 // Agent is the agent's name, as the user calls it.
 func (c *Client) Agent() string { return c.opts.Agent.Name }
 
-// Initialized is the agent's answer to initialize, with what only the unstable protocol has; never nil.
-func (c *Client) Initialized() *unstable.InitializeResponse {
-	if draft := c.draft.Load(); draft != nil {
-		return draft.response
-	}
-	return &unstable.InitializeResponse{}
-}
+// Initialized is the agent's latest answer to initialize; it must not be changed.
+func (c *Client) Initialized() *acp.InitializeResponse { return c.initialized.Load() }
 
-// Can reports whether the agent has advertised a method of the protocol, such as session/load. What every agent has is
-// not asked for.
-func (c *Client) Can(method string) bool {
-	caps := c.Initialized().AgentCapabilities
-	session := caps.SessionCapabilities
-	switch method {
-	case acp.MethodLoadSession:
-		return caps.LoadSession
-	case acp.MethodResumeSession:
-		return session.Resume.Present()
-	case acp.MethodListSessions:
-		return session.List.Present()
-	case acp.MethodDeleteSession:
-		return session.Delete.Present()
-	case acp.MethodCloseSession:
-		return session.Close.Present()
-	case acp.MethodLogout:
-		return caps.Auth.Logout.Present()
-	case unstable.MethodForkSession:
-		return session.Fork.Present()
-	case unstable.MethodSetSessionTitle:
-		return session.Title.Present()
-	}
-	return false
-}
+// Capabilities are what the agent has advertised.
+func (c *Client) Capabilities() acp.AgentCapabilities { return c.Initialized().AgentCapabilities }
 
 // States are the conversations, of sessions of subagents too.
 func (c *Client) States() *view.Sessions { return &c.states }

@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -149,10 +150,28 @@ type environmentLogin struct {
 	Link string           `json:"link"`
 }
 
-// environmentLogin finds a login in the answer to initialize as it came.
+// keepLogins keeps the ways to log in as they come, for what only an environmentLogin has, if a line is the answer to
+// initialize: the first one with a result. It reports whether it is.
+func (c *Client) keepLogins(line []byte) bool {
+	var answer struct {
+		Result *struct {
+			AuthMethods []json.RawMessage `json:"authMethods"`
+		} `json:"result"`
+	}
+	if !bytes.Contains(line, []byte(`"result"`)) || json.Unmarshal(line, &answer) != nil || answer.Result == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logins = answer.Result.AuthMethods
+	return true
+}
+
+// environmentLogin finds a login among those as they came.
 func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) {
-	answer := c.draft.Load()
-	for _, raw := range answer.AuthMethods {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, raw := range c.logins {
 		var m environmentLogin
 		if json.Unmarshal(raw, &m) == nil && m.ID == id {
 			return m

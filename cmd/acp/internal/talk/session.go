@@ -14,8 +14,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
-	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -138,65 +136,30 @@ func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	if err != nil {
 		return nil, err
 	}
-	if !c.Can(unstable.MethodForkSession) {
-		return nil, fmt.Errorf("%w: the agent cannot fork sessions", acp.ErrUnsupported)
-	}
 	agent, err := c.agentConn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	req := &unstable.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs}
-	if req.MCPServers, err = unstableServers(servers); err != nil {
-		return nil, err
-	}
-	res, err := rpc.Call[unstable.ForkSessionResponse](ctx, agent.RPC(), unstable.MethodForkSession, req)
+	forked, err := agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
 	conn, err := c.conn.KeepSession(ctx, &acp.LoadSessionRequest{
-		SessionID: res.SessionID, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers,
+		SessionID: forked.ID(), Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.keep(ctx, conn, cwd, dirs, own)
-	if err == nil {
-		s.state.Opened(forked{res})
-	}
-	return s, err
-}
-
-// unstableServers are MCP servers as package unstable has them.
-func unstableServers(servers []acp.MCPServer) ([]unstable.MCPServer, error) {
-	text, err := json.Marshal(servers)
-	if err != nil {
-		return nil, err
-	}
-	var same []unstable.MCPServer
-	err = json.Unmarshal(text, &same)
-	return same, err
-}
-
-// forked has the settings of a session that was forked.
-type forked struct{ *unstable.ForkSessionResponse }
-
-func (f forked) Modes() acp.Opt[acp.SessionModeState] { return f.ForkSessionResponse.Modes }
-func (f forked) ConfigOptions() acp.Opt[[]acp.SessionConfigOption] {
-	return f.ForkSessionResponse.ConfigOptions
+	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
 // Rename gives a session a title. It fails with acp.ErrUnsupported if the agent cannot.
 func (c *Client) Rename(ctx context.Context, id acp.SessionID, title string) error {
-	if !c.Can(unstable.MethodSetSessionTitle) {
-		return fmt.Errorf("%w: the agent cannot rename sessions", acp.ErrUnsupported)
-	}
 	agent, err := c.agentConn(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = rpc.Call[unstable.SetSessionTitleResponse](ctx, agent.RPC(), unstable.MethodSetSessionTitle, &unstable.SetSessionTitleRequest{
-		SessionID: id, Title: title,
-	})
+	_, err = agent.Session(id).SetTitle(ctx, title)
 	return err
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/report"
@@ -579,12 +578,12 @@ func TestSubagent(t *testing.T) {
 	ready := make(chan error, 1)
 	agent := Agent{Name: "parent", Connect: func(context.Context) (acp.Transport, error) {
 		ours, theirs := acp.Pipe()
-		conn, err := unstable.StartAgent(context.Background(), theirs, unstable.AgentHandlers{
-			NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
-				return &unstable.NewSessionResponse{SessionID: "s"}, nil
+		conn, err := acp.StartAgent(context.Background(), theirs, acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
 			},
-			Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
-				err := s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child"}))
+			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
 				child := s.Conn().Session("child")
 				if err == nil {
 					_, err = child.RequestPermission(ctx, acp.ToolCallUpdate{
@@ -598,7 +597,7 @@ func TestSubagent(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
-		}, &unstable.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}})
+		}, &acp.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}, Experimental: acp.FeatureSubagents})
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Wait() })
 		}
@@ -612,7 +611,7 @@ func TestSubagent(t *testing.T) {
 	ended := make(chan acp.SessionID, 10)
 	var c *Client
 	c = open(t, &Options{
-		Agent: agent, Unstable: true, Cwd: dir, Rules: rules, Findings: func(conformance.Finding) {},
+		Agent: agent, Plans: true, Subagents: true, Cwd: dir, Rules: rules, Findings: func(conformance.Finding) {},
 		Event: func(e Event) {
 			if e.Kind == Decided {
 				decided <- e.Decision
@@ -645,45 +644,48 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// What only the unstable protocol has is told to the agent, called and shown.
-func TestUnstable(t *testing.T) {
-	var advertised unstable.ClientCapabilities
+// What is experimental is told to the agent, called and shown.
+func TestExperimental(t *testing.T) {
+	var advertised acp.ClientCapabilities
 	agent := Agent{Name: "draft", Connect: func(context.Context) (acp.Transport, error) {
 		ours, theirs := acp.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := unstable.ServeAgent(context.Background(), theirs, unstable.AgentHandlers{
-				NewSession: func(_ context.Context, conn *unstable.AgentConn, _ *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+			if err := acp.ServeAgent(context.Background(), theirs, acp.AgentHandlers{
+				NewSession: func(_ context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 					advertised = conn.Initialized().ClientCapabilities
-					return &unstable.NewSessionResponse{SessionID: "s"}, nil
+					return &acp.NewSessionResponse{SessionID: "s"}, nil
 				},
-				ResumeSession: func(context.Context, *unstable.AgentSession, *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
-					return &unstable.ResumeSessionResponse{}, nil
+				ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+					return &acp.ResumeSessionResponse{}, nil
 				},
-				SetSessionMode: func(context.Context, *unstable.AgentSession, *unstable.SetSessionModeRequest) (*unstable.SetSessionModeResponse, error) {
-					return &unstable.SetSessionModeResponse{}, nil
+				SetSessionMode: func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+					return &acp.SetSessionModeResponse{}, nil
 				},
-				ForkSession: func(_ context.Context, s *unstable.AgentSession, req *unstable.ForkSessionRequest) (*unstable.ForkSessionResponse, error) {
-					return &unstable.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
+				ForkSession: func(_ context.Context, s *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+					return &acp.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
 						CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: "M"}},
 					})}, nil
 				},
-				SetSessionTitle: func(ctx context.Context, s *unstable.AgentSession, req *unstable.SetSessionTitleRequest) (*unstable.SetSessionTitleResponse, error) {
-					return &unstable.SetSessionTitleResponse{}, s.Update(ctx, unstable.TitleUpdate(req.Title))
+				SetSessionTitle: func(ctx context.Context, s *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
+					return &acp.SetSessionTitleResponse{}, s.Update(ctx, acp.TitleUpdate(req.Title))
 				},
-				Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
-					err := s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child"}))
-					return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+				Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+					err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
+					return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 				},
-			}, &unstable.AgentOptions{Info: acp.Implementation{Name: "draft", Version: "1"}}); err != nil {
+			}, &acp.AgentOptions{
+				Info:         acp.Implementation{Name: "draft", Version: "1"},
+				Experimental: acp.FeatureFork | acp.FeatureSessionTitle | acp.FeatureSubagents,
+			}); err != nil {
 				t.Errorf("the agent: %v", err)
 			}
 		}()
 		t.Cleanup(func() { <-done })
 		return ours, nil
 	}}
-	c := open(t, &Options{Agent: agent, Unstable: true, MCPServers: []acp.MCPServer{
+	c := open(t, &Options{Agent: agent, Plans: true, Subagents: true, MCPServers: []acp.MCPServer{
 		acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "m", Command: filepath.Join(t.TempDir(), "m"), Args: []string{}, Env: []acp.EnvVariable{}}),
 	}})
 	s := newSession(t, c)

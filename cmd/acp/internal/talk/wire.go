@@ -3,7 +3,6 @@ package talk
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
@@ -111,10 +109,10 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 
 // wire is one connection.
 type wire struct {
-	client  *Client
-	process *exec.Cmd
-	dead    context.CancelCauseFunc
-	first   struct{ written, answered bool } // whether initialize, and its answer, have passed
+	client   *Client
+	process  *exec.Cmd
+	dead     context.CancelCauseFunc
+	answered bool // the answer to initialize has passed
 
 	mu     sync.Mutex
 	writer *recording.Writer // nil when nothing more is recorded
@@ -124,10 +122,10 @@ type wire struct {
 }
 
 func (w *wire) read(line []byte) {
-	if !w.first.answered {
-		w.answered(line)
+	if !w.answered {
+		w.answered = w.client.keepLogins(line)
 	}
-	if w.client.opts.Unstable && bytes.Contains(line, []byte(`"subagent_update"`)) {
+	if w.client.opts.Subagents && bytes.Contains(line, []byte(`"subagent_update"`)) {
 		w.client.adopt(line)
 	}
 	w.pass(conformance.ToClient, line)
@@ -137,12 +135,6 @@ func (w *wire) read(line []byte) {
 }
 
 func (w *wire) write(line []byte) ([]byte, error) {
-	if !w.first.written {
-		w.first.written = true
-		if w.client.opts.Unstable {
-			line = withUnstable(line)
-		}
-	}
 	w.pass(conformance.ToAgent, line)
 	if tap := w.client.opts.Line; tap != nil {
 		tap(conformance.Client, line)
@@ -208,44 +200,4 @@ func (w *wire) end() {
 	if w.judge != nil {
 		w.found(w.judge.End())
 	}
-}
-
-// answered takes the answer to initialize, for what only the unstable protocol has in it. It is the first line with a result.
-func (w *wire) answered(line []byte) {
-	if !bytes.Contains(line, []byte(`"result"`)) {
-		return
-	}
-	var message struct {
-		Result json.RawMessage `json:"result"`
-	}
-	a := &answer{response: &unstable.InitializeResponse{}}
-	if json.Unmarshal(line, &message) == nil && json.Unmarshal(message.Result, a.response) == nil && json.Unmarshal(message.Result, a) == nil {
-		w.first.answered = true
-		w.client.draft.Store(a)
-	}
-}
-
-// answer is the answer to initialize.
-type answer struct {
-	response *unstable.InitializeResponse
-	// AuthMethods are the ways to log in, as they came.
-	AuthMethods []json.RawMessage `json:"authMethods"`
-}
-
-// withUnstable adds what only the unstable protocol has to an initialize request. It returns line if that is none.
-func withUnstable(line []byte) []byte {
-	var request, params, capabilities map[string]json.RawMessage
-	if json.Unmarshal(line, &request) != nil || json.Unmarshal(request["params"], &params) != nil {
-		return line
-	}
-	if raw, ok := params["clientCapabilities"]; ok && json.Unmarshal(raw, &capabilities) != nil {
-		return line
-	}
-	if capabilities == nil {
-		capabilities = map[string]json.RawMessage{}
-	}
-	capabilities["subagents"], capabilities["plan"] = json.RawMessage("{}"), json.RawMessage("{}")
-	params["clientCapabilities"] = acp.Raw(capabilities)
-	request["params"] = acp.Raw(params)
-	return acp.Raw(request)
 }

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	acp "github.com/acpgo/sdk/acp/unstable"
 )
 
 // m is an object of JSON. The agent says much that the types of the library do not.
@@ -201,8 +201,9 @@ func (a *stageAgent) handlers() acp.AgentHandlers {
 
 func (a *stageAgent) options() *acp.AgentOptions {
 	o := &acp.AgentOptions{
-		Info:   acp.Implementation{Name: "stage", Title: acp.Some("Stage"), Version: "1.2.3"},
-		Prompt: acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+		Info:         acp.Implementation{Name: "stage", Title: acp.Some("Stage"), Version: "1.2.3"},
+		Prompt:       acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+		Experimental: acp.FeatureFork | acp.FeatureSessionTitle,
 	}
 	if a.deaf {
 		o.Initialize = func(ctx context.Context, _ *acp.InitializeRequest, _ *acp.InitializeResponse) error {
@@ -597,7 +598,7 @@ func playFix(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThe test passes now.")})
 }
 
-// playPlans has several with ids, as the unstable protocol knows.
+// playPlans has several, with ids.
 func playPlans(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "plan_update", "plan": m{"type": "items", "planId": "p1", "entries": []m{{"content": "A planned step", "priority": "high", "status": "pending"}}}},

@@ -44,7 +44,7 @@ func (h hooks) options(opts *Options) *talk.Options {
 			h.send(foundMsg(f))
 		}
 	}
-	o.TerminalLogin, o.Unstable = true, true
+	o.TerminalLogin, o.Plans, o.Subagents = true, true, true
 	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil // whether a program that has ended is started again is up to the user
 	return &o
 }

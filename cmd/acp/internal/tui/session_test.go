@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -403,7 +402,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestForkAndRename: what only the unstable protocol has is used where the agent has it.
+// TestForkAndRename: sessions are forked and renamed where the agent can.
 func TestForkAndRename(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
@@ -412,23 +411,23 @@ func TestForkAndRename(t *testing.T) {
 		defer mu.Unlock()
 		calls = append(calls, call)
 	}
-	handlers := unstable.AgentHandlers{
-		NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
-			return &unstable.NewSessionResponse{SessionID: "first"}, nil
+	handlers := acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "first"}, nil
 		},
-		Prompt: func(context.Context, *unstable.AgentSession, *unstable.PromptRequest) (*unstable.PromptResponse, error) {
-			return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
-		ForkSession: func(_ context.Context, s *unstable.AgentSession, _ *unstable.ForkSessionRequest) (*unstable.ForkSessionResponse, error) {
+		ForkSession: func(_ context.Context, s *acp.AgentSession, _ *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 			note("fork " + string(s.ID()))
-			return &unstable.ForkSessionResponse{SessionID: "copy"}, nil
+			return &acp.ForkSessionResponse{SessionID: "copy"}, nil
 		},
-		SetSessionTitle: func(_ context.Context, s *unstable.AgentSession, req *unstable.SetSessionTitleRequest) (*unstable.SetSessionTitleResponse, error) {
+		SetSessionTitle: func(_ context.Context, s *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
 			note("title of " + string(s.ID()) + ": " + req.Title)
-			return &unstable.SetSessionTitleResponse{}, nil
+			return &acp.SetSessionTitleResponse{}, nil
 		},
-		ResumeSession: func(context.Context, *unstable.AgentSession, *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
-			return &unstable.ResumeSessionResponse{}, nil
+		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{}, nil
 		},
 	}
 	var agents sync.WaitGroup
@@ -438,7 +437,10 @@ func TestForkAndRename(t *testing.T) {
 			client, agent := acp.Pipe()
 			agents.Go(func() {
 				// How it ends is what the program shows.
-				_ = unstable.ServeAgent(ctx, agent, handlers, &unstable.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}})
+				_ = acp.ServeAgent(ctx, agent, handlers, &acp.AgentOptions{
+					Info:         acp.Implementation{Name: "tester", Version: "1"},
+					Experimental: acp.FeatureFork | acp.FeatureSessionTitle,
+				})
 			})
 			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
 		}

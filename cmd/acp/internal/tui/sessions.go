@@ -14,7 +14,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
@@ -138,7 +137,7 @@ func (m *Model) renameChat(c *chat) tea.Cmd {
 	m.push(newLine("Title of the session", c.name(), func(m *Model, text string) tea.Cmd {
 		text = strings.TrimSpace(text)
 		c.title = text
-		if text == "" || !m.client.Can(unstable.MethodSetSessionTitle) {
+		if text == "" || !m.client.Capabilities().SessionCapabilities.Title.Present() {
 			return nil
 		}
 		client := m.client
@@ -149,7 +148,7 @@ func (m *Model) renameChat(c *chat) tea.Cmd {
 
 // forkChat goes on in a copy.
 func (m *Model) forkChat(c *chat) tea.Cmd {
-	if !m.client.Can(unstable.MethodForkSession) {
+	if !m.client.Capabilities().SessionCapabilities.Fork.Present() {
 		m.tellHere("The agent cannot fork sessions.")
 		return nil
 	}
@@ -182,7 +181,7 @@ func (m *Model) deleteThis(c *chat) tea.Cmd {
 
 // confirmDelete asks whether to delete a session, which is closed if it is open.
 func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cmd {
-	if !m.client.Can(acp.MethodDeleteSession) {
+	if !m.client.Capabilities().SessionCapabilities.Delete.Present() {
 		m.tellHere("The agent cannot delete sessions.")
 		return nil
 	}
@@ -245,7 +244,7 @@ func (m *Model) showStored() tea.Cmd {
 	if m.client == nil {
 		return nil
 	}
-	if !m.client.Can(acp.MethodListSessions) {
+	if !m.client.Capabilities().SessionCapabilities.List.Present() {
 		m.tellHere("The agent cannot list its sessions.")
 		return nil
 	}
@@ -393,7 +392,8 @@ func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 // openSession opens a session with its history if that is wanted and the agent can load it, otherwise without.
 func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session, string, error) {
 	o := &talk.SessionOptions{Cwd: cwd}
-	load, resume := client.Can(acp.MethodLoadSession), client.Can(acp.MethodResumeSession)
+	can := client.Capabilities()
+	load, resume := can.LoadSession, can.SessionCapabilities.Resume.Present()
 	switch {
 	case load && (history || !resume):
 		s, err := client.Load(ctx, id, o)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -123,22 +122,22 @@ func TestSteerCannot(t *testing.T) {
 func TestSubagentScreen(t *testing.T) {
 	connect := func(context.Context) (acp.Transport, error) {
 		client, agent := acp.Pipe() // of the world
-		_, err := unstable.StartAgent(context.Background(), agent, unstable.AgentHandlers{
-			NewSession: func(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
-				return &unstable.NewSessionResponse{SessionID: "s"}, nil
+		_, err := acp.StartAgent(context.Background(), agent, acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
 			},
-			Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
+			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 				child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
-				return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(
-					s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
-					child.Update(ctx, unstable.AgentMessageText("I test.")),
-					child.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(
+					s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
+					child.Update(ctx, acp.AgentMessageText("I test.")),
+					child.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
 					sleep(ctx, time.Minute),
-					grandchild.Update(ctx, unstable.AgentMessageText("I read.")),
-					child.Update(ctx, unstable.AgentMessageText("Tested.")),
+					grandchild.Update(ctx, acp.AgentMessageText("I read.")),
+					child.Update(ctx, acp.AgentMessageText("Tested.")),
 				)
 			},
-		}, &unstable.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}})
+		}, &acp.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}, Experimental: acp.FeatureSubagents})
 		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
 	}
 	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = connect }, func(w *world) {

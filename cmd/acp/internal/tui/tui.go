@@ -132,8 +132,10 @@ func Run(ctx context.Context, opts *Options) (err error) {
 // sayResume prints the command that opens the session again that was shown last, if something was said in it and the agent
 // can.
 func (m *Model) sayResume() {
-	if m.opts.Resume != nil && m.chat != nil && m.chat.firstSaid() != "" &&
-		(m.client.Can(acp.MethodLoadSession) || m.client.Can(acp.MethodResumeSession)) {
+	if m.opts.Resume == nil || m.chat == nil || m.chat.firstSaid() == "" {
+		return
+	}
+	if can := m.client.Capabilities(); can.LoadSession || can.SessionCapabilities.Resume.Present() {
 		// An error says that the terminal is gone.
 		_, _ = fmt.Fprintf(m.opts.Out, "Resume this session: %s\n", clean(m.opts.Resume(m.chat.id)))
 	}
