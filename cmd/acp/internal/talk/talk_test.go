@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -576,33 +577,21 @@ func TestSubagent(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := make(chan error, 1)
-	agent := Agent{Name: "parent", Connect: func(context.Context) (acp.Transport, error) {
-		ours, theirs := acp.Pipe()
-		conn, err := acp.StartAgent(context.Background(), theirs, acp.AgentHandlers{
-			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-				return &acp.NewSessionResponse{SessionID: "s"}, nil
-			},
-			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
-				child := s.Conn().Session("child")
-				if err == nil {
-					_, err = child.RequestPermission(ctx, acp.ToolCallUpdate{
-						ToolCallID: "t", Title: acp.Some("Edit"), Kind: acp.Some(acp.ToolKindEdit), RawInput: acp.Raw(map[string]string{"path": filepath.Join(dir, "a.txt")}),
-					}, acp.AllowOnce("yes", "Yes"))
-				}
-				if err == nil {
-					_, err = child.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}})
-				}
-				ready <- err
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
-		}, &acp.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}, Experimental: acp.FeatureSubagents})
+	agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
+		err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
+		child := s.Conn().Session("child")
 		if err == nil {
-			t.Cleanup(func() { _ = conn.Wait() })
+			_, err = child.RequestPermission(ctx, acp.ToolCallUpdate{
+				ToolCallID: "t", Title: acp.Some("Edit"), Kind: acp.Some(acp.ToolKindEdit), RawInput: acp.Raw(map[string]string{"path": filepath.Join(dir, "a.txt")}),
+			}, acp.AllowOnce("yes", "Yes"))
 		}
-		return ours, err
-	}}
+		if err == nil {
+			_, err = child.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}})
+		}
+		ready <- err
+		<-ctx.Done()
+		return ctx.Err()
+	}), &acp.AgentOptions{Experimental: acp.FeatureSubagents})
 	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -644,65 +633,88 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// What is experimental is told to the agent, called and shown.
-func TestExperimental(t *testing.T) {
-	var advertised acp.ClientCapabilities
-	agent := Agent{Name: "draft", Connect: func(context.Context) (acp.Transport, error) {
-		ours, theirs := acp.Pipe()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if err := acp.ServeAgent(context.Background(), theirs, acp.AgentHandlers{
-				NewSession: func(_ context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-					advertised = conn.Initialized().ClientCapabilities
-					return &acp.NewSessionResponse{SessionID: "s"}, nil
-				},
-				ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
-					return &acp.ResumeSessionResponse{}, nil
-				},
-				SetSessionMode: func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
-					return &acp.SetSessionModeResponse{}, nil
-				},
-				ForkSession: func(_ context.Context, s *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
-					return &acp.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
-						CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: "M"}},
-					})}, nil
-				},
-				SetSessionTitle: func(ctx context.Context, s *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
-					return &acp.SetSessionTitleResponse{}, s.Update(ctx, acp.TitleUpdate(req.Title))
-				},
-				Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-					err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
-					return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
-				},
-			}, &acp.AgentOptions{
-				Info:         acp.Implementation{Name: "draft", Version: "1"},
-				Experimental: acp.FeatureFork | acp.FeatureSessionTitle | acp.FeatureSubagents,
-			}); err != nil {
-				t.Errorf("the agent: %v", err)
+// What the agent is told of the client. Experimental capabilities are for user interfaces that show what they allow.
+func TestAdvertised(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"all", Options{
+			Plans: true, Subagents: true, TerminalLogin: true,
+			Form: func(context.Context, *Elicitation) (*acp.CreateElicitationResponse, error) { return nil, nil },
+			URL:  func(context.Context, *Elicitation) (*acp.CreateElicitationResponse, error) { return nil, nil },
+		}, `{"_meta":{"terminal_output":true},"auth":{"terminal":true},"elicitation":{"form":{},"url":{}},
+			"fs":{"readTextFile":true,"writeTextFile":true},"plan":{},
+			"session":{"compaction":{},"configOptions":{"boolean":{}},"notices":{}},"subagents":{},"terminal":true}`},
+		{"none", Options{NoFiles: true, NoTerminals: true},
+			`{"session":{"compaction":{},"configOptions":{"boolean":{}},"notices":{}}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var sent struct {
+				Method string `json:"method"`
+				Params struct {
+					ClientCapabilities any `json:"clientCapabilities"`
+				} `json:"params"`
 			}
-		}()
-		t.Cleanup(func() { <-done })
-		return ours, nil
-	}}
+			test.opts.Agent = example(t)
+			test.opts.Line = func(from conformance.Side, line []byte) {
+				if from == conformance.Client && sent.Method == "" {
+					if err := json.Unmarshal(line, &sent); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			open(t, &test.opts)
+			var want any
+			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if got := sent.Params.ClientCapabilities; sent.Method != "initialize" || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %s\nwant: %s", sent.Method, acp.Raw(got), acp.Raw(want))
+			}
+		})
+	}
+}
+
+// What is experimental is called and shown.
+func TestExperimental(t *testing.T) {
+	handlers := agentHandlers(nil)
+	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn, Usage: acp.Some(acp.Usage{TotalTokens: 7})}, err
+	}
+	handlers.ResumeSession = func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+		return &acp.ResumeSessionResponse{}, nil
+	}
+	handlers.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		return &acp.SetSessionModeResponse{}, nil
+	}
+	handlers.ForkSession = func(_ context.Context, s *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		return &acp.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
+			CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: "M"}},
+		})}, nil
+	}
+	handlers.SetSessionTitle = func(ctx context.Context, s *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
+		return &acp.SetSessionTitleResponse{}, s.Update(ctx, acp.TitleUpdate(req.Title))
+	}
+	agent := served(t, handlers, &acp.AgentOptions{Experimental: acp.AllFeatures})
 	c := open(t, &Options{Agent: agent, Plans: true, Subagents: true, MCPServers: []acp.MCPServer{
 		acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "m", Command: filepath.Join(t.TempDir(), "m"), Args: []string{}, Env: []acp.EnvVariable{}}),
 	}})
 	s := newSession(t, c)
-	if !advertised.Subagents.Present() || !advertised.Plan.Present() {
-		t.Errorf("advertised: %+v", advertised)
-	}
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 		t.Fatal(err)
 	}
-	subagents := 0
+	subagents, tokens := 0, uint64(0)
 	for item := range s.State().Snapshot().Items() {
+		tokens = s.State().Snapshot().Turn(item.Turn).Usage.Value().TotalTokens
 		if _, ok := item.Variant.(*view.Subagent); ok {
 			subagents++
 		}
 	}
-	if subagents != 1 {
-		t.Errorf("%d subagents", subagents)
+	if subagents != 1 || tokens != 7 {
+		t.Errorf("%d subagents, %d tokens", subagents, tokens)
 	}
 	if err := c.Rename(t.Context(), "s", "New title"); err != nil || s.Title() != "New title" {
 		t.Errorf("rename: %v, %q", err, s.Title())

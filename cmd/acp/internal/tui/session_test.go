@@ -415,9 +415,6 @@ func TestForkAndRename(t *testing.T) {
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "first"}, nil
 		},
-		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-		},
 		ForkSession: func(_ context.Context, s *acp.AgentSession, _ *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 			note("fork " + string(s.ID()))
 			return &acp.ForkSessionResponse{SessionID: "copy"}, nil
@@ -430,21 +427,7 @@ func TestForkAndRename(t *testing.T) {
 			return &acp.ResumeSessionResponse{}, nil
 		},
 	}
-	var agents sync.WaitGroup
-	inWorld(t, acp.AgentHandlers{}, func(o *Options) {
-		ctx := context.Background() // they end with their connections
-		o.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
-			client, agent := acp.Pipe()
-			agents.Go(func() {
-				// How it ends is what the program shows.
-				_ = acp.ServeAgent(ctx, agent, handlers, &acp.AgentOptions{
-					Info:         acp.Implementation{Name: "tester", Version: "1"},
-					Experimental: acp.FeatureFork | acp.FeatureSessionTitle,
-				})
-			})
-			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
-		}
-	}, func(w *world) {
+	inWorld(t, handlers, nil, func(w *world) {
 		w.sleep(time.Second)
 		w.key("ctrl+s", "f")
 		w.sleep(2 * time.Second)

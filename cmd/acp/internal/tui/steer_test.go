@@ -120,27 +120,18 @@ func TestSteerCannot(t *testing.T) {
 
 // TestSubagentScreen: the conversation of a subagent, and of one of its own, can be looked at while it goes on.
 func TestSubagentScreen(t *testing.T) {
-	connect := func(context.Context) (acp.Transport, error) {
-		client, agent := acp.Pipe() // of the world
-		_, err := acp.StartAgent(context.Background(), agent, acp.AgentHandlers{
-			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-				return &acp.NewSessionResponse{SessionID: "s"}, nil
-			},
-			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
-				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(
-					s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
-					child.Update(ctx, acp.AgentMessageText("I test.")),
-					child.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
-					sleep(ctx, time.Minute),
-					grandchild.Update(ctx, acp.AgentMessageText("I read.")),
-					child.Update(ctx, acp.AgentMessageText("Tested.")),
-				)
-			},
-		}, &acp.AgentOptions{Info: acp.Implementation{Name: "parent", Version: "1"}, Experimental: acp.FeatureSubagents})
-		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
+	prompt := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
+		return done, errors.Join(
+			s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
+			child.Update(ctx, acp.AgentMessageText("I test.")),
+			child.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
+			sleep(ctx, time.Minute),
+			grandchild.Update(ctx, acp.AgentMessageText("I read.")),
+			child.Update(ctx, acp.AgentMessageText("Tested.")),
+		)
 	}
-	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = connect }, func(w *world) {
+	inWorld(t, acp.AgentHandlers{Prompt: prompt}, nil, func(w *world) {
 		w.settle()
 		w.key("alt+a")
 		w.want("There is no subagent.")

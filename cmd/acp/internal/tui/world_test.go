@@ -43,7 +43,9 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 			client, agent := acp.Pipe()
 			agents.Go(func() {
 				// How it ends is what the program shows.
-				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
+				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{
+					Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods, Experimental: acp.AllFeatures,
+				})
 			})
 			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
 		}
