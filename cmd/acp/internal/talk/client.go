@@ -111,7 +111,7 @@ type Client struct {
 	closed  error
 
 	conn        *reconnect.Client
-	initialized atomic.Pointer[acp.InitializeResponse] // of the latest connection
+	initialized atomic.Pointer[acp.InitializeResponse] // on the latest connection
 	starts      atomic.Int64                           // of connections
 	restarting  atomic.Bool                            // the next connection is wanted, also with NoReconnect
 	recorder    recorder
@@ -119,7 +119,7 @@ type Client struct {
 	mu       sync.Mutex
 	alive    context.Context   // ends with what is read on the connection of now; nil before the first
 	process  *exec.Cmd         // which runs, of the connection of now, or nil
-	logins   []json.RawMessage // the ways to log in, as the latest connection has them
+	logins   []json.RawMessage // the login methods in the latest answer to initialize
 	sessions map[acp.SessionID]*Session
 	parents  map[acp.SessionID]acp.SessionID // of sessions of subagents
 	rooted   map[rootKey]bool
@@ -250,7 +250,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 		TerminalAuth:  c.opts.TerminalLogin && c.opts.Agent.Command != nil,
 		Plans:         c.opts.Plans,
 		Subagents:     c.opts.Subagents,
-		// Those that Fork and Rename call and that Options advertise. What an agent sends of others needs none.
+		// Fork and Rename call the first two, and Options advertise the others. What the agent sends needs no feature.
 		Experimental:   acp.FeatureFork | acp.FeatureSessionTitle | acp.FeaturePlans | acp.FeatureSubagents,
 		ConnectTimeout: c.opts.ConnectTimeout,
 		Conn: acp.ConnOptions{

@@ -150,8 +150,8 @@ type environmentLogin struct {
 	Link string           `json:"link"`
 }
 
-// keepLogins keeps the ways to log in as they come, for what only an environmentLogin has, if a line is the answer to
-// initialize: the first one with a result. It reports whether it is.
+// keepLogins keeps the login methods in the answer to initialize, the first line with a result, as raw JSON: the typed
+// values lack the members that only an environmentLogin has. It reports whether line is that answer.
 func (c *Client) keepLogins(line []byte) bool {
 	var answer struct {
 		Result *struct {
@@ -167,7 +167,7 @@ func (c *Client) keepLogins(line []byte) bool {
 	return true
 }
 
-// environmentLogin finds a login among those as they came.
+// environmentLogin finds a login in the raw JSON.
 func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -218,8 +218,8 @@ func (c *Client) Session(id acp.SessionID) *Session {
 // maxParents bounds the subagents of which it is known whose they are.
 const maxParents = 10_000
 
-// adopt notes whose a session of a subagent is, if a line says so. It is called before the line is acted on: the requests of
-// one session do not wait for the updates of another.
+// adopt notes whose a session of a subagent is, if a line says so. It reads the line itself, before the connection does: a
+// handler of the update would be too late, because the requests of one session do not wait for the updates of another.
 func (c *Client) adopt(line []byte) {
 	var m struct {
 		Params struct {
