@@ -25,6 +25,7 @@ type checkFlags struct {
 	only, ignore []string
 	accepted     string
 	protocol     oneOf
+	stable       bool
 	schema       string
 	max          int
 }
@@ -66,10 +67,11 @@ message, and after # the reason. * stands for any. They do not count, and those 
 	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements, or pages: an `ID` such as SES-7, or SES")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements, or pages: an `ID` such as SES-7, or SES")
 	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
-	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the one that initialize agrees on, with unstable features")
+	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the one that initialize agrees on, with experimental features")
+	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: whatever is experimental is a finding")
 	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
 	flags.IntVar(&f.max, "max", 0, "show so `MANY` findings of each requirement, and count the others; -1 is all (default 10 different ones for people, 1000 for programs)")
-	c.MarkFlagsMutuallyExclusive("protocol", "schema")
+	c.MarkFlagsMutuallyExclusive("protocol", "schema", "stable")
 	complete(c, "format", f.format.values...)
 	complete(c, "level", levelNames...)
 	complete(c, "side", f.side.values...)
@@ -101,6 +103,9 @@ const maxSchema, maxAccepted = 64 << 20, 16 << 20
 func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 	if f.protocol.value != "" {
 		return protocols[f.protocol.value](), nil
+	}
+	if f.stable {
+		return conformance.Negotiated(conformance.V1(), conformance.V2()), nil
 	}
 	if f.schema == "" {
 		return nil, nil

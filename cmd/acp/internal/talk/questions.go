@@ -90,7 +90,7 @@ type Elicitation struct {
 	ID  acp.ElicitationID
 }
 
-type asker = policy.Asker[*acp.ClientSession]
+type asker = policy.Asker
 
 // permissions is the handler of session/request_permission: rules, then the user.
 func (c *Client) permissions() asker {
@@ -98,7 +98,7 @@ func (c *Client) permissions() asker {
 	if c.opts.Ask != nil {
 		ask = c.ask
 	}
-	return view.Asking(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions[*acp.ClientSession]{
+	return view.Asking(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
 		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
 		Memory: c.memory,
 		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision, option *acp.PermissionOption) {

@@ -162,7 +162,9 @@ func (c *Client) registerFiles(h *acp.ClientHandlers) {
 }
 
 // rooted has a handler know the folders of a session that has its own.
-func rooted[P, R any](c *Client, inner local.Handler[*acp.ClientSession, P, R]) local.Handler[*acp.ClientSession, P, R] {
+func rooted[P, R any](
+	c *Client, inner func(context.Context, *acp.ClientSession, *P) (*R, error),
+) func(context.Context, *acp.ClientSession, *P) (*R, error) {
 	return func(ctx context.Context, session *acp.ClientSession, req *P) (*R, error) {
 		if err := c.root(session); err != nil {
 			return nil, err
