@@ -29,7 +29,7 @@ type JudgeOptions struct {
 }
 
 // NewJudge returns a judge for a new connection. The schema nil means what was published: versions 1 and 2, as the
-// connection negotiates, each with its unstable features, since a recording does not say whether both sides agreed to
+// connection negotiates, each with its experimental features, since a recording does not say whether both sides agreed to
 // use them. Options may be nil.
 func NewJudge(schema *Schema, options *JudgeOptions) *Judge {
 	if schema == nil {

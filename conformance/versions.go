@@ -16,13 +16,13 @@ import (
 // and everybody shares the compiled schema; the same holds for the other versions.
 func V1() *Schema { return v1() }
 
-// V1Unstable returns the schema of version 1 with unstable features.
+// V1Unstable returns the schema of version 1 with experimental features.
 func V1Unstable() *Schema { return v1Unstable() }
 
 // V2 returns the schema of version 2, which is a draft.
 func V2() *Schema { return v2() }
 
-// V2Unstable returns the schema of version 2 with unstable features.
+// V2Unstable returns the schema of version 2 with experimental features.
 func V2Unstable() *Schema { return v2Unstable() }
 
 var (

@@ -96,7 +96,7 @@ func pathOfFields(path []*model.Field) string {
 }
 
 // onlyAdvertised matches a sentence that says that only a side with a capability takes what it describes.
-var onlyAdvertised = regexp.MustCompile("(?i)(?:[^.]|\\.\\S)*\\b(?:only|must not|requires?)\\b(?:[^.]|\\.\\S)*\\b(?:advertis(?:e|es|ed|ing)|capability|capabilities|supports?)\\b(?:[^.]|\\.\\S)*")
+var onlyAdvertised = regexp.MustCompile(`(?i)(?:[^.]|\.\S)*\b(?:only|must not|requires?)\b(?:[^.]|\.\S)*\b(?:advertis(?:e|es|ed|ing)|capability|capabilities|supports?)\b(?:[^.]|\.\S)*`)
 
 // capabilityPath is something that a side can advertise.
 type capabilityPath struct {

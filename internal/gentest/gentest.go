@@ -31,9 +31,9 @@ type Package struct {
 	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
 
 	// What only Test looks at.
-	Version      int    // of the protocol
-	LeastTypes   int    // how many definitions are types, at least
-	LeastMethods int    // and how many methods there are
+	Version      int // of the protocol
+	LeastTypes   int // how many definitions are types, at least
+	LeastMethods int // and how many methods there are
 
 	compiled map[string]*jsonschema.Schema // what validators returns
 }
