@@ -13,17 +13,17 @@ RACE        ?= -race
 # every night all. The others judge one value after the other: the race detector would find nothing in them, and take ten
 # times as long.
 RACED       := acp acp/agentkit acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore acp/v2draft \
-	acp/v2draft/agentkit internal/engine internal/later internal/opensessions internal/openturn internal/wire
+	acp/v2draft/agentkit internal/engine internal/turns internal/wire
 ifneq ($(ACP_TEST),)
 RACED       += acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \
-	examples/proxy internal/faultpipe internal/faultproxy internal/filelock internal/proc internal/stress
+	examples/proxy internal/test/faultpipe internal/test/faultproxy internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
-	examples/kit-agent examples/kit-client internal/ledger
+	examples/kit-agent examples/kit-client internal/test/ledger
 endif
 # What these packages test besides, only without the race detector: values, and bounds of memory.
-UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/stress
+UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/test/stress
 UNRACED_RUN := Generated|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
 RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
@@ -39,7 +39,7 @@ help: ## show this list
 generate: ## regenerate the Go code and docs/leniency.md from the schemas, the api.txt files and docs/rules.md from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
-	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' . -update
+	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' ./internal/test/repo -update
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
@@ -93,6 +93,7 @@ endif
 nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	ACP_TEST=nightly $(MAKE) test
+	$(GO) test -tags acp_nofast ./acp/... ./internal/engine ./internal/wire ./conformance/...
 	$(MAKE) ways load soak attack agents fuzz
 
 slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier
@@ -131,11 +132,11 @@ faults: ## cut a turn at every byte, in every way
 	ACP_TEST=nightly $(GO) test -count 1 -v -timeout 2h -run TestCut ./acp
 
 load: ## a million updates in a burst and over the network, thousands of sessions and connections, messages of 64 MiB: order, time, memory; some ten minutes
-	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
+	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/test/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
 	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -run RemoteFlood ./conformance/interop -remote.updates 1000000
 
 soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
-	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)
+	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/test/stress -soak.time $(SOAKTIME)
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./acp/reconnect -soak.time $(SOAKTIME)
 
 # npm runs none of what the packages would run when they are installed.
@@ -152,8 +153,8 @@ agents: ## install agents of others from npm, start them, and talk to them with 
 # In the folder of the package go test prints the table also when nothing is found.
 attack: ## make every attack in full, and in small sizes with the race detector; tables, and exit status 1 when something is found
 	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable .
-	cd internal/attack && ACP_TEST=nightly $(GO) test -count 1 -timeout 2h
-	$(if $(RACE),cd internal/attack && ACP_TEST=nightly $(GO) test $(RACE) -count 1 -timeout 4h)
+	cd internal/test/attack && ACP_TEST=nightly $(GO) test -count 1 -timeout 2h
+	$(if $(RACE),cd internal/test/attack && ACP_TEST=nightly $(GO) test $(RACE) -count 1 -timeout 4h)
 
 schema: ## fetch the schemas of another release: make schema VERSION=x.y.z, or FROM=folder or archive
 	@test -n "$(VERSION)$(FROM)" || { echo "usage: make schema VERSION=x.y.z, or FROM=folder or archive"; exit 2; }

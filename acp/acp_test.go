@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/ways"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // connect runs an agent and a client against each other, every message validated on both ends.

@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/ways"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // refusedAt reports a call that was sent, or that was not refused with what is wrong at pointer.

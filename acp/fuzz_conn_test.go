@@ -24,8 +24,8 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/gen/sample"
-	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

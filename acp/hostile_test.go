@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

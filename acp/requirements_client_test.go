@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/ways"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // callAgent makes every call for which an agent's capability is needed, and returns the names of those

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/acpgo/sdk/internal/fastpath"
 )
 
 // maxFindings bounds the findings of one message.
@@ -210,7 +212,7 @@ func (s *Schema) check(name string, v *node) []flaw {
 // surely reports whether check surely finds nothing, in far less time.
 func (s *Schema) surely(name string, v *node) bool {
 	d := s.definition(name)
-	return d.err == nil && v.document.again == 0 && d.plan.admits(v)
+	return d.err == nil && v.document.again == 0 && fastpath.Enabled && d.plan.admits(v)
 }
 
 // flaws is check by the library, for a value that may also be none of a message.

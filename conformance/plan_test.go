@@ -14,8 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/acpgo/sdk"
-	"github.com/acpgo/sdk/gen/sample"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

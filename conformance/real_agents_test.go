@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // trueFinding is what an agent does that the protocol does not allow.

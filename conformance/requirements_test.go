@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // regraded are the requirements for which the list has a milder word: the schema says MUST of INI-19, and the official kit

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // example is an entry of the index of the messages in the protocol's documents.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

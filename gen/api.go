@@ -5,7 +5,7 @@ import (
 	"go/types"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/gen/api"
 )
 
 // Compare returns how the packages differ that two schemas become. The configurations differ in Schema and

@@ -22,8 +22,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

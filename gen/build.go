@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // maxPlaced is how deep types may be declared in place, each inside of another.

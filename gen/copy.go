@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
 // Copy returns a source file for another package: with its name, and a header that says where it comes

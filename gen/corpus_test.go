@@ -12,9 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/internal/gentest"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/internal/gen/model"
 )
 
 // point makes pointers of the optional members by which a value could contain itself, and refuses those that

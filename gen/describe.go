@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 // Describe returns what is understood of a schema as tables: the types with their members, the unions with how each

@@ -7,8 +7,8 @@ package gen
 import (
 	"slices"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // envelopes is what the root of a schema says about messages.

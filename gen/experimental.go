@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // mark marks what pkg has beyond the stable schema as experimental, and gives each part of it that a message of a

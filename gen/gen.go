@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/acpgo/sdk/gen/emit"
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 // Config says what to generate.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/gen/schema"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/ecma"
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/ecma"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // An enumShape is a schema that lists values.

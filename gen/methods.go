@@ -6,8 +6,8 @@ package gen
 import (
 	"strings"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // The kinds of definition that carry x-method, known by the last word of their names.

@@ -42,9 +42,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 var initialisms = []string{"ID", "URI", "URL", "MCP", "HTTP", "SSE", "JSON", "LLM", "FS", "ACP"}

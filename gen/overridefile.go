@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 // ParseOverrides reads a table of overrides, each in a line of its own: the kind, the subject, for most kinds an equals

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/acpgo/sdk/gen/schema"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/text"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/internal/gen/model"
 )
 
 // A Question is about a method, or a member or variant of its parameters, that looks as if a capability gated it, and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/schema"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

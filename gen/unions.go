@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
 // maxNames is how many members the variants of a choice that is itself a variant may have.

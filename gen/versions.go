@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
 // Version says where one schema file comes from.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Sender sends the updates of one session. *acp.AgentSession, Session and Turn implement it.
@@ -27,13 +27,13 @@ type Asker interface {
 // it.
 var (
 	// ErrEnded says that the tool call, the text or the turn has ended already.
-	ErrEnded = openturn.ErrEnded
+	ErrEnded = turns.ErrEnded
 	// ErrRejected says that the user was asked and did not allow the tool call.
-	ErrRejected = openturn.ErrRejected
+	ErrRejected = turns.ErrRejected
 	// ErrDismissed says that the user, or the client on the user's behalf, left the question unanswered.
-	ErrDismissed = openturn.ErrDismissed
+	ErrDismissed = turns.ErrDismissed
 	// ErrTooLarge says that the content is too large for a tool call to show; see ToolCall.
-	ErrTooLarge = openturn.ErrTooLarge
+	ErrTooLarge = turns.ErrTooLarge
 )
 
 // HandlePrompt wraps a handler of prompts so that it leaves nothing open, for acp.AgentHandlers.Prompt:
@@ -48,7 +48,7 @@ func HandlePrompt(
 	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
 ) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (res *acp.PromptResponse, err error) {
-		ctx, o := openturn.With(ctx)
+		ctx, o := turns.With(ctx)
 		defer func() {
 			if ended := o.End(ctx); ended != nil {
 				res, err = nil, errors.Join(err, ended)

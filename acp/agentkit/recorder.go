@@ -11,7 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/internal/later"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 const (
@@ -37,10 +37,10 @@ type recorder struct {
 	kind    chunkKind // of the text that waits; 0 is none
 	message acp.Opt[acp.MessageID]
 	text    []byte
-	textDue later.Timer
+	textDue turns.Timer
 
 	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // those that have not ended, with what waits of each, or nil
-	callsDue later.Timer
+	callsDue turns.Timer
 	callTime time.Duration // how long updates wait the next time
 
 	closed bool // nothing of the session is stored or sent any more
@@ -254,7 +254,7 @@ func (r *recorder) known(ctx context.Context) error {
 }
 
 // set schedules do to be called after a time, with out held, unless it is already scheduled.
-func (r *recorder) set(due *later.Timer, after time.Duration, do func(*recorder) error) {
+func (r *recorder) set(due *turns.Timer, after time.Duration, do func(*recorder) error) {
 	if due.IsSet() {
 		return
 	}

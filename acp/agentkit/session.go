@@ -16,10 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/later"
-	"github.com/acpgo/sdk/internal/opensessions"
-	"github.com/acpgo/sdk/internal/openturn"
-	"github.com/acpgo/sdk/internal/titles"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at
@@ -33,7 +30,7 @@ type Session[S any] struct {
 	sessions *Sessions[S]
 	cwd      string
 	roots    []string
-	life     opensessions.Life
+	life     turns.Life
 
 	saving sync.Mutex           // guards early
 	early  *sessionstore.Record // what the store gets when Config.Open has made a session; nil when it has the session
@@ -65,7 +62,7 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 	s.life.Init(s.free)
 	s.said = recorder{
 		store: ss.config.Store, id: session.ID(),
-		out: &s.out, textDue: later.Timer{Lock: &s.out}, callsDue: later.Timer{Lock: &s.out},
+		out: &s.out, textDue: turns.Timer{Lock: &s.out}, callsDue: turns.Timer{Lock: &s.out},
 		failed: func(err error) { s.logger().Error("not stored", "error", err) },
 	}
 	s.replays = o.Reason == Loaded
@@ -378,7 +375,7 @@ func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpda
 }
 
 // ErrNotStored is matched by an error of Session.Update if the update could not be stored. It was sent.
-var ErrNotStored = openturn.ErrNotStored
+var ErrNotStored = turns.ErrNotStored
 
 // Update stores an update, if it belongs to the conversation, and sends it; see the package documentation and
 // acp.AgentSession.Update. Updates are stored and sent in one order, including those of several goroutines. Update
@@ -465,7 +462,7 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 		return nil
 	}
 	return s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
-		r.Title = titles.Shortened(title.Value())
+		r.Title = turns.Shortened(title.Value())
 		return nil
 	})
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/opensessions"
-	"github.com/acpgo/sdk/internal/titles"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Config configures the sessions of an agent. S is the author's state of a session.
@@ -89,7 +88,7 @@ const (
 
 // ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
 // afterwards.
-var ErrSessionClosed = opensessions.ErrSessionClosed
+var ErrSessionClosed = turns.ErrSessionClosed
 
 // Reason says why a session is being opened.
 type Reason int
@@ -135,7 +134,7 @@ type Opening struct {
 type Sessions[S any] struct {
 	config Config[S]
 
-	open *opensessions.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
+	open *turns.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
 }
 
 // NewSessions returns the sessions of an agent. It panics without Config.Prompt.
@@ -146,10 +145,10 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
-		config.Title = titles.FirstWords[acp.ContentBlock]
+		config.Title = turns.FirstWords[acp.ContentBlock]
 	}
-	life := func(s *Session[S]) *opensessions.Life { return &s.life }
-	return &Sessions[S]{config: config, open: opensessions.New[*acp.AgentConn, acp.SessionID](config.MaxSessions, life)}
+	life := func(s *Session[S]) *turns.Life { return &s.life }
+	return &Sessions[S]{config: config, open: turns.NewTable[*acp.AgentConn, acp.SessionID](config.MaxSessions, life)}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // PromptText returns the text that the user wrote: the text blocks of a prompt, separated by newlines. Attached files
@@ -48,7 +48,7 @@ func PromptText(req *acp.PromptRequest) string {
 //
 // The methods are safe for concurrent use. The text of one Write stays together.
 type Text struct {
-	text *openturn.Text
+	text *turns.Text
 	id   acp.MessageID
 }
 
@@ -65,7 +65,7 @@ func NewThought(ctx context.Context, session Sender) *Text {
 
 func newText(ctx context.Context, session Sender, chunk func(acp.ContentChunk) acp.SessionUpdate) *Text {
 	id := acp.MessageID("msg_" + rand.Text())
-	return &Text{id: id, text: openturn.NewText(ctx, func(ctx context.Context, piece string) error {
+	return &Text{id: id, text: turns.NewText(ctx, func(ctx context.Context, piece string) error {
 		return session.Update(ctx, chunk(acp.ContentChunk{Content: acp.TextBlock(piece), MessageID: acp.Some(id)}))
 	})}
 }

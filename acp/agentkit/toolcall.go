@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // ToolCall is a tool call that the client has been told about. It tracks what the client knows, so that each message
@@ -39,7 +39,7 @@ import (
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
-	open    *openturn.Turn // or nil
+	open    *turns.Turn // or nil
 	id      acp.ToolCallID
 
 	// sending has room for one value: the goroutine that puts it in may use the following fields.
@@ -87,7 +87,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if u.ToolCallID == "" {
 		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
 	}
-	c := &ToolCall{session: session, ctx: ctx, open: openturn.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
+	c := &ToolCall{session: session, ctx: ctx, open: turns.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
 	next := acp.ToolCall{ToolCallID: c.id, Title: title, Status: acp.ToolCallStatusPending}
 	next.Apply(u)
 	show := others(next.Content)
@@ -210,7 +210,7 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*ac
 			return nil, err
 		}
 		late = context.Cause(ctx)
-		lasting, release := openturn.Outlive(c.ctx, func() {})
+		lasting, release := turns.Outlive(c.ctx, func() {})
 		defer release()
 		if err := terminal.Kill(lasting); err != nil || c.ctx.Err() != nil {
 			return nil, errors.Join(late, err)
@@ -279,7 +279,7 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 
 // Done ends the call as completed. Options may add more, such as acp.WithOutput.
 func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
-	ctx, release := openturn.Outlive(c.ctx, func() {})
+	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
 	u := acp.AboutToolCall(c.id, options...)
 	u.Status = acp.Some(acp.ToolCallStatusCompleted)
@@ -294,14 +294,14 @@ func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 // any other error only that the tool failed, because its text may be private. Log such an error. With a nil error
 // nothing is added to the content of the call.
 func (c *ToolCall) Fail(err error) error {
-	ctx, release := openturn.Outlive(c.ctx, func() {})
+	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
 	failed := acp.ToolCallUpdate{Status: acp.Some(acp.ToolCallStatusFailed)}
 	return c.send(ctx, failed, func(_ *acp.ToolCallUpdate, show []shown) []shown {
 		if err == nil {
 			return nil
 		}
-		return withProgress(show, openturn.Visible(err))
+		return withProgress(show, turns.Visible(err))
 	})
 }
 
@@ -312,12 +312,12 @@ func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
 	}
-	return openturn.Failed(c.ctx, err, c.Fail(err))
+	return turns.Failed(c.ctx, err, c.Fail(err))
 }
 
 // Close closes the call as failed if it is open, and does nothing otherwise. Defer it where the end of a turn does not
 // do so.
-func (c *ToolCall) Close() error { return c.close(openturn.ErrLeftOpen) }
+func (c *ToolCall) Close() error { return c.close(turns.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {
 	if err := c.Fail(why); !errors.Is(err, ErrEnded) {

@@ -12,8 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/opensessions"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -21,9 +20,9 @@ import (
 type Turn[S any] struct {
 	*Session[S]
 
-	opened *openturn.Turn // set before Config.Prompt is called
-	more   chan struct{}  // has a token when there may be a prompt to take
-	over   chan struct{}  // closed when the turn has ended, but for its answer
+	opened *turns.Turn   // set before Config.Prompt is called
+	more   chan struct{} // has a token when there may be a prompt to take
+	over   chan struct{} // closed when the turn has ended, but for its answer
 
 	// Set before over is closed.
 	begun    bool
@@ -75,7 +74,7 @@ func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 
 // Update is Session.Update, after the texts of the turn that ctx belongs to.
 func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
-	openturn.Of(ctx).Flush()
+	turns.Of(ctx).Flush()
 	return t.Session.Update(ctx, update)
 }
 
@@ -84,7 +83,7 @@ func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 func (t *Turn[S]) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
-	openturn.Of(ctx).Flush()
+	turns.Of(ctx).Flush()
 	return t.Session.RequestPermission(ctx, call, options...)
 }
 
@@ -184,7 +183,7 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 		s.turn = p.turn
 		close(p.decided)
 	case config.WhileBusy == Refuse:
-		return opensessions.ErrBusy
+		return turns.ErrBusy
 	case len(s.waiting) >= config.MaxWaiting:
 		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts wait, which is the most", len(s.waiting))
 	default:
@@ -221,7 +220,7 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // unless the handler returns
-	ctx, t.opened = openturn.With(ctx)
+	ctx, t.opened = turns.With(ctx)
 	defer t.finish(ctx, req)
 	// The answer to the previous turn must be on its way, or the client would take updates of this turn for updates of
 	// that one.

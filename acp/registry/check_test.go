@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
-	"github.com/acpgo/sdk/internal/buildtest"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/gen/sample"
 )
 
 // The update, the state and the stop reason are three choices in one object.

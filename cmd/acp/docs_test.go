@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/internal/buildtest"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/faultproxy"
+	"github.com/acpgo/sdk/internal/test/faultproxy"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

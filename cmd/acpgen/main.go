@@ -67,9 +67,9 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/gen"
-	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/gen/schema"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 // source is this file, whose package comment -help prints.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/emit"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
 // A folder is what is generated into one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
 // A file that somebody wrote is not replaced, whatever its name, and nothing else is written then.

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/buildtest"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance/probe"
-	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
-	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

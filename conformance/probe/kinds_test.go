@@ -14,7 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

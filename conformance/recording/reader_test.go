@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // read returns all entries as lines such as

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/text"
 )
 
 func (r *Report) writeMarkdown(w io.Writer) error {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
-	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/gen/text"
 	"github.com/acpgo/sdk/internal/plain"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/transcript"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // recorded reads a recording of messages that are written with arrows, -> for the client's. A number before the arrow

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/gen/api"
 )
 
 func TestAPI(t *testing.T) {

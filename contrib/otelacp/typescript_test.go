@@ -15,7 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/npmtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

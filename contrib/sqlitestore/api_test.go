@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/gen/api"
 )
 
 var update = flag.Bool("update", false, "write api.txt anew")

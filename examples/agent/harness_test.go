@@ -22,7 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
-	"github.com/acpgo/sdk/internal/ways"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // runAs makes the test binary another program.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/ways"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 func asError(err error) *acp.Error {

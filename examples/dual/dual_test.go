@@ -17,7 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

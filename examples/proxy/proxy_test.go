@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/buildtest"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 // Budgets. A change that needs more must say why.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/faultpipe"
+	"github.com/acpgo/sdk/internal/test/faultpipe"
 )
 
 var errCable = errors.New("the cable is broken")

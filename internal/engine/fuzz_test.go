@@ -10,8 +10,8 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/badlines"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -14,7 +14,7 @@ import (
 	"weak"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/fastpath"
 )
 
 // Error is a JSON-RPC error object.
@@ -83,6 +84,9 @@ const (
 
 // begin splits a message that begins as usual.
 func begin(line []byte) (u usual, ok bool) {
+	if !fastpath.Enabled {
+		return u, false
+	}
 	u.kind = kindNotification
 	rest, ok := bytes.CutPrefix(line, []byte(beforeNotification))
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/test/badlines"
 )
 
 // pieces is a Reader that gives its text in pieces, whose sizes come round and round; 0 is a Read that

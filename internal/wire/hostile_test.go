@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/test/badlines"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"errors"
+
+	"github.com/acpgo/sdk/internal/fastpath"
 )
 
 // Stream carries whole messages; see rpc.Stream, which has the same methods.
@@ -37,7 +39,7 @@ type callLost interface {
 
 // fast returns the stream with all abilities: its own, or what stands for them.
 func fast(s Stream) FastStream {
-	if f, ok := s.(FastStream); ok {
+	if f, ok := s.(FastStream); ok && fastpath.Enabled {
 		return f
 	}
 	return slow{s}

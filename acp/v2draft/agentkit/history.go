@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/later"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 const (
@@ -31,7 +31,7 @@ type recorder struct {
 	kind    item                    // of the text that waits behind them; the zero value is none
 	text    []byte
 	size    int // of both
-	due     later.Timer
+	due     turns.Timer
 }
 
 // kind says what an id is of.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Sender sends the updates of one session. *v2draft.AgentSession is one, and so is Session.
@@ -25,13 +25,13 @@ type Asker interface {
 // shows it.
 var (
 	// ErrEnded says that the tool call, the terminal, the text or the turn has ended already.
-	ErrEnded = openturn.ErrEnded
+	ErrEnded = turns.ErrEnded
 	// ErrRejected says that the user was asked and did not allow the tool call.
-	ErrRejected = openturn.ErrRejected
+	ErrRejected = turns.ErrRejected
 	// ErrDismissed says that the user, or the client in their place, left the question unanswered.
-	ErrDismissed = openturn.ErrDismissed
+	ErrDismissed = turns.ErrDismissed
 	// ErrTooLarge says that a tool call cannot show all that; see ToolCall.
-	ErrTooLarge = openturn.ErrTooLarge
+	ErrTooLarge = turns.ErrTooLarge
 )
 
 // HandleWork makes of the work of a turn one that leaves nothing open, for v2draft.AgentSession.StartTurn:
@@ -44,7 +44,7 @@ var (
 // this by themselves.
 func HandleWork(work v2draft.Work) v2draft.Work {
 	return func(ctx context.Context) (idle v2draft.IdleStateUpdate, err error) {
-		ctx, turn := openturn.With(ctx)
+		ctx, turn := turns.With(ctx)
 		defer func() {
 			if ended := turn.End(ctx); ended != nil {
 				err = errors.Join(err, ended)

@@ -17,10 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/later"
-	"github.com/acpgo/sdk/internal/opensessions"
-	"github.com/acpgo/sdk/internal/openturn"
-	"github.com/acpgo/sdk/internal/titles"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
@@ -34,7 +31,7 @@ type Session[S any] struct {
 	sessions *Sessions[S]
 	cwd      v2draft.AbsolutePath
 	roots    []v2draft.AbsolutePath
-	life     opensessions.Life
+	life     turns.Life
 
 	out   sync.Mutex // held while an update is sent and recorded, so that both are in one order
 	said  recorder
@@ -61,7 +58,7 @@ func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Openin
 	}
 	s.life.Init(s.free)
 	s.said = recorder{
-		store: ss.config.Store, id: s.storeID(), due: later.Timer{Lock: &s.out},
+		store: ss.config.Store, id: s.storeID(), due: turns.Timer{Lock: &s.out},
 		failed: func(err error) { s.logger().Error("not stored", "error", err) },
 	}
 	return s
@@ -203,7 +200,7 @@ func (s *Session[S]) accept(
 func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
 	ctx, end := s.life.Within(ctx)
 	defer end()
-	ctx, opened := openturn.With(ctx)
+	ctx, opened := turns.With(ctx)
 	defer func() {
 		s.report("texts, tool calls and terminals that were left open", opened.End(ctx))
 		s.finish(ctx, req)
@@ -250,13 +247,13 @@ func (s *Session[S]) retitle(ctx context.Context, title v2draft.Opt[string]) err
 	s.titled = title.Present()
 	s.mu.Unlock()
 	return s.said.store.Change(ctx, s.storeID(), func(r *sessionstore.Record) error {
-		r.Title = titles.Shortened(title.Value())
+		r.Title = turns.Shortened(title.Value())
 		return nil
 	})
 }
 
 // ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
-var ErrNotStored = openturn.ErrNotStored
+var ErrNotStored = turns.ErrNotStored
 
 var errNotOpen = errors.New("agentkit: the session is being opened: updates cannot be sent yet")
 
@@ -268,7 +265,7 @@ var errNotOpen = errors.New("agentkit: the session is being opened: updates cann
 // stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed. With the context of
 // a turn it comes behind the texts of that turn.
 func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) error {
-	openturn.Of(ctx).Flush()
+	turns.Of(ctx).Flush()
 	s.out.Lock()
 	defer s.out.Unlock()
 	switch s.phase {
@@ -298,7 +295,7 @@ func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) e
 func (s *Session[S]) RequestPermission(
 	ctx context.Context, req *v2draft.RequestPermissionRequest,
 ) (v2draft.RequestPermissionOutcome, error) {
-	openturn.Of(ctx).Flush()
+	turns.Of(ctx).Flush()
 	return s.AgentSession.RequestPermission(ctx, req)
 }
 

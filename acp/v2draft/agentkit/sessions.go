@@ -13,8 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/opensessions"
-	"github.com/acpgo/sdk/internal/titles"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Store keeps sessions of version 2.
@@ -65,7 +64,7 @@ type Config[S any] struct {
 
 // ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
 // afterwards.
-var ErrSessionClosed = opensessions.ErrSessionClosed
+var ErrSessionClosed = turns.ErrSessionClosed
 
 // Opening is what the client says of a session that it opens, and what Config.Open says of it.
 type Opening struct {
@@ -91,7 +90,7 @@ type Opening struct {
 // sessions, and share those that are stored. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
-	open   *opensessions.Table[*v2draft.AgentConn, v2draft.SessionID, *Session[S]]
+	open   *turns.Table[*v2draft.AgentConn, v2draft.SessionID, *Session[S]]
 }
 
 // NewSessions makes the sessions of an agent. It panics without Config.Prompt and Config.Store.
@@ -102,13 +101,13 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
-		config.Title = titles.FirstWords[v2draft.ContentBlock]
+		config.Title = turns.FirstWords[v2draft.ContentBlock]
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	life := func(s *Session[S]) *opensessions.Life { return &s.life }
-	return &Sessions[S]{config: config, open: opensessions.New[*v2draft.AgentConn, v2draft.SessionID](config.MaxSessions, life)}
+	life := func(s *Session[S]) *turns.Life { return &s.life }
+	return &Sessions[S]{config: config, open: turns.NewTable[*v2draft.AgentConn, v2draft.SessionID](config.MaxSessions, life)}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for

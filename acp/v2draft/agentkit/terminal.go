@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Terminal is an io.Writer whose output the client shows as that of a command, which the agent runs itself:
@@ -27,7 +27,7 @@ import (
 type Terminal struct {
 	session Sender
 	ctx     context.Context
-	turn    *openturn.Turn // or nil
+	turn    *turns.Turn // or nil
 	id      v2draft.TerminalID
 
 	mu    sync.Mutex // held while something is sent
@@ -40,7 +40,7 @@ func StartTerminal(ctx context.Context, session Sender, command string, cwd v2dr
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	t := &Terminal{session: session, ctx: ctx, turn: openturn.Of(ctx), id: v2draft.TerminalID("term_" + rand.Text())}
+	t := &Terminal{session: session, ctx: ctx, turn: turns.Of(ctx), id: v2draft.TerminalID("term_" + rand.Text())}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.turn.AddCall(t, func(error) error { return t.Close() }); err != nil {
@@ -95,7 +95,7 @@ func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
 	if t.ended {
 		return ErrEnded
 	}
-	ctx, release := openturn.Outlive(t.ctx, func() {})
+	ctx, release := turns.Outlive(t.ctx, func() {})
 	defer release()
 	t.turn.Flush()
 	err := t.session.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{

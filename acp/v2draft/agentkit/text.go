@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // PromptText is what the user wrote: the text blocks of a prompt, with a newline between them. Attached files and other
@@ -41,7 +41,7 @@ func PromptText(req *v2draft.PromptRequest) string {
 //
 // The methods are safe for concurrent use. The text of one Write stays together.
 type Text struct {
-	text *openturn.Text
+	text *turns.Text
 	id   v2draft.MessageID
 }
 
@@ -58,7 +58,7 @@ func NewThought(ctx context.Context, session Sender) *Text {
 
 func newText(ctx context.Context, session Sender, piece func(v2draft.MessageID, string) v2draft.SessionUpdate) *Text {
 	id := v2draft.MessageID("msg_" + rand.Text())
-	return &Text{id: id, text: openturn.NewText(ctx, func(ctx context.Context, text string) error {
+	return &Text{id: id, text: turns.NewText(ctx, func(ctx context.Context, text string) error {
 		return session.Update(ctx, piece(id, text))
 	})}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/internal/openturn"
+	"github.com/acpgo/sdk/internal/turns"
 )
 
 // ToolCall is a tool call that the client has been told of. It knows what the client knows, so that content is added where
@@ -28,7 +28,7 @@ import (
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
-	turn    *openturn.Turn // or nil
+	turn    *turns.Turn // or nil
 	id      v2draft.ToolCallID
 
 	// sending has room for one: who puts something in may use what follows.
@@ -62,7 +62,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if u.ToolCallID == "" {
 		u.ToolCallID = v2draft.ToolCallID("call_" + rand.Text())
 	}
-	c := &ToolCall{session: session, ctx: ctx, turn: openturn.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
+	c := &ToolCall{session: session, ctx: ctx, turn: turns.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
 	c.sending <- struct{}{}
 	defer c.unlock()
 	if err := c.turn.AddCall(c, c.close); err != nil {
@@ -195,7 +195,7 @@ func (c *ToolCall) Ask(ctx context.Context, options ...v2draft.PermissionOption)
 
 // Done ends the call: it is completed. Options may say more, such as v2draft.WithOutput.
 func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
-	ctx, release := openturn.Outlive(c.ctx, func() {})
+	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
 	u := v2draft.AboutToolCall(c.id, options...)
 	u.Status = v2draft.Some(v2draft.ToolCallStatusCompleted)
@@ -209,17 +209,17 @@ func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
 // v2draft.Error, which may be wrapped, and of this package's own; of any other error only that the tool failed, because its
 // text may hold what is not for others. Log that one. With a nil error nothing is added to what the call shows.
 func (c *ToolCall) Fail(err error) error {
-	ctx, release := openturn.Outlive(c.ctx, func() {})
+	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
 	u := v2draft.ToolCallUpdate{ToolCallID: c.id, Status: v2draft.Some(v2draft.ToolCallStatusFailed)}
-	cancelled := err != nil && openturn.Cancelled(err)
+	cancelled := err != nil && turns.Cancelled(err)
 	if cancelled {
 		u.Status = v2draft.Some(v2draft.ToolCallStatusCancelled)
 	}
 	return c.locked(ctx, func() error {
 		var shown error
 		if err != nil && !cancelled {
-			text := openturn.Visible(err)
+			text := turns.Visible(err)
 			shown = c.add(ctx, v2draft.ToolText(text), maxShown+len(text)+itemBytes) // so that a call can always fail
 		}
 		return both(shown, func() error { return c.update(ctx, u) })
@@ -233,12 +233,12 @@ func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
 	}
-	return openturn.Failed(c.ctx, err, c.Fail(err))
+	return turns.Failed(c.ctx, err, c.Fail(err))
 }
 
 // Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
 // so.
-func (c *ToolCall) Close() error { return c.close(openturn.ErrLeftOpen) }
+func (c *ToolCall) Close() error { return c.close(turns.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {
 	if err := c.Fail(why); !errors.Is(err, ErrEnded) {

@@ -1,0 +1,76 @@
+package emit
+
+import (
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+func (g *generator) enums(f *jen.File) {
+	for _, d := range g.pkg.Decls {
+		if d, ok := d.(*model.Enum); ok {
+			g.enum(f, d)
+		}
+	}
+}
+
+func (g *generator) enum(f *jen.File, d *model.Enum) {
+	more := []string{"Newer peers may send values that are not listed here; they are kept, see Known."}
+	switch {
+	case d.Open:
+		more = []string{"Other values than the ones listed here are allowed; see Known."}
+	case !d.Names():
+		more = []string{"Other values than the ones listed here are refused."}
+	}
+	doc := markDecl(beforeLinks(g.describeDecl(&d.Common, "is one of a list of values."), more...), &d.Common)
+	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
+
+	knownValues(f, d)
+	f.Const().DefsFunc(func(group *jen.Group) {
+		for _, v := range d.Values {
+			var lines []string
+			if v.Doc != "" {
+				lines = markdown(stop(v.Doc), 4)
+			}
+			if v.Deprecated && len(lines) == 0 {
+				lines = []string{v.Go + " is a value that peers may still use."}
+			}
+			if v.Experimental && len(lines) == 0 {
+				lines = []string{v.Go + " is a value of " + d.Go + "."}
+			}
+			for _, line := range comment(experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4)) {
+				group.Add(line)
+			}
+			group.Id(v.Go).Id(d.Go).Op("=").Add(literal(v.Value))
+		}
+	})
+	f.Line()
+
+	names := make([]jen.Code, len(d.Values))
+	for i, v := range d.Values {
+		names[i] = jen.Id(v.Go)
+	}
+	known := valueMethod(d.Go).Id("Known").Params().Bool()
+	if len(names) == 1 {
+		known.Add(oneLine(jen.Return(jen.Id("x").Op("==").Add(names[0]))))
+	} else {
+		known.Block(
+			jen.Switch(jen.Id("x")).Block(
+				jen.Case(jen.Custom(jen.Options{Separator: ",\n"}, names...)).Block(jen.Return(jen.True()))),
+			jen.Return(jen.False()))
+	}
+	add(f, jen.Comment("// Known reports whether x is one of the values that the schema lists."), known)
+}
+
+// literal returns an enum value in Go.
+func literal(v any) *jen.Statement {
+	if n, ok := v.(model.Number); ok {
+		return verbatim(string(n))
+	}
+	return jen.Lit(v)
+}
+
+// knownValues begins the constants of an enum.
+func knownValues(f *jen.File, d *model.Enum) {
+	f.Add(comment([]string{"The known values of " + d.Go + "."})...)
+}

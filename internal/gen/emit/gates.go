@@ -1,0 +1,272 @@
+package emit
+
+import (
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+func (g *generator) gates(f *jen.File) {
+	for _, r := range roles {
+		capabilities := g.pkg.Capabilities[r.side]
+		if capabilities == nil {
+			continue
+		}
+		caps := capabilities.Base().Go
+		groups := g.byCapability(r.side)
+		g.serves(f, r, caps, groups)
+		for _, m := range g.handled(r.side) {
+			if len(m.Needs) > 0 {
+				g.lacks(f, caps, m)
+			}
+		}
+		g.derive(f, r, caps, groups)
+	}
+	g.emptyIDs(f)
+}
+
+// emptyIDs writes the test for required ids that are empty, which the schema allows and nobody can mean.
+func (g *generator) emptyIDs(f *jen.File) {
+	var cases []jen.Code
+	seen := map[model.Decl]bool{}
+	for _, r := range roles {
+		if r.session == "" {
+			continue
+		}
+		for _, m := range g.handled(r.side) {
+			for _, d := range []model.Decl{m.Params, m.Result} {
+				ids := requiredIDs(d)
+				if seen[d] || len(ids) == 0 {
+					continue
+				}
+				seen[d] = true
+				var tests []jen.Code
+				for _, id := range ids {
+					tests = append(tests, jen.If(jen.Id("v").Dot(id.Go).Op("==").Lit("")).Block(jen.Return(jen.Lit("/"+id.JSON))))
+				}
+				cases = append(cases, jen.Case(jen.Op("*").Id(d.Base().Go)).Block(tests...))
+			}
+		}
+	}
+	doc := wrap("emptyID returns the JSON pointer of the first required id that is empty in the parameters or the"+
+		" result of a method, or \"\".", "", "", width-3)
+	add(f, append(comment(doc), jen.Func().Id("emptyID").Params(jen.Id("v").Any()).String().Block(
+		jen.Switch(jen.Id("v").Op(":=").Id("v").Assert(jen.Type())).Block(cases...),
+		jen.Return(jen.Lit(""))))...)
+}
+
+// requiredIDs returns the required members of an object that are ids.
+func requiredIDs(d model.Decl) []*model.Field {
+	if d == nil {
+		return nil
+	}
+	var ids []*model.Field
+	for _, field := range model.Fields(d) {
+		named, ok := field.Type.(model.Named)
+		if !ok || field.Presence != model.Required {
+			continue
+		}
+		t, ok := named.Decl.(*model.Newtype)
+		if !ok || !strings.HasSuffix(t.Schema, "Id") {
+			continue
+		}
+		if basic, ok := t.Type.(model.Basic); ok && basic.Kind == model.String {
+			ids = append(ids, field)
+		}
+	}
+	return ids
+}
+
+// capabilityGroup are the methods that need the same capability.
+type capabilityGroup struct {
+	path    []*model.Field
+	methods []*model.Method
+}
+
+// byCapability returns a side's methods that need a capability, in the order of the schema.
+func (g *generator) byCapability(side model.Side) []*capabilityGroup {
+	var groups []*capabilityGroup
+	known := map[string]*capabilityGroup{}
+	for _, m := range g.handled(side) {
+		name := dotted(m.Capability)
+		if name == "" {
+			continue
+		}
+		if known[name] == nil {
+			known[name] = &capabilityGroup{path: m.Capability}
+			groups = append(groups, known[name])
+		}
+		known[name].methods = append(known[name].methods, m)
+	}
+	return groups
+}
+
+// dotted is the path of a capability as it is on the wire.
+func dotted(path []*model.Field) string {
+	var names []string
+	for _, f := range path {
+		names = append(names, f.JSON)
+	}
+	return strings.Join(names, ".")
+}
+
+// advertised returns the condition that the capabilities c have the one at the end of the path.
+func advertised(c *jen.Statement, path []*model.Field) *jen.Statement {
+	for i, f := range path {
+		c = c.Dot(f.Go)
+		switch {
+		case !f.Opt():
+		case i == len(path)-1:
+			c = c.Dot("Present").Call()
+		default:
+			c = c.Dot("Value").Call()
+		}
+	}
+	return c
+}
+
+// serves writes the test whether a side with some capabilities serves a method.
+func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilityGroup) {
+	doc := wrap("serves reports whether "+r.article+" that advertises x serves a method.", "", "", width-3)
+	var body []jen.Code
+	if len(groups) > 0 {
+		body = append(body, jen.Switch(jen.Id("method")).BlockFunc(func(cases *jen.Group) {
+			for _, group := range groups {
+				var names []jen.Code
+				for _, m := range group.methods {
+					names = append(names, jen.Id(m.Const))
+				}
+				cases.Case(names...).Block(jen.Return(advertised(jen.Id("x"), group.path)))
+			}
+		}))
+	}
+	add(f, append(comment(doc), method(caps).Id("serves").Params(jen.Id("method").String()).Bool().
+		Block(append(body, jen.Return(jen.True()))...))...)
+}
+
+// lacksName is the name of the test that lacks writes.
+func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
+
+// lacks writes the test which capability a call of m lacks.
+func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
+	refuse := func(path []*model.Field) jen.Code {
+		return jen.If(jen.Op("!").Add(advertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(dotted(path))))
+	}
+	params := jen.Id(paramName(m))
+	var body []jen.Code
+	if len(m.Capability) > 0 {
+		body = append(body, refuse(m.Capability))
+	}
+	for i, need := range m.Needs {
+		switch {
+		case need.Field == nil && need.Variant == nil:
+			body = append(body, refuse(need.Capability))
+		case need.Variant == nil:
+			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(advertised(jen.Id("x"), need.Capability))).Block(
+				jen.Return(jen.Lit(dotted(need.Capability)))))
+		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
+			// It is a case of the one before.
+		default:
+			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
+		}
+	}
+	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "", "", width-3)
+	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
+		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().
+		Block(append(body, jen.Return(jen.Lit("")))...))...)
+}
+
+// lacksVariant returns the test of the variants at the beginning of needs, which are of one union.
+func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refuse func([]*model.Field) jen.Code) jen.Code {
+	field := needs[0].Field
+	test := func(union *jen.Statement) jen.Code {
+		return jen.Switch(union.Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
+			for i := 0; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil; {
+				types := []jen.Code{jen.Op("*").Id(needs[i].Variant.Go)}
+				same := dotted(needs[i].Capability)
+				first := needs[i]
+				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil && dotted(needs[i].Capability) == same; i++ {
+					types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
+				}
+				cases.Case(types...).Block(refuse(first.Capability))
+			}
+		})
+	}
+	if field == nil {
+		return test(params.Clone())
+	}
+	value := params.Clone().Dot(field.Go)
+	if _, slice := field.Type.(model.Slice); slice {
+		if field.Opt() {
+			value = value.Dot("Value").Call()
+		}
+		return jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(value)).Block(test(jen.Id("item")))
+	}
+	if field.Opt() {
+		value = value.Dot("Value").Call()
+	}
+	return test(value)
+}
+
+// isSet returns the condition that a field of the parameters is sent, be it empty.
+func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
+	x := params.Clone().Dot(f.Go)
+	switch _, slice := f.Type.(model.Slice); {
+	case f.Opt():
+		return x.Dot("Present").Call()
+	case slice:
+		return x.Op("!=").Nil()
+	}
+	if basic, ok := f.Type.(model.Basic); ok && basic.Kind == model.Bool {
+		return x
+	}
+	return jen.Op("!").Add(zeroOf(x, f))
+}
+
+// derive writes what the handlers that are set advertise.
+func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilityGroup) {
+	var body []jen.Code
+	for _, group := range groups {
+		value := jen.True()
+		last := group.path[len(group.path)-1]
+		if last.Opt() {
+			value = g.codecName("Some").Call(g.goType(last.Type).Values())
+		}
+		set := g.assign(jen.Id("x"), group.path, value)
+		if len(group.methods) == 1 {
+			body = append(body, jen.If(jen.Id("h").Dot(group.methods[0].Go).Op("!=").Nil()).Block(set...))
+			continue
+		}
+		handlers := []jen.Code{jen.Lit(dotted(group.path))}
+		for _, m := range group.methods {
+			handlers = append(handlers, jen.Id("handler").Values(jen.Lit(m.Go), jen.Id("h").Dot(m.Go).Op("!=").Nil()))
+		}
+		body = append(body, jen.If(
+			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("together").Custom(
+				jen.Options{Open: "(\n", Close: ",\n)", Separator: ",\n"}, handlers...),
+			jen.Err().Op("!=").Nil(),
+		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
+	}
+	doc := wrap("capabilities are those that follow from which handlers are set. It is an error to set only some"+
+		" of those that one capability stands for.", "", "", width-3)
+	add(f, append(comment(doc), jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
+		Params(jen.Id("x").Id(caps), jen.Err().Error()).
+		Block(append(body, jen.Return(jen.Id("x"), jen.Nil()))...))...)
+}
+
+// assign returns the statements that set the field at the end of a path.
+func (g *generator) assign(x *jen.Statement, path []*model.Field, value *jen.Statement) []jen.Code {
+	field := func() *jen.Statement { return x.Clone().Dot(path[0].Go) }
+	switch {
+	case len(path) == 1:
+		return []jen.Code{field().Op("=").Add(value)}
+	case !path[0].Opt():
+		return g.assign(field(), path[1:], value)
+	}
+	part := parameter(path[0].Go)
+	out := []jen.Code{jen.Id(part).Op(":=").Add(field()).Dot("Value").Call()}
+	out = append(out, g.assign(jen.Id(part), path[1:], value)...)
+	return append(out, field().Op("=").Add(g.codecName("Some").Call(jen.Id(part))))
+}

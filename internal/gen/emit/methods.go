@@ -1,0 +1,302 @@
+package emit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+// methods writes the names and the typed descriptors of all methods.
+func (g *generator) methods(f *jen.File) {
+	f.Comment("The names of the protocol's methods.")
+	f.Const().DefsFunc(func(group *jen.Group) {
+		for _, m := range g.pkg.Methods {
+			lines := wrap(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", "", "", width-3-4)
+			for _, line := range comment(experimental(lines, m.Experimental, m.Feature, 4)) {
+				group.Add(line)
+			}
+			group.Id(m.Const).Op("=").Lit(m.Name)
+		}
+	})
+	f.Line()
+	if !g.Facade {
+		for _, line := range comment(wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
+			" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
+			f.Add(line)
+		}
+	}
+	f.Var().DefsFunc(func(group *jen.Group) {
+		for _, m := range g.pkg.Methods {
+			switch {
+			case m.Side == model.Protocol:
+			case g.Facade:
+				group.Id(m.Desc).Op("=").Add(g.descriptor(m))
+			default:
+				text := m.Var + " is " + m.Name + ", " + kind(m) + " that " + handledBy(m.Side) + "."
+				if m.Doc != "" {
+					text += "\n\n" + stop(m.Doc)
+				}
+				for _, line := range comment(markdown(text, 4)) {
+					group.Add(line)
+				}
+				group.Id(m.Var).Op("=").Add(g.descriptor(m))
+			}
+		}
+	})
+	f.Line()
+}
+
+// descriptor returns the typed descriptor of a method.
+func (g *generator) descriptor(m *model.Method) *jen.Statement {
+	params := jen.Id(m.Params.Base().Go)
+	if !m.Request() {
+		return g.rpcName("NotificationMethod").Types(params).Values(jen.Id("Name").Op(":").Id(m.Const))
+	}
+	values := []jen.Code{jen.Id("Name").Op(":").Id(m.Const)}
+	if m.NullResult {
+		values = append(values, jen.Id("NullResult").Op(":").True())
+	}
+	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(values...)
+}
+
+func kind(m *model.Method) string {
+	if m.Request() {
+		return "a request"
+	}
+	return "a notification"
+}
+
+func handledBy(s model.Side) string {
+	switch s {
+	case model.Agent:
+		return "agents handle"
+	case model.Client:
+		return "clients handle"
+	case model.Proxy:
+		return "proxies and their conductors handle"
+	case model.Protocol:
+		return "connections handle by themselves"
+	}
+	return "both sides handle"
+}
+
+// role is one of the two sides as code sees it. What its author holds is named after the side; calls that
+// the side serves are made by the other one.
+type role struct {
+	side     model.Side
+	article  string // the side in a sentence
+	handlers string // the struct of its handlers
+	conn     string // what its author holds: the connection
+	session  string // and one session of it, or ""
+	caller   string // the connection that calls it, which the author of the other side holds
+	calls    string // the same for a session, or ""
+}
+
+var roles = []role{
+	{model.Agent, "an agent", "AgentHandlers", "AgentConn", "AgentSession", "ClientConn", "ClientSession"},
+	{model.Client, "a client", "ClientHandlers", "ClientConn", "ClientSession", "AgentConn", "AgentSession"},
+	{model.Proxy, "a proxy, or its conductor,", "ProxyHandlers", "ProxyConn", "", "ProxyConn", ""},
+}
+
+// handled returns the methods that a side has handlers for.
+func (g *generator) handled(side model.Side) []*model.Method {
+	var out []*model.Method
+	for _, m := range g.pkg.Methods {
+		if (m.Side == side || m.Side == model.Both && side != model.Proxy) && !m.Derived {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// handlers writes the structs of functions that serve the methods, and how they become routes.
+func (g *generator) handlers(f *jen.File) {
+	for _, r := range roles {
+		g.handlersOf(f, r)
+	}
+}
+
+func (g *generator) handlersOf(f *jen.File, r role) {
+	methods := g.handled(r.side)
+	if len(methods) == 0 {
+		return
+	}
+	// Experimental handlers come last.
+	slices.SortStableFunc(methods, func(a, b *model.Method) int {
+		switch {
+		case a.Experimental == b.Experimental:
+			return 0
+		case a.Experimental:
+			return 1
+		}
+		return -1
+	})
+	var body, routes []jen.Code
+	for _, m := range methods {
+		name, of := "conn", r.conn
+		if m.Session != nil && r.session != "" {
+			name, of = "session", r.session
+		}
+		params := jen.List(
+			jen.Id("ctx").Qual("context", "Context"),
+			jen.Id(name).Op("*").Id(of),
+			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go))
+		body = append(body, comment(g.handlerDoc(m))...)
+		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m)), jen.Line())
+
+		route := "notification"
+		if m.Request() {
+			route = "request"
+		}
+		give := jen.Func().Params(jen.Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
+			Add(oneLine(jen.Return(jen.Id("conn"))))
+		if name == "session" {
+			give = jen.Func().Params(jen.Id("p").Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
+				Add(oneLine(jen.Return(jen.Id("conn").Dot("Session").Call(jen.Id("p").Dot(m.Session.Go)))))
+		}
+		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), give, jen.Id("h").Dot(m.Go)))
+	}
+	body = append(body,
+		jen.Comment("// Extensions serve methods outside the protocol; nil serves none."),
+		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")).Types(jen.Id(r.conn)))
+
+	doc := r.handlers + " are the functions that serve the requests and notifications which " + r.article +
+		" receives. A handler that is nil is not there: its request is answered with method not found, its" +
+		" notification is ignored, and the capabilities that it would serve are not advertised. Handlers are" +
+		" called concurrently, except that the notifications of one session are handled in order."
+	if r.session != "" {
+		doc += " A handler whose parameters name a session is given that session, any other the connection."
+	}
+	add(f, append(comment(wrap(doc, "", "", width-3)),
+		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
+	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
+		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.engineName("Route")).Block(
+		jen.Return(jen.Index().Add(g.engineName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
+}
+
+func paramName(m *model.Method) string {
+	if m.Request() {
+		return "req"
+	}
+	return "n"
+}
+
+// results returns the results of a handler or a call.
+func results(m *model.Method) *jen.Statement {
+	if m.Request() {
+		return jen.Params(jen.Op("*").Id(m.Result.Base().Go), jen.Error())
+	}
+	return jen.Error()
+}
+
+// sentence returns what the schema says the method does, after the name that it has in Go.
+func sentence(goName string, m *model.Method) string {
+	if verb, rest, ok := strings.Cut(m.Doc, " "); ok && strings.HasSuffix(verb, "s") {
+		first, more, _ := strings.Cut(stop(lowerFirst(verb)+" "+rest), "\n\n")
+		return strings.TrimSpace(goName + " " + strings.TrimSuffix(first, ".") + " (" + m.Name + ").\n\n" + more)
+	}
+	return goName + " serves " + m.Name + "."
+}
+
+func (g *generator) handlerDoc(m *model.Method) []string {
+	lines := markdown(sentence(m.Go, m), 4)
+	if m.HandlerNote != "" {
+		lines = beforeLinks(lines, wrap(m.HandlerNote, "", "", width-3-4)...)
+	}
+	if len(m.Capability) > 0 {
+		lines = beforeLinks(lines, "Capability: "+dotted(m.Capability)+".")
+	}
+	return experimental(lines, m.Experimental, m.Feature, 4)
+}
+
+// conns writes the typed call of every method on the connection to the side that handles it.
+func (g *generator) conns(f *jen.File) {
+	for _, r := range roles {
+		for _, m := range g.handled(r.side) {
+			if !m.ConnByHand {
+				g.connCall(f, r, m)
+			}
+		}
+	}
+}
+
+func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
+	self := "c"
+	fail := func(err jen.Code) *jen.Statement {
+		if m.Request() {
+			return jen.Return(jen.Nil(), err)
+		}
+		return jen.Return(err)
+	}
+	body := []jen.Code{jen.Id(paramName(m)).Op("=").Id("orEmpty").Call(jen.Id(paramName(m)))}
+	lines := markdown(sentence(m.Go, m), 0)
+	capabilities := jen.Id(self).Dot("capabilities").Call()
+	if r.session != "" {
+		body = append(body, jen.If(
+			jen.Err().Op(":=").Id(self).Dot("check").Call(jen.Id(m.Const), jen.Id(paramName(m))),
+			jen.Err().Op("!=").Nil(),
+		).Block(fail(jen.Err())))
+	}
+	without := ""
+	switch {
+	case len(m.Needs) > 0:
+		body = append(body, jen.If(
+			jen.Id("missing").Op(":=").Add(capabilities).Dot(lacksName(m)).Call(jen.Id(paramName(m))),
+			jen.Id("missing").Op("!=").Lit(""),
+		).Block(fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Id("missing")))))
+		without = "what the call needs"
+	case len(m.Capability) > 0:
+		body = append(body, jen.If(jen.Op("!").Add(advertised(capabilities, m.Capability))).Block(
+			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(dotted(m.Capability))))))
+		without = dotted(m.Capability)
+	}
+	if without != "" {
+		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)
+	}
+	if m.CallNote != "" {
+		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
+	}
+	lines = experimental(lines, m.Experimental, m.Feature, 0)
+	name, call := m.Go, "Notify"
+	if m.Request() {
+		call = "Call"
+	}
+	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
+	send := jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m)))
+	if m.UsesAnswer {
+		name = parameter(m.Go)
+		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
+		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer, before anything behind it is handled.", "", "", width-3)
+		send = jen.Id("callThen").Call(
+			jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
+	}
+	body = append(body, jen.Return(send))
+	add(f, append(comment(lines),
+		jen.Func().Params(jen.Id(self).Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))...)
+}
+
+// sessions writes the calls of one session.
+func (g *generator) sessions(f *jen.File) {
+	for _, r := range roles {
+		for _, m := range g.handled(r.side) {
+			if m.Session == nil || m.SessionByHand {
+				continue
+			}
+			p := jen.Id(paramName(m))
+			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
+				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
+			lines = experimental(lines, m.Experimental, m.Feature, 0)
+			add(f, append(comment(lines),
+				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(
+					jen.Id("ctx").Qual("context", "Context"),
+					p.Clone().Op("*").Id(m.Params.Base().Go),
+				).Add(results(m)).Block(
+					jen.Id("own").Op(":=").Op("*").Id("orEmpty").Call(p),
+					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
+					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
+		}
+	}
+}

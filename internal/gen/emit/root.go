@@ -1,0 +1,91 @@
+package emit
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/text"
+)
+
+// Version says where one schema file comes from.
+type Version struct {
+	Path    string // from the module's root
+	Package string // npm package, or another source
+	Version string // of the package
+	Date    string // of the release, as 2006-01-02
+	SHA256  string // of the file, in hexadecimal digits
+	Release string // of the protocol, that has the file; "" if it is not known
+}
+
+// Root returns the source of the package that embeds the schemas.
+func Root(pkg string, versions []Version) ([]byte, error) {
+	for _, v := range versions {
+		if name, _ := schemaName(v.Path); !text.IsExported(name) || !filePath.MatchString(v.Path) {
+			return nil, fmt.Errorf("%q is not a name for a schema: want letters, digits and . _ - /", v.Path)
+		}
+	}
+	f := newFile(pkg, "From schema/VERSIONS.")
+	packageComment(f, []string{
+		"Package " + pkg + " holds the schemas of the Agent Client Protocol that the packages below it are",
+		"generated from. It stands at the root because embedding cannot reach a parent folder.",
+	})
+	f.Anon("embed")
+
+	f.Comment("Where the schemas come from.")
+	f.Const().Defs(
+		jen.Comment("// SchemaPackage is the npm package, or the other source, that they were taken from."),
+		jen.Id("SchemaPackage").Op("=").Lit(versions[0].Package),
+		jen.Comment("// SchemaVersion is the version of that package."),
+		jen.Id("SchemaVersion").Op("=").Lit(versions[0].Version),
+		jen.Comment("// SchemaDate is the day of its release."),
+		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date),
+		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or \"\" if it is"),
+		jen.Comment("// not known: the npm package does not name it."),
+		jen.Id("SchemaRelease").Op("=").Lit(versions[0].Release))
+	f.Line()
+
+	f.Comment("The SHA-256 of each schema.")
+	f.Const().DefsFunc(func(g *jen.Group) {
+		for _, v := range versions {
+			name, what := schemaName(v.Path)
+			g.Add(comment([]string{"Digest" + name + " is the digest of the schema of " + what + "."})...)
+			g.Id("Digest" + name).Op("=").Lit(v.SHA256)
+		}
+	})
+	f.Line()
+	for _, v := range versions {
+		name, what := schemaName(v.Path)
+		hidden := "schema" + name
+		embedded(f, hidden, v.Path)
+		add(f,
+			comment([]string{"Schema" + name + " returns the JSON Schema of " + what + "."})[0],
+			jen.Func().Id("Schema"+name).Params().String().Add(oneLine(jen.Return(jen.Id(hidden)))))
+	}
+	return render(f)
+}
+
+// filePath matches the paths that can be embedded.
+var filePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+
+// schemaName returns the part of the identifiers that stands for a schema file, and what it describes:
+// schema.json is version 1, v2.unstable.json is what it says.
+func schemaName(file string) (name, what string) {
+	base := strings.TrimSuffix(path.Base(file), ".json")
+	if base == "schema" {
+		base = "v1"
+	}
+	version, unstable, _ := strings.Cut(base, ".")
+	what = "version " + strings.TrimPrefix(version, "v")
+	name = upperFirst(version)
+	if unstable != "" {
+		name += upperFirst(unstable)
+		what += " with " + unstable + " features"
+	}
+	return name, what
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }

@@ -1,0 +1,88 @@
+package emit
+
+import (
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+func (g *generator) definitions(f *jen.File) {
+	value := jen.Func().Params().Add(g.codecName("Value"))
+	rows := func(rows []jen.Code) *jen.Statement {
+		if len(rows) == 0 {
+			return jen.Values()
+		}
+		return jen.Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
+	}
+
+	var definitions []jen.Code
+	scalars := false
+	for _, d := range g.pkg.Decls {
+		c := d.Base()
+		switch t := (model.Named{Decl: d}); {
+		case c.Schema == "":
+		case c.Null:
+			nullable := model.Nullable{Elem: t}
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(nullable), g.checkedReader(nullable, false)))
+			scalars = true
+		case model.Scalar(d):
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(t), g.checkedReader(t, false)))
+			scalars = true
+		default:
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newValue").Types(jen.Id(c.Go)))
+		}
+	}
+	add(f,
+		jen.Comment("// definitions makes a new value of each definition that is a type of this package."),
+		jen.Var().Id("definitions").Op("=").Map(jen.String()).Add(value).Add(rows(definitions)))
+	add(f,
+		jen.Func().Id("newValue").Types(
+			jen.Id("T").Any(),
+			jen.Id("P").Interface(jen.Op("*").Id("T"), g.codecName("Value")),
+		).Params().Add(g.codecName("Value")).Add(oneLine(jen.Return(jen.Id("P").Call(jen.New(jen.Id("T")))))))
+
+	if scalars {
+		g.scalars(f)
+	}
+
+	var methods []jen.Code
+	for _, m := range g.pkg.Methods {
+		methods = append(methods, jen.Values(jen.Id(m.Const), jen.Lit(string(m.Side)), jen.Lit(m.Params.Base().Schema), jen.Lit(resultName(m))))
+	}
+	add(f,
+		jen.Comment("// methods lists the methods, with the definitions of their parameters and results."),
+		jen.Var().Id("methods").Op("=").Index().Struct(jen.List(jen.Id("name"), jen.Id("side"), jen.Id("params"), jen.Id("result")).String()).Add(rows(methods)))
+}
+
+// scalars writes what makes a codec.Value of a type without methods of its own.
+func (g *generator) scalars(f *jen.File) {
+	enc := jen.Func().Params(jen.Op("*").Add(g.codecName("Encoder")), jen.Id("T"))
+	dec := jen.Func().Params(jen.Op("*").Add(g.codecName("Decoder"))).Id("T")
+	scalar := jen.Id("scalar").Types(jen.Id("T"))
+	self := func() *jen.Statement { return jen.Func().Params(jen.Id("x").Op("*").Add(scalar)) }
+	add(f,
+		jen.Comment("// scalar is a value of a type that others write and read."),
+		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Custom(
+			jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
+			jen.Id("value").Id("T"), jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)))
+	add(f, self().Id("EncodeJSON").Params(jen.Id("e").Op("*").Add(g.codecName("Encoder"))).
+		Add(oneLine(call(x, "enc", e, x.Clone().Dot("value")))))
+	add(f, self().Id("DecodeJSON").Params(jen.Id("d").Op("*").Add(g.codecName("Decoder"))).
+		Add(oneLine(x.Clone().Dot("value").Op("=").Add(call(x, "dec", d)))))
+	add(f, self().Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
+		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Marshal").Call(x.Clone().Dot("value"))))))
+	add(f, self().Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
+		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), jen.Op("&").Add(x).Dot("value"))))))
+	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).
+		Params(jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)).Func().Params().Add(g.codecName("Value")).
+		Block(jen.Return(jen.Func().Params().Add(g.codecName("Value")).Add(oneLine(
+			jen.Return(jen.Op("&").Add(scalar).Values(
+				jen.Id("enc").Op(":").Id("enc"), jen.Id("dec").Op(":").Id("dec"))))))))
+}
+
+func resultName(m *model.Method) string {
+	if m.Request() {
+		return m.Result.Base().Schema
+	}
+	return ""
+}

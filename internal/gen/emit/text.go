@@ -1,0 +1,99 @@
+// How text gets into Go source: all comments, tags and literals that are not written in this package pass through it.
+// Names do not: gen has checked that they are identifiers.
+
+package emit
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"strconv"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/text"
+)
+
+// comment returns lines of text as comment lines.
+func comment(lines []string) []jen.Code {
+	out := make([]jen.Code, 0, len(lines))
+	for _, line := range lines {
+		out = append(out, jen.Comment(text.Comment(line)))
+	}
+	return out
+}
+
+// header begins a file: with the line by which generated files are known, and where it comes from.
+func header(f *jen.File, source string) {
+	f.HeaderComment(Header)
+	f.HeaderComment(text.Comment(source))
+}
+
+// packageComment documents the package.
+func packageComment(f *jen.File, lines []string) {
+	for _, line := range lines {
+		f.PackageComment(text.Comment(line))
+	}
+}
+
+// embedded declares a string that holds a file, which is named by letters, digits and "._/-" alone.
+func embedded(f *jen.File, name, file string) {
+	add(f, jen.Comment("//go:embed "+file), jen.Var().Id(name).String())
+}
+
+// tag returns the tag of a field, for those who read it: types of this package write and read themselves.
+// There is none for names that encoding/json has no tag for.
+func tag(name string, options ...string) jen.Code {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r == '\\' || r == '"' || r == ',' || r == '`' || text.Line(string(r)) != string(r)
+	}) {
+		return jen.Null()
+	}
+	if name == "-" && len(options) == 0 {
+		name = "-,"
+	}
+	return jen.Null().Tag(map[string]string{"json": strings.Join(append([]string{name}, options...), ",")})
+}
+
+// untagged returns the tag of a field that is no member.
+func untagged() jen.Code { return jen.Null().Tag(map[string]string{"json": "-"}) }
+
+// written returns the literal of a text that is part of JSON, without its quotes: the codec writes the names of
+// members and tags as they are.
+func written(s string) *jen.Statement {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // a string
+	}
+	quoted := strings.TrimSuffix(b.String(), "\n")
+	return jen.Lit(quoted[1 : len(quoted)-1])
+}
+
+// message returns the literal of a text that is a format: what a schema says in it is no verb.
+func message(ours string, theirs ...string) *jen.Statement {
+	return jen.Lit(ours + strings.ReplaceAll(text.Line(strings.Join(theirs, "")), "%", "%%"))
+}
+
+// kinds returns the literal of the first characters of JSON values.
+func kinds(s string) *jen.Statement {
+	if strconv.CanBackquote(s) {
+		return jen.Op("`" + s + "`")
+	}
+	return jen.Lit(s)
+}
+
+// verbatim returns a literal that the model holds as Go or JSON writes it: a number or a string. Anything else
+// becomes a string.
+func verbatim(s string) *jen.Statement {
+	expr, err := parser.ParseExpr(s)
+	if minus, ok := expr.(*ast.UnaryExpr); ok {
+		expr = minus.X
+	}
+	if _, ok := expr.(*ast.BasicLit); err != nil || !ok || text.Line(s) != s {
+		return jen.Lit(s)
+	}
+	return jen.Op(s)
+}

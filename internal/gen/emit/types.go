@@ -1,0 +1,259 @@
+package emit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+func (g *generator) types(f *jen.File) {
+	for _, d := range g.pkg.Decls {
+		switch d := d.(type) {
+		case *model.Struct:
+			if d.Variant == nil {
+				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields, g.extra(d)...)
+				g.structMethods(f, d)
+			}
+		case *model.Newtype:
+			add(f, append(comment(g.declDoc(&d.Common, "is a value of the protocol.")),
+				jen.Type().Id(d.Go).Add(g.goType(d.Type)))...)
+		}
+	}
+}
+
+// declDoc returns the doc comment of a declaration.
+func (g *generator) declDoc(c *model.Common, instead string) []string {
+	return markDecl(g.describeDecl(c, instead), c)
+}
+
+// describeDecl returns the doc comment of a declaration up to the paragraphs that tools look for, which markDecl adds.
+func (g *generator) describeDecl(c *model.Common, instead string) []string {
+	lines := g.describe(c.Go, c.Doc, instead, 0)
+	if c.Schema != "" && c.Schema != c.Go {
+		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
+	}
+	return lines
+}
+
+func markDecl(lines []string, c *model.Common) []string {
+	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
+}
+
+// deprecate appends to a doc comment the paragraph that tools look for, if what it is about is deprecated.
+func deprecate(lines []string, deprecated bool) []string {
+	if !deprecated {
+		return lines
+	}
+	return beforeLinks(lines, "Deprecated: the schema marks it so.")
+}
+
+// beforeLinks appends a paragraph to a doc comment, ahead of the targets of its links.
+func beforeLinks(lines []string, paragraph ...string) []string {
+	end := len(lines)
+	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
+		end--
+	}
+	if end < len(lines) {
+		end-- // the blank line
+	}
+	out := append([]string(nil), lines[:end]...)
+	out = append(append(out, ""), paragraph...)
+	return append(out, lines[end:]...)
+}
+
+// structType declares a struct with those fields, and what follows them.
+func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, more ...jen.Code) {
+	var body []jen.Code
+	for i, field := range fields {
+		if i > 0 {
+			body = append(body, jen.Line())
+		}
+		body = append(body, g.field(field)...)
+	}
+	if len(body) > 0 && len(more) > 0 {
+		body = append(body, jen.Line())
+	}
+	body = append(body, more...)
+	decl := jen.Type().Id(name).Struct()
+	if len(body) > 0 {
+		decl = jen.Type().Id(name).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...)
+	}
+	add(f, append(comment(doc), decl)...)
+}
+
+// extra returns the field for members that the schema does not name, if they are kept.
+func (g *generator) extra(s *model.Struct) []jen.Code {
+	if s.Extra == nil {
+		return nil
+	}
+	text := s.Extra.Go + " holds the members that the schema allows but does not name. They are written after the others."
+	return append(comment(wrap(text, "", "", width-3-4)),
+		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).Add(untagged()))
+}
+
+func (g *generator) field(f *model.Field) []jen.Code {
+	const indent = 4
+	if f.Flat {
+		return []jen.Code{
+			comment([]string{f.Go + " is a second choice, whose members stand beside the others."})[0],
+			jen.Id(f.Go).Add(g.goType(f.Type)).Add(untagged()),
+		}
+	}
+	var lines []string
+	if _, meta := f.Type.(model.Meta); meta {
+		lines = []string{"Meta is what implementations attach for each other, see [codec.Meta]."}
+	} else {
+		lines = g.describe(f.Go, "", "is the member "+f.JSON+".", indent)
+		if f.Doc != "" {
+			lines = markdown(stop(f.Doc), indent)
+		}
+	}
+	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
+	var options []string
+	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
+		options = []string{"omitzero"}
+	}
+	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, options...)))
+}
+
+// structMethods writes the methods of a struct that are not about JSON.
+func (g *generator) structMethods(f *jen.File, d *model.Struct) {
+	if d.ZeroTest {
+		cond := jen.True()
+		for i, field := range d.Fields {
+			if i == 0 {
+				cond = zero(field)
+			} else {
+				cond = cond.Op("&&").Line().Add(zero(field))
+			}
+		}
+		if d.Extra != nil {
+			cond = cond.Op("&&").Line().Len(x.Clone().Dot(d.Extra.Go)).Op("==").Lit(0)
+		}
+		add(f,
+			jen.Comment("// IsZero reports whether nothing is set, which says the same as leaving x out."),
+			valueMethod(d.Go).Id("IsZero").Params().Bool().Block(jen.Return(cond)))
+	}
+	g.accessors(f, d.Go, d.Fields)
+}
+
+// accessors writes the methods of owner that fall back on the defaults of the schema.
+func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) {
+	for _, field := range fields {
+		if field.Accessor == "" {
+			continue
+		}
+		x := jen.Id("x").Dot(field.Go)
+		head := method(owner).Id(field.Accessor).Params().Add(g.goType(field.Type))
+		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, when it is absent, the schema's default, "+string(field.Default)+".", "", "", width-3))
+		if field.Opt() {
+			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
+			continue
+		}
+		add(f, append(doc, head.Block(
+			jen.If(zero(field)).Block(jen.Return(g.defaultValue(field))),
+			jen.Return(x)))...)
+	}
+}
+
+// defaultValue returns the default of a field as a Go expression.
+func (g *generator) defaultValue(f *model.Field) jen.Code {
+	return g.value(f.Type, f.Default)
+}
+
+// value returns a JSON value as a Go expression of a type. That it is one was checked when the model was built.
+func (g *generator) value(t model.Type, raw json.RawMessage) *jen.Statement {
+	switch t := t.(type) {
+	case model.Basic:
+		v, err := model.ScalarOf(raw, t)
+		if err != nil {
+			panic(err)
+		}
+		return literal(v)
+	case model.Any:
+		return jen.Qual(jsonPath, "RawMessage").Call(jen.Lit(string(raw)))
+	case model.Null:
+		return jen.Struct().Values()
+	case model.Nullable:
+		if string(raw) == "null" {
+			return g.codecName("Null").Types(g.goType(t.Elem)).Call()
+		}
+		return g.codecName("Some").Types(g.goType(t.Elem)).Call(g.value(t.Elem, raw))
+	case model.Pointer:
+		return jen.Op("&").Add(g.value(t.Elem, raw))
+	case model.Named:
+		switch d := t.Decl.(type) {
+		case *model.Enum:
+			v, err := model.ScalarOf(raw, d.Type)
+			if err != nil {
+				panic(err)
+			}
+			for _, o := range d.Values {
+				if o.Value == v {
+					return jen.Id(o.Go)
+				}
+			}
+			return jen.Id(d.Go).Call(literal(v))
+		case *model.Newtype:
+			return jen.Id(d.Go).Call(g.value(d.Type, raw))
+		case *model.Struct:
+			return g.structValue(d, raw)
+		}
+	case model.Slice:
+		var items []json.RawMessage
+		mustRead(raw, &items)
+		return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
+			for _, item := range items {
+				list.Add(g.value(t.Elem, item))
+			}
+		}))
+	case model.Map, model.Meta:
+		return g.mapValue(t, raw)
+	}
+	panic(fmt.Sprintf("no value of a %T", t))
+}
+
+func (g *generator) mapValue(t model.Type, raw json.RawMessage) *jen.Statement {
+	var elem model.Type = model.Any{}
+	if m, ok := t.(model.Map); ok {
+		elem = m.Elem
+	}
+	var members map[string]json.RawMessage
+	mustRead(raw, &members)
+	return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			list.Lit(name).Op(":").Add(g.value(elem, members[name]))
+		}
+	}))
+}
+
+func (g *generator) structValue(d *model.Struct, raw json.RawMessage) *jen.Statement {
+	var members map[string]json.RawMessage
+	mustRead(raw, &members)
+	return jen.Id(d.Go).Values(jen.ListFunc(func(list *jen.Group) {
+		for _, f := range d.Fields {
+			member, ok := members[f.JSON]
+			if !ok {
+				continue
+			}
+			t := f.Type
+			if f.Opt() {
+				t = model.Nullable{Elem: t}
+			}
+			list.Id(f.Go).Op(":").Add(g.value(t, member))
+		}
+	}))
+}
+
+// mustRead reads a part of a default.
+func mustRead(raw json.RawMessage, v any) {
+	if err := json.Unmarshal(raw, v); err != nil {
+		panic(err) // checked when the model was built
+	}
+}

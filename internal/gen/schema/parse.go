@@ -1,0 +1,578 @@
+package schema
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/gen/ecma"
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+// MaxSize is the largest document that Parse reads, in bytes: forty times the largest published one.
+const MaxSize = 16 << 20
+
+// maxCount bounds how many schemas a document holds, and values that they list: twenty times as many as the largest
+// published one.
+const maxCount = 50_000
+
+// maxDepth bounds the nesting of schemas. The published ones stay below twenty.
+const maxDepth = 100
+
+const refPrefix = "#/$defs/"
+
+// oldPrefix is that of references in drafts before 2019-09, which call $defs definitions.
+const oldPrefix = "#/definitions/"
+
+// The errors that Parse wraps for a document that is refused as a whole.
+var (
+	ErrSize    = errors.New("larger than 16 MiB")
+	ErrCount   = errors.New("more than 50,000 schemas and listed values")
+	ErrDepth   = errors.New("schemas nested deeper than 100 levels")
+	ErrKeyword = errors.New("unknown keyword")
+)
+
+type role int
+
+const (
+	unknown   role = iota
+	asserts        // restricts the values that the schema accepts
+	annotates      // says something about them
+)
+
+// keywords holds every keyword that the published schemas use, apart from the old ones that only
+// their metaschema used, and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf
+// knows it.
+var keywords = withBounds(map[string]role{
+	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates, "$vocabulary": annotates,
+	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
+	"propertyNames": annotates, // those that restrict names are refused
+	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
+	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
+	"x-deserialize-default-on-error":   annotates,
+	"x-deserialize-default-on-null":    annotates,
+	"x-deserialize-skip-invalid-items": annotates,
+	"format":                           annotates, "contentEncoding": annotates, "discriminator": annotates,
+
+	"$ref": asserts, "type": asserts, "const": asserts, "enum": asserts,
+	"properties": asserts, "required": asserts, "additionalProperties": asserts,
+	"unevaluatedProperties": asserts, "items": asserts, "prefixItems": asserts,
+	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
+})
+
+// roleOf is the role of a keyword. Those of other tools begin with x-; those of ACP that are not known may say how to read.
+func roleOf(keyword string) role {
+	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") || strings.HasPrefix(keyword, "x-deserialize-") {
+		return r
+	}
+	return annotates
+}
+
+var isType = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true, "string": true, "integer": true}
+
+func withBounds(keywords map[string]role) map[string]role {
+	for _, b := range model.BoundKeywords {
+		keywords[b.Keyword] = asserts
+	}
+	return keywords
+}
+
+// Parse reads a schema document as if it did not have the keywords and members of objects for which ignore, unless it is nil,
+// returns true: of both it is given the JSON pointer, of a keyword also its name. Every problem is an *Error; those that do
+// not stop the walk are all reported, joined.
+func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
+	if len(data) > MaxSize {
+		return nil, &Error{Msg: "not read", Err: ErrSize}
+	}
+	if !utf8.Valid(data) {
+		return nil, &Error{Msg: "not JSON: invalid UTF-8"}
+	}
+	if ignore == nil {
+		ignore = func(...string) bool { return false }
+	}
+	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), ignore: ignore}
+	root, err := w.schema("", 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, &Error{Msg: "not JSON: more than one value"}
+	}
+	if err := errors.Join(w.problems...); err != nil {
+		return nil, err
+	}
+	if len(w.defs) == 0 {
+		return nil, &Error{Msg: "not an ACP schema: it has no $defs"}
+	}
+
+	doc := &Document{Root: root, Defs: w.defs, Digest: sha256.Sum256(data), byName: map[string]*Node{}}
+	for _, def := range doc.Defs {
+		if other := doc.byName[def.Name]; other != nil {
+			return nil, &Error{Pointer: def.Pointer, Msg: fmt.Sprintf("%s is a definition of the same name", other.Pointer)}
+		}
+		doc.byName[def.Name] = def.Node
+	}
+	return doc, doc.resolve()
+}
+
+// walker reads schemas from a stream of tokens.
+type walker struct {
+	data     []byte
+	dec      *json.Decoder
+	ignore   func(is ...string) bool
+	defs     []Property
+	count    int // of schemas and listed values
+	problems []error
+}
+
+func (w *walker) problem(at, format string, args ...any) {
+	w.problems = append(w.problems, &Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
+}
+
+// counted notes that more schemas or listed values were read.
+func (w *walker) counted(more int) error {
+	if w.count += more; w.count > maxCount {
+		return &Error{Msg: "not read", Err: ErrCount}
+	}
+	return nil
+}
+
+// schema reads the schema that comes next. The error is for what cannot be read on from.
+func (w *walker) schema(at string, depth int) (*Node, error) {
+	if depth > maxDepth {
+		return nil, &Error{Pointer: at, Msg: "not read", Err: ErrDepth}
+	}
+	if err := w.counted(1); err != nil {
+		return nil, err
+	}
+	n := &Node{Pointer: at, plain: map[string]json.RawMessage{}}
+	token, err := w.dec.Token()
+	if err != nil {
+		return nil, notJSON(at, err)
+	}
+	switch token := token.(type) {
+	case bool:
+		n.Bool = &token
+	case json.Delim:
+		if token != '{' {
+			return nil, &Error{Pointer: at, Msg: "a schema must be an object or a boolean, not an array"}
+		}
+		if err := w.members(at, func(name string) error { return w.keyword(n, name, depth) }); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, &Error{Pointer: at, Msg: fmt.Sprintf("a schema must be an object or a boolean, not %v", token)}
+	}
+	if err := n.read(); err != nil {
+		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
+	}
+	for i, name := range n.types {
+		if !isType[name] || slices.Contains(n.types[:i], name) {
+			w.problem(at+"/type", "must be types of JSON, each once")
+			break
+		}
+	}
+	if n.Has("type") && len(n.types) == 0 {
+		w.problem(at+"/type", "must not be empty")
+	}
+	ignored := func(name string) bool { return w.ignore(at + "/properties/" + Escape(name)) }
+	if kept := slices.DeleteFunc(slices.Clone(n.Required), ignored); len(kept) < len(n.Required) {
+		if n.Required = kept; len(kept) == 0 {
+			n.forget("required")
+		} else if n.plain["required"], err = json.Marshal(kept); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
+	for i, name := range n.Required {
+		if seen[name] {
+			w.problem(fmt.Sprintf("%s/required/%d", at, i), "%q is listed twice", name)
+		}
+		seen[name] = true
+	}
+	return n, nil
+}
+
+// keyword reads the value of one keyword into n.
+func (w *walker) keyword(n *Node, name string, depth int) (err error) {
+	at := n.Pointer + "/" + Escape(name)
+	if w.ignore(at, name) {
+		return w.value(at, new(json.RawMessage))
+	}
+	n.keywords = append(n.keywords, name)
+	switch name {
+	case "$defs", "definitions":
+		defs, err := w.properties(at, depth)
+		if n.Pointer != "" {
+			w.problem(at, "definitions are read at the root only")
+		}
+		w.defs = append(w.defs, defs...)
+		return err
+	case "properties":
+		n.Properties, err = w.properties(at, depth)
+	case "items":
+		n.Items, err = w.schema(at, depth+1)
+	case "additionalProperties":
+		n.AdditionalProperties, err = w.schema(at, depth+1)
+	case "unevaluatedProperties":
+		n.UnevaluatedProperties, err = w.schema(at, depth+1)
+	case "not":
+		n.Not, err = w.schema(at, depth+1)
+	case "propertyNames":
+		var names *Node
+		if names, err = w.schema(at, depth+1); err == nil && !names.allowsAnyName() {
+			w.problem(at, "names of members that are restricted have no Go shape")
+		}
+	case "prefixItems":
+		n.PrefixItems, err = w.list(at, depth)
+	case "oneOf":
+		n.OneOf, err = w.list(at, depth)
+	case "anyOf":
+		n.AnyOf, err = w.list(at, depth)
+	case "allOf":
+		n.AllOf, err = w.list(at, depth)
+	case "const":
+		err = w.raw(at, &n.Const)
+	case "default":
+		err = w.raw(at, &n.Default)
+	case "enum":
+		if err = w.value(at, &n.Enum); err != nil {
+			return err
+		}
+		if n.Enum != nil && len(n.Enum) == 0 {
+			w.problem(at, "must not be empty")
+		}
+		err = w.counted(len(n.Enum))
+	case "deprecated":
+		err = w.value(at, &n.Deprecated)
+	case "x-method":
+		err = w.value(at, &n.Method)
+	case "x-side":
+		err = w.value(at, &n.Side)
+	case "x-deserialize-default-on-error":
+		err = w.value(at, &n.DefaultOnError)
+	case "x-deserialize-default-on-null":
+		err = w.value(at, &n.DefaultOnNull)
+	case "x-deserialize-skip-invalid-items":
+		err = w.value(at, &n.SkipInvalidItems)
+	case "discriminator":
+		err = w.discriminator(at, n)
+	default:
+		if roleOf(name) == unknown {
+			w.problems = append(w.problems, &Error{Pointer: at, Err: ErrKeyword})
+		}
+		var rest json.RawMessage
+		err = w.value(at, &rest)
+		n.plain[name] = rest
+		if err == nil {
+			w.plain(at, name, rest)
+		}
+		if name == "$id" && n.Pointer != "" {
+			w.problem(at, "an id within the document would change what references mean")
+		}
+	}
+	return err
+}
+
+// allowsAnyName reports whether a schema for names of members restricts nothing.
+func (n *Node) allowsAnyName() bool {
+	if n.Bool != nil {
+		return *n.Bool
+	}
+	return !slices.ContainsFunc(n.keywords, func(k string) bool {
+		return keywords[k] == asserts && (k != "type" || !slices.Contains(n.types, "string"))
+	})
+}
+
+// plain refuses a value that the keyword cannot have, wherever it stands: also in a branch of which nothing comes.
+func (w *walker) plain(at, keyword string, value json.RawMessage) {
+	var err error
+	if i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
+		err = checkLimit(model.BoundKeywords[i].Limit, value)
+	} else if keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema" {
+		err = checkText(value)
+	}
+	if err != nil {
+		w.problems = append(w.problems, &Error{Pointer: at, Err: err})
+	}
+}
+
+// checkLimit returns what is wrong with the value of a keyword that restricts values.
+func checkLimit(limit model.Limit, value json.RawMessage) error {
+	switch limit {
+	case model.Names: // which is read elsewhere
+		return nil
+	case model.Regexp:
+		if err := checkText(value); err != nil {
+			return err
+		}
+		var pattern string
+		if err := json.Unmarshal(value, &pattern); err != nil {
+			return err
+		}
+		_, err := ecma.Regexp(pattern)
+		return err
+	case model.Distinct:
+		if KindOfValue(value) != "boolean" {
+			return errors.New("must be a boolean")
+		}
+		return nil
+	}
+	number, err := model.Rational(value)
+	switch {
+	case err != nil:
+		return err
+	case limit == model.Step && number.Sign() <= 0:
+		return errors.New("must be greater than 0")
+	case (limit == model.Least || limit == model.Most) && (number.Sign() < 0 || !number.IsInt()):
+		return errors.New("must be a number of things")
+	}
+	return nil
+}
+
+func checkText(value json.RawMessage) error {
+	if KindOfValue(value) != "string" {
+		return errors.New("must be a string")
+	}
+	return nil
+}
+
+func (w *walker) discriminator(at string, n *Node) error {
+	var value map[string]json.RawMessage
+	if err := w.value(at, &value); err != nil {
+		return err
+	}
+	if json.Unmarshal(value["propertyName"], &n.Discriminator) != nil || n.Discriminator == "" {
+		w.problem(at, "a discriminator must have the member propertyName")
+	}
+	if mapping, ok := value["mapping"]; ok && json.Unmarshal(mapping, &n.Mapping) != nil {
+		w.problem(at+"/mapping", "must be an object of strings")
+	}
+	for name := range value {
+		if name != "propertyName" && name != "mapping" {
+			w.problem(at+"/"+Escape(name), "unknown member of a discriminator")
+		}
+	}
+	return nil
+}
+
+func (w *walker) properties(at string, depth int) ([]Property, error) {
+	if err := w.open(at, '{'); err != nil {
+		return nil, err
+	}
+	var out []Property
+	err := w.members(at, func(name string) error {
+		at := at + "/" + Escape(name)
+		if w.ignore(at) {
+			return w.value(at, new(json.RawMessage))
+		}
+		n, err := w.schema(at, depth+1)
+		out = append(out, Property{name, n})
+		return err
+	})
+	return out, err
+}
+
+func (w *walker) list(at string, depth int) ([]*Node, error) {
+	if err := w.open(at, '['); err != nil {
+		return nil, err
+	}
+	var out []*Node
+	for w.dec.More() {
+		n, err := w.schema(at+"/"+strconv.Itoa(len(out)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	if len(out) == 0 {
+		w.problem(at, "must not be empty")
+	}
+	_, err := w.dec.Token()
+	return out, notJSON(at, err)
+}
+
+// members reads the members of an object that was opened; read reads each one's value.
+func (w *walker) members(at string, read func(name string) error) error {
+	seen := map[string]bool{}
+	for w.dec.More() {
+		token, err := w.dec.Token()
+		if err != nil {
+			return notJSON(at, err)
+		}
+		name, ok := token.(string)
+		if !ok {
+			return &Error{Pointer: at, Msg: "not JSON: a member without a name"}
+		}
+		if seen[name] {
+			w.problem(at+"/"+Escape(name), "duplicate member")
+		}
+		seen[name] = true
+		if err := read(name); err != nil {
+			return err
+		}
+	}
+	_, err := w.dec.Token()
+	return notJSON(at, err)
+}
+
+func (w *walker) open(at string, want json.Delim) error {
+	token, err := w.dec.Token()
+	if err != nil {
+		return notJSON(at, err)
+	}
+	if token != want {
+		return &Error{Pointer: at, Msg: fmt.Sprintf("must begin with %v", want)}
+	}
+	return nil
+}
+
+// value decodes the value that comes next; one of the wrong type is a problem of that keyword alone.
+func (w *walker) value(at string, v any) error {
+	err := w.dec.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		w.problem(at, "must not be a JSON %s", wrong.Value)
+		return nil
+	}
+	return notJSON(at, err)
+}
+
+// raw reads the value that comes next as it is, without spaces.
+func (w *walker) raw(at string, v *json.RawMessage) error {
+	if err := w.value(at, v); err != nil {
+		return err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, *v); err != nil {
+		return notJSON(at, err)
+	}
+	*v = compact.Bytes()
+	return nil
+}
+
+func notJSON(at string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return &Error{Pointer: at, Msg: "not JSON", Err: err}
+}
+
+// resolve checks that every $ref names a definition, and that no definition is only a detour to
+// itself.
+func (d *Document) resolve() error {
+	var problems []error
+	d.Walk(func(n *Node) {
+		if n.ref == "" {
+			return
+		}
+		name, pointer, ok := definitionOf(n.ref)
+		n.name = name
+		switch {
+		case !ok:
+			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference %q leaves $defs", n.ref)})
+		case d.Def(name) == nil || d.Def(name).Pointer != pointer:
+			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", name)})
+		}
+	})
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	const (
+		onTheWay = iota + 1
+		known
+	)
+	state := map[*Node]int{}
+	for _, def := range d.Defs {
+		var way []*Node
+		n := def.Node
+		for ; n != nil && state[n] == 0; n = d.detour(n) {
+			state[n] = onTheWay
+			way = append(way, n)
+		}
+		if n != nil && state[n] == onTheWay {
+			problems = append(problems, &Error{Pointer: def.Pointer, Msg: "the definition refers to nothing but itself"})
+		}
+		for _, n := range way {
+			state[n] = known
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// DefinitionOf returns the name of the definition that a reference names: a JSON pointer in a URI fragment.
+func DefinitionOf(ref string) (name string, ok bool) {
+	name, _, ok = definitionOf(ref)
+	return name, ok
+}
+
+// definitionOf is DefinitionOf, with the pointer.
+func definitionOf(ref string) (name, pointer string, ok bool) {
+	decoded, err := url.PathUnescape(ref)
+	token, found := strings.CutPrefix(decoded, refPrefix)
+	if !found {
+		token, found = strings.CutPrefix(decoded, oldPrefix)
+	}
+	if err != nil || !found || strings.Contains(token, "/") {
+		return "", "", false
+	}
+	for _, escaped := range strings.Split(token, "~")[1:] {
+		if !strings.HasPrefix(escaped, "0") && !strings.HasPrefix(escaped, "1") {
+			return "", "", false
+		}
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"), decoded[1:], true
+}
+
+// detour returns the definition that n stands for when it is only a reference, or nil.
+func (d *Document) detour(n *Node) *Node {
+	if n.ref != "" {
+		return d.Def(n.Ref())
+	}
+	if len(n.AllOf) == 1 {
+		return n.AllOf[0]
+	}
+	return nil
+}
+
+// Walk calls f for the root, for every definition and for every schema inside them, parents first.
+func (d *Document) Walk(f func(*Node)) {
+	d.Root.Walk(f)
+	for _, def := range d.Defs {
+		def.Walk(f)
+	}
+}
+
+// Walk calls f for n and for every schema inside it, parents first. It does not follow references.
+func (n *Node) Walk(f func(*Node)) {
+	if n == nil {
+		return
+	}
+	f(n)
+	for _, p := range n.Properties {
+		p.Walk(f)
+	}
+	for _, m := range []*Node{n.Items, n.AdditionalProperties, n.UnevaluatedProperties, n.Not} {
+		m.Walk(f)
+	}
+	for _, list := range [][]*Node{n.PrefixItems, n.OneOf, n.AnyOf, n.AllOf} {
+		for _, m := range list {
+			m.Walk(f)
+		}
+	}
+}
+
+// Escape returns a name as a token of a JSON pointer.
+func Escape(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}

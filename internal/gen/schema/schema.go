@@ -1,0 +1,152 @@
+// Package schema reads the JSON Schema documents that the Agent Client Protocol is published as.
+//
+// An ordered walk over the bytes finds every schema in them. Keywords with plain values are read by
+// go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
+// silence.
+package schema
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/internal/gen/text"
+)
+
+// Document is one schema: its root and its definitions in the order in which they are written.
+type Document struct {
+	Root   *Node
+	Defs   []Property
+	Digest [sha256.Size]byte // of the bytes that were parsed
+
+	byName map[string]*Node
+}
+
+// Def returns the definition of that name, or nil.
+func (d *Document) Def(name string) *Node { return d.byName[name] }
+
+// Property is a named subschema: a member of properties or of $defs.
+type Property struct {
+	Name string
+	*Node
+}
+
+// Node is one schema object, or a boolean schema.
+type Node struct {
+	// Pointer is the place of the schema in its document, a JSON pointer.
+	Pointer string
+	// Title, Description, Format and Required are what these keywords say.
+	Title, Description, Format string
+	Required                   []string
+	// Bool is set for the boolean schemas true and false; nothing else is then.
+	Bool *bool
+
+	Properties            []Property
+	Items                 *Node
+	PrefixItems           []*Node
+	AdditionalProperties  *Node
+	UnevaluatedProperties *Node
+	Not                   *Node
+	OneOf, AnyOf, AllOf   []*Node
+	Discriminator         string // the property that discriminator names
+	// Mapping is what discriminator says about the values of that property: references by value.
+	Mapping map[string]string
+
+	// Values as they are written, so that numbers stay exact; nil when the keyword is absent.
+	Const, Default json.RawMessage
+	Enum           []json.RawMessage
+
+	// Deprecated is what that keyword says.
+	Deprecated bool
+	// Method and Side are x-method and x-side.
+	Method, Side string
+	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
+	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
+
+	ref      string
+	name     string // of the definition that ref names
+	types    []string
+	keywords []string                   // in the order of the document
+	plain    map[string]json.RawMessage // the values of those that are not read into fields
+
+	// Of canonical forms: where keywords stand, and what is left of several nots.
+	at     map[string]string
+	nots   []*Node
+	except []json.RawMessage
+	// forbidden says that the schema false is a part.
+	forbidden bool
+}
+
+// Has reports whether the schema uses the keyword.
+func (n *Node) Has(keyword string) bool { return slices.Contains(n.keywords, keyword) }
+
+// Value returns the value of a keyword that has no field, such as a bound, or nil.
+func (n *Node) Value(keyword string) json.RawMessage { return n.plain[keyword] }
+
+// Ref returns the name of the definition that $ref names, or "".
+func (n *Node) Ref() string { return n.name }
+
+// Property returns the property of that name, or nil.
+func (n *Node) Property(name string) *Node {
+	for _, p := range n.Properties {
+		if p.Name == name {
+			return p.Node
+		}
+	}
+	return nil
+}
+
+// Requires reports whether the property is listed as required.
+func (n *Node) Requires(name string) bool { return slices.Contains(n.Required, name) }
+
+// Branches returns the branches of oneOf followed by those of anyOf.
+func (n *Node) Branches() []*Node { return slices.Concat(n.OneOf, n.AnyOf) }
+
+// Kinds returns the JSON types that the type keyword allows, without null, and whether null is one.
+func (n *Node) Kinds() (kinds []string, null bool) {
+	if !n.Has("type") {
+		return nil, false
+	}
+	for _, t := range n.types {
+		if t == "null" {
+			null = true
+		} else {
+			kinds = append(kinds, t)
+		}
+	}
+	return kinds, null
+}
+
+// Any reports whether the schema accepts every value: true, or an object that only annotates.
+func (n *Node) Any() bool {
+	if n.Bool != nil {
+		return *n.Bool
+	}
+	return !slices.ContainsFunc(n.keywords, func(k string) bool { return keywords[k] == asserts })
+}
+
+// Error says what is wrong with a schema and where.
+type Error struct {
+	// Pointer is the JSON pointer of the offending schema; "" is the document itself.
+	Pointer string
+	// Msg says what is wrong, Err why. One of them is set.
+	Msg string
+	Err error
+}
+
+// Error returns what is wrong in one line that is not long, whatever the schema says.
+func (e *Error) Error() string {
+	parts := []string{cmp.Or(e.Pointer, "/")}
+	if e.Msg != "" {
+		parts = append(parts, e.Msg)
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return text.Brief(strings.Join(parts, ": "))
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,201 @@
+//go:build linux
+
+package attack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/acpgo/sdk/internal/test/gentest"
+)
+
+// A testCase is an attack on a victim.
+type testCase struct {
+	attack    string
+	victim    string
+	bound     int      // MiB of memory that the victim may have
+	flags     []string // of the victim
+	allow     bool     // the user of the example client allows everything
+	fatal     bool     // the connection need not live: the victim may fail, but must end
+	outlive   bool     // processes may be left, as SECURITY.md says
+	amount    bool     // it is about memory only, as are all whose bound is larger than small
+	inNightly bool     // it is not made in small: what it is made on has most of its code in common with another victim
+	procs     int      // how many processes there may be at once; 0 is any number
+	setUp     func(r *attackRun) error
+	check     func(r *attackRun)
+}
+
+// The bounds of memory, in MiB. A connection holds 256 MiB at most by default, and Go's collector lets the heap grow to
+// about twice of what is in use. A message of the longest size is in memory more than once while it is read and decoded.
+// What grows without a bound would take many times as much.
+const (
+	small  = 192           // nothing large is sent
+	medium = 2*256 + 64    // as much as a connection may hold, and what the program itself takes
+	large  = medium + 5*64 // and a message of the longest size while it is decoded
+)
+
+// outputs is the bound where commands write without end. What terminals keep is not a part of what the connection holds:
+// 64 MiB, which are in memory twice before they are collected.
+const outputs = medium + 2*64
+
+// timeLimit is how long an attack may take, by a hostile.Clock. Each takes a small part of it.
+func timeLimit() time.Duration {
+	limit := 2 * time.Minute
+	if full() {
+		limit *= 10
+	}
+	if gentest.Race {
+		limit *= 3
+	}
+	return limit
+}
+
+// memory is the bound. The race detector has memory of its own, some ten times of the program's, and more where there are
+// many goroutines one after the other. What a victim notes is without that.
+func (c *testCase) memory() int {
+	if gentest.Race {
+		return 20 * c.bound
+	}
+	return c.bound
+}
+
+// cases are all attacks.
+func cases() []*testCase {
+	all := []*testCase{
+		{attack: "none", victim: "local", bound: small},
+		{attack: "read-flood", victim: "local", bound: medium},
+		{attack: "read-flood-unread", victim: "local", inNightly: true, bound: medium},
+		{attack: "write-flood", victim: "local", bound: large},
+		{attack: "output-flood", victim: "local", bound: medium},
+		{attack: "permission-flood", victim: "local", bound: large, flags: []string{"-ask", "wait"}},
+		{attack: "session-flood", victim: "local", bound: medium, flags: []string{"-callback"}},
+		{attack: "update-flood", victim: "local", bound: small},
+		{attack: "echoes", victim: "local", bound: medium},
+		{attack: "big-initialize", victim: "local", bound: large},
+		{attack: "many-ids", victim: "local", bound: medium},
+		{attack: "cancellations", victim: "local", bound: small, flags: []string{"-ask", "wait"}},
+		{attack: "deep", victim: "local", bound: medium},
+		{attack: "long-lines", victim: "local", bound: medium},
+		{attack: "bad-lines", victim: "local", bound: small},
+		{attack: "garbage", victim: "local", bound: small},
+		{attack: "answers-to-nothing", victim: "local", bound: small},
+		{attack: "duplicate-ids", victim: "local", bound: small},
+		{attack: "slow", victim: "local", bound: small},
+		{attack: "paths", victim: "local", bound: small, check: secretKept},
+		{attack: "swaps", victim: "local", bound: small, check: secretKept},
+		{attack: "sparse", victim: "local", bound: small},
+		{attack: "root-swap", victim: "local", bound: small},
+		{attack: "attributes", victim: "local", bound: small},
+		{attack: "other-files", victim: "local", bound: small, flags: []string{"-others"}},
+		{attack: "setsid", victim: "local", bound: small, outlive: true},
+		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
+		{attack: "endless-output", victim: "local", bound: outputs},
+		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[full()]}},
+		{attack: "v2-ids", victim: "local", bound: medium, flags: []string{"-v2"}},
+		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
+
+		{attack: "none", victim: "example-client", bound: small},
+		{attack: "read-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
+		{attack: "output-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
+		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it makes plain text of the questions
+		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
+		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
+		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},
+		{attack: "texts", victim: "example-client", bound: small, flags: []string{"ask"}, check: screenClean},
+		{attack: "texts-login", victim: "example-client", bound: small, flags: []string{"-check", "-warnings"}, fatal: true, check: screenClean},
+		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
+		{attack: "without-consent", victim: "example-client", bound: small},
+		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
+		{attack: "endless-output", victim: "example-client", inNightly: true, bound: outputs, allow: true},
+		{attack: "paths", victim: "example-client", inNightly: true, bound: small, allow: true, check: secretKept},
+		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
+		{attack: "dies", victim: "example-client", bound: small, fatal: true},
+		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
+		{attack: "unread", victim: "example-client", inNightly: true, bound: small, fatal: true, setUp: interruptTwice},
+
+		{attack: "many-sessions", victim: "dual-client", bound: small},
+		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
+		{attack: "error-text", victim: "dual-client", bound: small, fatal: true, check: screenClean},
+		{attack: "answer-id", victim: "dual-client", bound: small, fatal: true},
+		{attack: "answer-form", victim: "dual-client", bound: small, fatal: true},
+		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
+		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
+		{attack: "many-ids", victim: "proxy", bound: large},
+		{attack: "long-lines", victim: "proxy", bound: large},
+
+		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
+		{attack: "state-fifo", victim: "example-agent", bound: small},
+		{attack: "state-names", victim: "example-agent", bound: small},
+		{attack: "mcp-servers", victim: "example-agent", bound: small, procs: 40},
+		{attack: "cursors", victim: "example-agent", bound: medium},
+		{attack: "no-home", victim: "example-agent", bound: small, setUp: plantState, check: stateUntouched},
+	}
+	for _, attack := range []string{"unread", "stubborn", "half-closed-out", "half-closed-in", "dies", "no-newline", "no-answer", "chatter"} {
+		all = append(all, &testCase{attack: attack, victim: "local", bound: medium, flags: []string{"-anew", "-patience", "1s", "-grace", "1s"}})
+	}
+	for _, attack := range []string{"answer-id", "answer-form"} {
+		all = append(all, &testCase{attack: attack, victim: "local", bound: small, flags: []string{"-anew", "-patience", "3s", "-grace", "1s"}})
+	}
+	for _, victim := range []string{"agent", "example-agent"} {
+		for attack, bound := range map[string]int{
+			"none": small, "bad-lines": small, "garbage": small, "answers-to-nothing": small, "many-ids": medium,
+			"duplicate-ids": small, "deep": medium, "long-lines": medium, "cancellations": small, "slow": small,
+			"too-early": small, "initialize-again": small, "big-initialize": large, "prompt-flood": medium,
+			"big-prompts": large, "session-flood": medium, "wide-prompt": 2 * large,
+		} {
+			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inNightly: victim == "example-agent" && bound > small})
+		}
+		for _, attack := range []string{"unread", "vanishes", "half-closed", "no-newline"} {
+			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inNightly: victim == "example-agent" && attack == "no-newline"})
+		}
+	}
+	for _, attack := range []string{"none", "bad-lines", "garbage", "too-early", "deep", "big-initialize"} {
+		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inNightly: attack == "big-initialize"})
+	}
+	return all
+}
+
+// secretKept requires that nothing outside the session's directories was changed.
+func secretKept(r *attackRun) {
+	entries, err := os.ReadDir(filepath.Dir(r.secret))
+	if err != nil || len(entries) != 1 {
+		r.find("outside the root there is: %v, %v", entries, err)
+	}
+	if text, err := os.ReadFile(r.secret); err != nil || string(text) != r.secretText {
+		r.find("the secret was changed to %.100q, %v", text, err)
+	}
+}
+
+// screenClean requires that nothing that came from the other side did anything but show text.
+func screenClean(r *attackRun) {
+	for _, problem := range r.screen.problems() {
+		r.find("%s", problem)
+	}
+}
+
+// interruptTwice has the user press Ctrl-C twice when the attack is made, for the turn and for the program, which must
+// end then.
+func interruptTwice(r *attackRun) error {
+	r.interrupt = true
+	return nil
+}
+
+// plantState puts a directory where the agent may look for its state, as another user of the machine can.
+func plantState(r *attackRun) error {
+	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o777)
+}
+
+// stateUntouched requires that it was not used.
+func stateUntouched(r *attackRun) {
+	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		r.find("the agent keeps its state in a directory that everybody may write: %s", fmt.Sprint(entries, err))
+	}
+}

@@ -1,0 +1,372 @@
+// Package gentest has the tests that every generated package passes, against the schema that it was
+// generated from: values decode and encode without loss, repairs are reported, and what is sent is valid.
+package gentest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// Package is a generated package.
+type Package struct {
+	Schema      string                        // its schema, as JSON
+	Definitions map[string]func() codec.Value // makes a new value of each definition that is a type
+	LeftOut     []string                      // definitions that are no types, beside the envelopes
+	Names       map[string]string             // names of types that do not follow from their definitions
+	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
+
+	// What only Test looks at.
+	Version      int // of the protocol
+	LeastTypes   int // how many definitions are types, at least
+	LeastMethods int // and how many methods there are
+
+	compiled map[string]*jsonschema.Schema // what validators returns
+}
+
+// Test runs all tests of the package whose working folder it runs in. The race detector has nothing to find in values, and would make
+// the tests ten times slower.
+func (p *Package) Test(t *testing.T) {
+	t.Helper()
+	if Race {
+		t.Skip("values have no goroutines")
+	}
+	t.Run("EveryDefinitionIsAType", p.hasDefinitions)
+	t.Run("EveryMethodIsThere", p.hasMethods)
+	t.Run("Documented", p.documented)
+	t.Run("Memory", func(t *testing.T) { tier.Need(t, tier.Normal); p.memory(t) }) // while the heap is small, which it collects again and again
+	t.Run("RoundTrip", func(t *testing.T) { p.RoundTrips(t, tier.Pick(1, 4, 100, 1300)) })
+	if tier.Current() == tier.Short {
+		return
+	}
+	t.Run("Sends", func(t *testing.T) { p.Sends(t, tier.Pick(1, 1, 10, 100)) })
+	t.Run("Leniency", func(t *testing.T) { p.Mutations(t, tier.Pick(1, 1, 1, 10)) })
+	t.Run("Pointers", func(t *testing.T) { p.Pointers(t, tier.Pick(1, 1, 1, 10)) })
+}
+
+// loaded are the schemas that were read, by their texts: what their judges have compiled serves all tests.
+var loaded sync.Map
+
+// schema returns what judges values of the package.
+func (p *Package) schema(t *testing.T) *sample.Schema {
+	t.Helper()
+	if s, ok := loaded.Load(p.Schema); ok {
+		return s.(*sample.Schema)
+	}
+	s, err := sample.Load(p.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded.Store(p.Schema, s)
+	return s
+}
+
+// each runs do for every step-th definition, in parallel. Each definition has its own seed, the same in every run.
+func (p *Package) each(t *testing.T, step int, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
+	t.Helper()
+	s := p.schema(t)
+	t.Run("definitions", func(t *testing.T) {
+		for i, definition := range slices.Sorted(maps.Keys(p.Definitions)) {
+			if i%step != 0 {
+				continue
+			}
+			t.Run(definition, func(t *testing.T) {
+				t.Parallel()
+				do(t, s, definition, uint64(i))
+			})
+		}
+	})
+}
+
+// mutated is the distance between two definitions whose values are mutated, which takes longest.
+func mutated() int { return tier.Pick(16, 8, 1, 1) }
+
+// tooMany is how many failures of one definition are shp.
+const tooMany = 5
+
+// RoundTrips decodes and encodes n values of each definition: every variant, optional members that are
+// absent, null or present, the limits of numbers, unknown members, variants and enum values. The result
+// must be equal, except for members that have their default. It logs how many values there were.
+func (p *Package) RoundTrips(t *testing.T, n int) {
+	t.Helper()
+	var total atomic.Int64
+	p.each(t, 1, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewMaker(s, seed)
+		failures := 0
+		for range n {
+			want := m.Value(definition)
+			total.Add(1)
+			if err := p.survives(s, definition, want); err != nil {
+				t.Errorf("%s\n\t%v", marshal(want), err)
+				if failures++; failures == tooMany {
+					return
+				}
+			}
+		}
+	})
+	t.Logf("%d values of %d definitions", total.Load(), len(p.Definitions))
+}
+
+func (p *Package) survives(s *sample.Schema, definition string, want any) error {
+	v := p.Definitions[definition]()
+	if err := codec.Unmarshal(marshal(want), v); err != nil {
+		return err
+	}
+	return encodesAs(s, definition, v, want)
+}
+
+// encodesAs requires that v is encoded to the same value as want.
+func encodesAs(s *sample.Schema, definition string, v codec.Value, want any) error {
+	out, err := codec.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(out)
+	if err != nil {
+		return err
+	}
+	return s.Same(definition, want, got)
+}
+
+// Mutations replaces each member and element of a valid value, n times for each definition, by a value of
+// every JSON type, and removes each required member. Where the schema marks leniency, that value alone must
+// be lost, and reported; anywhere else decoding must fail with the right pointer. It logs the numbers.
+func (p *Package) Mutations(t *testing.T, n int) {
+	t.Helper()
+	var fine, repaired, refused atomic.Int64
+	p.each(t, mutated(), func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewFullMaker(s, seed)
+		failures := 0
+		for range n {
+			for mutation := range s.Mutations(definition, m.Value(definition)) {
+				if err := p.judge(s, definition, mutation); err != nil {
+					t.Errorf("%s: %v", mutation.What, err)
+					if failures++; failures == tooMany {
+						return
+					}
+				}
+				switch {
+				case mutation.Fails:
+					refused.Add(1)
+				case mutation.Repairs:
+					repaired.Add(1)
+				default:
+					fine.Add(1)
+				}
+			}
+		}
+	})
+	t.Logf("%d mutations of %d definitions: %d repaired and reported, %d refused at the right place, %d that are no mistakes",
+		fine.Load()+repaired.Load()+refused.Load(), len(p.Definitions), repaired.Load(), refused.Load(), fine.Load())
+}
+
+// judge decodes the mutation and encodes the result.
+func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) error {
+	d := codec.NewDecoder(marshal(m.Value))
+	v := p.Definitions[definition]()
+	v.DecodeJSON(d)
+	err := d.End()
+	if m.Fails {
+		failure, ok := errors.AsType[*codec.Error](err)
+		switch {
+		case !ok:
+			return errors.New("it was accepted")
+		case failure.Pointer != m.Pointer && !(m.Inside && strings.HasPrefix(failure.Pointer, m.Pointer+"/")):
+			return fmt.Errorf("want it refused at %s, got %w", m.Pointer, err)
+		case errors.Is(err, codec.ErrSyntax):
+			return fmt.Errorf("it is taken for a syntax error: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	repairs := d.Repairs()
+	switch {
+	case m.Repairs && (len(repairs) != 1 || repairs[0].Pointer != m.Pointer):
+		return fmt.Errorf("want one repair at %s, got %q", m.Pointer, repairs)
+	case !m.Repairs && len(repairs) > 0:
+		return fmt.Errorf("want no repair, got %q", repairs)
+	}
+	err = encodesAs(s, definition, v, m.Result)
+	if m.Unsendable {
+		if _, ok := errors.AsType[*codec.Error](err); !ok {
+			return errors.New("the schema forbids what was read, and it was encoded")
+		}
+		return nil
+	}
+	if failure, ok := errors.AsType[*codec.Error](err); ok && strings.Contains(failure.Msg, "an unknown variant must have the member") {
+		return nil // it was read, as variants of other versions are, but is not sent
+	}
+	return err
+}
+
+// Sends decodes and encodes n valid values of each definition, and encodes the zero value. What is encoded
+// must be valid by the schema and its formats; a zero value that would not be valid must fail with an error
+// that has a pointer.
+func (p *Package) Sends(t *testing.T, n int) {
+	t.Helper()
+	validators, err := p.validators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent, refused atomic.Int64
+	p.each(t, 1, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewKnownMaker(s, seed)
+		for range n {
+			v := p.Definitions[definition]()
+			if err := codec.Unmarshal(marshal(m.Value(definition)), v); err != nil {
+				t.Error(err)
+				continue
+			}
+			sent.Add(1)
+			if err := validates(validators[definition], v); err != nil {
+				t.Error(err)
+			}
+		}
+		err := validates(validators[definition], p.Definitions[definition]())
+		if failure, ok := errors.AsType[*codec.Error](err); ok && (failure.Pointer == "" || strings.HasPrefix(failure.Pointer, "/")) {
+			refused.Add(1)
+		} else if err != nil {
+			t.Errorf("the zero value: %v", err)
+		}
+	})
+	t.Logf("%d values sent that the schema accepts; of %d zero values %d were refused", sent.Load(), len(p.Definitions), refused.Load())
+}
+
+// validators compiles every definition, once.
+func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
+	if p.compiled != nil {
+		return p.compiled, nil
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat = true
+	c.Formats["regex"] = func(any) bool { return true } // expressions are ECMA's, which Go cannot judge
+	if err := c.AddResource("schema.json", strings.NewReader(p.Schema)); err != nil {
+		return nil, err
+	}
+	out := map[string]*jsonschema.Schema{}
+	for name := range p.Definitions {
+		schema, err := c.Compile("schema.json#/$defs/" + name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = schema
+	}
+	p.compiled = out
+	return out, nil
+}
+
+func validates(schema *jsonschema.Schema, v codec.Value) error {
+	out, err := codec.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(out)
+	if err != nil {
+		return err
+	}
+	if err := schema.Validate(got); err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	return nil
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // made of JSON values
+	}
+	return b
+}
+
+// leaves returns the places that an error of the validator is about.
+func leaves(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		place, err := url.PathUnescape(e.InstanceLocation)
+		if err != nil {
+			place = e.InstanceLocation
+		}
+		return []string{place}
+	}
+	var out []string
+	for _, cause := range e.Causes {
+		out = append(out, leaves(cause)...)
+	}
+	return out
+}
+
+// located returns a pointer as the validator writes it, which has no empty names.
+func located(pointer string) string {
+	var b strings.Builder
+	for name := range strings.SplitSeq(pointer, "/") {
+		if name != "" {
+			b.WriteString("/" + name)
+		}
+	}
+	return b.String()
+}
+
+// Pointers requires that errors name the right place. What is decoded is refused at one of the places that
+// the schema's validator names for the same value. A union whose variant is missing, or nil, is refused as a
+// whole when it is encoded, whatever its other members are. It logs how many of each there were.
+func (p *Package) Pointers(t *testing.T, n int) {
+	t.Helper()
+	validators, err := p.validators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded, encoded atomic.Int64
+	p.each(t, mutated(), func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewFullMaker(s, seed)
+		for range n {
+			value := m.Value(definition)
+			for mutation := range s.Mutations(definition, value) {
+				var invalid *jsonschema.ValidationError
+				if !mutation.Fails || !errors.As(validators[definition].Validate(mutation.Value), &invalid) {
+					continue
+				}
+				decoded.Add(1)
+				err := codec.Unmarshal(marshal(mutation.Value), p.Definitions[definition]())
+				if failure, ok := errors.AsType[*codec.Error](err); !ok || !slices.Contains(leaves(invalid), located(failure.Pointer)) {
+					t.Errorf("%s: got %v, the validator says %v", mutation.What, err, leaves(invalid))
+				}
+			}
+			v := p.Definitions[definition]()
+			if err := codec.Unmarshal(marshal(value), v); err != nil {
+				t.Fatal(err)
+			}
+			whole := reflect.ValueOf(v).Elem()
+			if whole.Kind() != reflect.Struct || !whole.FieldByName("Variant").IsValid() {
+				return
+			}
+			variant := whole.FieldByName("Variant")
+			for _, empty := range []reflect.Value{reflect.Zero(variant.Type()), reflect.Zero(variant.Elem().Type())} {
+				if empty.Kind() != reflect.Interface && empty.Kind() != reflect.Pointer {
+					continue
+				}
+				variant.Set(empty)
+				encoded.Add(1)
+				out, err := codec.Append(nil, v)
+				if failure, ok := errors.AsType[*codec.Error](err); !ok || failure.Pointer != "" {
+					t.Errorf("variant %s: got %s, %v, want an error at \"\"", empty.Type(), out, err)
+				}
+			}
+		}
+	})
+	t.Logf("%d mistakes in what is decoded, %d missing variants in what is encoded", decoded.Load(), encoded.Load())
+}

@@ -1,0 +1,141 @@
+package repo_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+var update = flag.Bool("update", false, "write the api.txt files, and the table of docs/leniency.md, anew")
+
+// apiDirs are the folders of the packages that have an api.txt.
+func apiDirs() []string {
+	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/launch", "acp/registry", "acp/agentkit", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy", "acp/v2draft/agentkit"}
+	for _, target := range gen.Targets {
+		dirs = append(dirs, target.Dir)
+	}
+	return dirs
+}
+
+// compiled imports what users of the module import, and what the guides do: the go command compiles and lists it once.
+var compiled = sync.OnceValues(func() (types.Importer, error) {
+	paths := slices.Clone(imported)
+	for _, dir := range apiDirs() {
+		paths = append(paths, modulePath+dir)
+	}
+	return api.Importer(".", paths...)
+})
+
+func TestAPI(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range apiDirs() {
+		t.Run(dir, func(t *testing.T) {
+			if _, err := os.ReadDir(dir); err != nil { // so that a change there is none to go test's cache
+				t.Fatal(err)
+			}
+			pkg, err := imports.Import(modulePath + dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := markExperimental(t, dir, api.Lines(pkg))
+			golden := filepath.Join(filepath.FromSlash(dir), "api.txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			text, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+			if diff := cmp.Diff(want, lines); diff != "" {
+				t.Errorf("%s is not what the package exports; make generate writes it (-old +new):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+// apiLine matches a line of api.txt: the name, or the receiver of a method, its method or field, and the type of a constant.
+var apiLine = regexp.MustCompile(`^(?:method \(\*?(\w+)[^)]*\)|\w+ (\w+))(?: (\w+)\(|[^,]* struct, (?:embedded )?\*?(?:\w+\.)?(\w+)| (\w+) = )?`)
+
+// markExperimental marks the lines of what the source of a package documents as experimental: names, members, and what
+// has to do with a type that is.
+func markExperimental(t *testing.T, dir string, lines []string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	note := func(name string, docs ...*ast.CommentGroup) {
+		for _, doc := range docs {
+			if strings.Contains(doc.Text(), "\nExperimental: ") {
+				names[name] = true
+			}
+		}
+	}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = strings.TrimLeft(types.ExprString(d.Recv.List[0].Type), "*") + "." + name
+				}
+				note(name, d.Doc)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.ValueSpec:
+						note(s.Names[0].Name, s.Doc)
+					case *ast.TypeSpec:
+						note(s.Name.Name, d.Doc, s.Doc)
+						if fields, ok := s.Type.(*ast.StructType); ok {
+							for _, f := range fields.Fields.List {
+								for _, name := range f.Names {
+									note(s.Name.Name+"."+name.Name, f.Doc)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for i, line := range lines {
+		m := apiLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("%s: what is %q about?", dir, line)
+		}
+		name, member, constantOf := m[1]+m[2], m[3]+m[4], m[5]
+		if names[name] || names[name+"."+member] || names[constantOf] {
+			lines[i] += " (experimental)"
+		}
+	}
+	return lines
+}

@@ -1,0 +1,88 @@
+package repo_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// TestImports keeps the import graph as it was decided: what users import is lean, and imports run one
+// way.
+func TestImports(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	const module = "github.com/acpgo/sdk"
+	type pkg struct {
+		ImportPath string
+		Standard   bool
+		Imports    []string
+		Deps       []string
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+
+	for _, lean := range []string{
+		"/acp", "/acp/v2draft",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
+	} {
+		p, ok := all[module+lean]
+		if !ok {
+			t.Fatalf("no package %s", lean)
+		}
+		for _, dep := range p.Deps {
+			switch {
+			case all[dep].Standard, strings.HasPrefix(dep, "vendor/"):
+			case dep == "github.com/sourcegraph/jsonrpc2":
+			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"):
+			default:
+				t.Errorf("%s depends on %s", lean, dep)
+			}
+		}
+	}
+	// A program that uses one version of the protocol does not import another with it.
+	versions := []string{"/acp", "/acp/v2draft"}
+	for _, p := range all {
+		own, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			bad := imp == "github.com/sourcegraph/jsonrpc2" && own != "/internal/wire" ||
+				strings.HasPrefix(imp, "github.com/coder/websocket") && own != "/acp/remote" ||
+				ours && own == "/acp/remote" && slices.Contains(versions, to) ||
+				ours && own == "/acp/codec" ||
+				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine"}, to) ||
+				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
+				ours && own == "/internal/wire" && to != "/acp/codec" && to != "/internal/fastpath" ||
+				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
+				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") || isGenerator(to) || strings.HasPrefix(to, "/internal/test") || to == "") ||
+				ours && isGenerator(own) && !isGenerator(to)
+			if bad {
+				t.Errorf("%s imports %s", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+// isGenerator reports whether a package is of the generator, which no other part of the module needs.
+func isGenerator(path string) bool {
+	return path == "/gen" || strings.HasPrefix(path, "/internal/gen/")
+}

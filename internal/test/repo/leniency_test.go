@@ -1,0 +1,148 @@
+package repo_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/internal/gen/text"
+)
+
+// The keywords by which a schema says that a member is read leniently, and how the table says it.
+const (
+	onError = "x-deserialize-default-on-error"
+	onNull  = "x-deserialize-default-on-null"
+	skip    = "x-deserialize-skip-invalid-items"
+)
+
+type lenientKind struct {
+	title string
+	is    func(marks map[string]bool) bool
+}
+
+var lenientKinds = []lenientKind{
+	{"A wrong value is read as if the member were missing", func(m map[string]bool) bool { return m[onError] && !m[skip] }},
+	{"A wrong element of the array is left out; what is not an array is read as if the member were missing", func(m map[string]bool) bool { return m[skip] }},
+	{"Null is read as the empty array", func(m map[string]bool) bool { return m[onNull] }},
+}
+
+// TestLeniencyTable compares the table with the schemas; -update writes it.
+func TestLeniencyTable(t *testing.T) {
+	const path, begin, end = "docs/leniency.md", "<!-- table -->\n", "<!-- end of table -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	got, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no %s and %s", path, begin, end)
+	}
+	want := "\n" + leniencyTable(t)
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(strings.Split(got, "\n"), strings.Split(want, "\n")); diff != "" {
+		t.Errorf("%s is not what the schemas say; make generate writes it (-old +new):\n%s", path, diff)
+	}
+}
+
+// leniencyTable lists the marked members of all four schemas, each with the schemas that mark it.
+func leniencyTable(t *testing.T) string {
+	t.Helper()
+	schemas := []struct {
+		name string
+		text string
+	}{
+		{"1", sdk.SchemaV1()}, {"1 unstable", sdk.SchemaV1Unstable()}, {"2", sdk.SchemaV2()}, {"2 unstable", sdk.SchemaV2Unstable()},
+	}
+	found := make([]map[string][]string, len(lenientKinds)) // the schemas, by the member
+	meta := 0
+	for kind := range found {
+		found[kind] = map[string][]string{}
+	}
+	for _, s := range schemas {
+		var schema struct {
+			Defs map[string]any `json:"$defs"`
+		}
+		if err := json.Unmarshal([]byte(s.text), &schema); err != nil {
+			t.Fatal(err)
+		}
+		marked := 0
+		for definition, content := range schema.Defs {
+			eachMember(content, func(name string, required bool, keywords map[string]any) {
+				marks := map[string]bool{}
+				for keyword, value := range keywords {
+					if strings.HasPrefix(keyword, "x-deserialize-") {
+						marks[keyword] = value == true
+						marked++
+					}
+				}
+				kind := slices.IndexFunc(lenientKinds, func(k lenientKind) bool { return k.is(marks) })
+				switch {
+				case kind < 0 && len(marks) > 0:
+					t.Errorf("%s.%s: what do %v mean?", definition, name, slices.Collect(maps.Keys(marks)))
+				case kind < 0:
+				case name == "_meta":
+					meta++
+				default:
+					member := strings.ReplaceAll(text.Code(definition+"."+name), "|", `\|`)
+					if required {
+						member += " (required)"
+					}
+					found[kind][member] = append(found[kind][member], s.name)
+				}
+			})
+		}
+		if all := strings.Count(s.text, `"x-deserialize-`); marked != all {
+			t.Errorf("schema %s: %d of %d marks are at members", s.name, marked, all)
+		}
+	}
+	if meta == 0 {
+		t.Error("no _meta is marked")
+	}
+	var b strings.Builder
+	for kind, members := range found {
+		fmt.Fprintf(&b, "### %s\n\n| member | schemas |\n| --- | --- |\n", lenientKinds[kind].title)
+		for _, member := range slices.Sorted(maps.Keys(members)) {
+			in := strings.Join(members[member], ", ")
+			if len(members[member]) == len(schemas) {
+				in = "all"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", member, in)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// eachMember calls f for every member of the objects that a schema describes, those of variants included.
+func eachMember(schema any, f func(name string, required bool, keywords map[string]any)) {
+	switch schema := schema.(type) {
+	case []any:
+		for _, s := range schema {
+			eachMember(s, f)
+		}
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		required, _ := schema["required"].([]any)
+		for name, property := range properties {
+			if keywords, ok := property.(map[string]any); ok {
+				f(name, slices.Contains(required, any(name)), keywords)
+			}
+		}
+		for _, s := range schema {
+			eachMember(s, f)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package repo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+const modulePath = "github.com/acpgo/sdk/"
+
+// guides are the documents for users and contributors.
+func guides(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no guides in docs", err)
+	}
+	return append(files, "README.md", "SECURITY.md", "CONTRIBUTING.md")
+}
+
+// TestGuidesCompile type-checks what the README and the guides show in Go.
+func TestGuidesCompile(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := token.NewFileSet()
+	config := types.Config{Importer: imports, Error: func(err error) { t.Error(err) }}
+	check := func(pkg ...*ast.File) { _, _ = config.Check("guide", files, pkg, nil) } // each error was reported
+	var tests []*ast.File
+	for _, b := range guideBlocks(t) {
+		file, err := parser.ParseFile(files, "", b.file(""), parser.SkipObjectResolution)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case strings.Contains(b.text, "func Test"):
+			tests = append(tests, file)
+		default:
+			check(file)
+		}
+	}
+	check(tests...)
+}
+
+// guideBlocks are all blocks but those of a module of its own: contrib/otelacp builds them, which has what they import.
+func guideBlocks(t *testing.T) (blocks []block) {
+	t.Helper()
+	for _, guide := range guides(t) {
+		if guide != "docs/telemetry.md" {
+			blocks = append(blocks, goBlocks(t, guide)...)
+		}
+	}
+	return blocks
+}
+
+// TestREADME does what the README says about importing the module, runs the README's client against its agent, and the
+// tests that docs/testing.md shows.
+func TestREADME(t *testing.T) {
+	tier.Need(t, tier.Full)
+	blocks := guideBlocks(t)
+	programs := slices.DeleteFunc(slices.Clone(blocks), func(b block) bool {
+		return b.guide != "README.md" || !strings.HasPrefix(b.text, "package main")
+	})
+	if len(programs) != 2 {
+		t.Fatalf("%d programs in the README", len(programs))
+	}
+	readme := readFile(t, "README.md")
+	setUp, build := shown(t, readme, "sh\n(go mod init [^`]*)"), shown(t, readme, "sh\n(go mod tidy\ngo build[^`]*)")
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setUp = strings.ReplaceAll(setUp, "/path/to/clone", root)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("sh", "-ec", setUp)
+	for i, name := range []string{"agent", "client"} {
+		if n := strings.Count(programs[i].text, "\n"); n > 40 {
+			t.Errorf("the %s has %d lines", name, n)
+		}
+		write(name+"/main.go", programs[i].text)
+	}
+	for i, b := range blocks {
+		if strings.Contains(b.text, "func Test") {
+			write(fmt.Sprintf("tests/block%d_test.go", i), b.file(root))
+		}
+	}
+	write("tests/testdata/setup.txtar", shown(t, readFile(t, "docs/testing.md"), "txtar\n(.*?)"))
+	if got, want := run("sh", "-ec", build), "You said: hello\nend_turn\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if out := run("go", "test", "-v", "./tests"); strings.Count(out, "\n--- PASS") != 3 {
+		t.Errorf("not the three tests of docs/testing.md:\n%s", out)
+	}
+}
+
+// shown is the part of a document's block that the group of a pattern matches.
+func shown(t *testing.T, text, pattern string) string {
+	t.Helper()
+	found := regexp.MustCompile("(?s)```" + pattern + "```").FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("the document does not show %s", pattern)
+	}
+	return found[1]
+}
+
+// block is a block of Go in a guide.
+type block struct {
+	guide string
+	line  int    // of its first line
+	in    string // the function that it is a part of: "func(ctx context.Context) error", or ""
+	text  string
+}
+
+// goBlocks finds the blocks of Go in a guide. A comment in the line above one names the function that it is a part of.
+func goBlocks(t *testing.T, guide string) []block {
+	t.Helper()
+	text := readFile(t, guide)
+	var blocks []block
+	for _, at := range regexp.MustCompile("(?ms)(?:^<!-- (func[^\n]*) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatchIndex(text, -1) {
+		b := block{guide: guide, line: strings.Count(text[:at[4]], "\n") + 1, text: text[at[4]:at[5]]}
+		if at[2] >= 0 {
+			b.in = text[at[2]:at[3]]
+		}
+		blocks = append(blocks, b)
+	}
+	if n := strings.Count(text, "```go"); n != len(blocks) {
+		t.Fatalf("%s: %d of %d blocks of Go found", guide, len(blocks), n)
+	}
+	return blocks
+}
+
+// imported are the packages that blocks may use without importing them.
+var imported = []string{
+	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
+	"strings", "sync", "testing", "testing/synctest", "time",
+	modulePath + "acp", modulePath + "acp/agentkit", modulePath + "acp/codec", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/reconnect", modulePath + "acp/registry",
+	modulePath + "acp/remote", modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",
+	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
+}
+
+// file makes a block a file of Go. The compiler's errors name the line of the guide.
+func (b block) file(root string) string {
+	line := fmt.Sprintf("//line %s:%d\n", filepath.Join(root, b.guide), b.line)
+	if regexp.MustCompile(`(?m)^package `).MatchString(b.text) {
+		return line + b.text
+	}
+	var file strings.Builder
+	file.WriteString("package guide\n")
+	for _, path := range imported {
+		name := path[strings.LastIndex(path, "/")+1:]
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(b.in + b.text) {
+			fmt.Fprintf(&file, "import %q\n", path)
+		}
+	}
+	if b.in == "" {
+		file.WriteString(line + b.text)
+		return file.String()
+	}
+	fmt.Fprintf(&file, "var _ = %s {\n%s%s\npanic(\"the end of what the guide shows\")\n}\n", b.in, line, b.text)
+	return file.String()
+}
+
+// A tool call that a block of a guide updates under a name of its own is one that the block starts.
+func TestGuidesStartToolCalls(t *testing.T) {
+	updated := regexp.MustCompile(`\b(?:UpdateToolCall|AboutToolCall)\(("[^"]*")`)
+	found := 0
+	for _, b := range guideBlocks(t) {
+		for _, m := range updated.FindAllStringSubmatch(b.text, -1) {
+			if found++; !strings.Contains(b.text, "StartToolCall("+m[1]) {
+				t.Errorf("%s:%d: the tool call %s is updated, and nobody has started it", b.guide, b.line, m[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no guide updates a tool call")
+	}
+}
+
+// TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
+func TestGuidesNames(t *testing.T) {
+	imports, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]*types.Package{}
+	for _, path := range imported {
+		if !strings.HasPrefix(path, modulePath) || path == modulePath+"acp/agentkit" { // version 2 has one of that name too
+			continue
+		}
+		pkg, err := imports.Import(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[pkg.Name()] = pkg
+	}
+	span := regexp.MustCompile("`(?:([a-z]+)\\.)?([A-Z]\\w*)(?:\\.([A-Z]\\w*))?[^`\n]*`")
+	found := 0
+	for _, guide := range guides(t) {
+		for _, m := range span.FindAllStringSubmatch(prose(t, guide), -1) {
+			name, member := m[2], m[3]
+			pkg, ours := packages[m[1]]
+			if m[1] == "" {
+				pkg = packages["acp"] // a name without a package may be another library's
+				ours = member != "" && pkg.Scope().Lookup(name) != nil
+			}
+			if !ours {
+				continue
+			}
+			found++
+			object := pkg.Scope().Lookup(name)
+			if object == nil || !object.Exported() {
+				t.Errorf("%s: %s: there is no %s", guide, m[0], name)
+			} else if member != "" {
+				if o, _, _ := types.LookupFieldOrMethod(object.Type(), true, pkg, member); o == nil {
+					t.Errorf("%s: %s: %s has no %s", guide, m[0], name, member)
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d names found", found)
+	}
+}
+
+// TestGuidesLinks follows links from one file of the repository to another.
+func TestGuidesLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, guide := range guides(t) {
+		for _, m := range link.FindAllStringSubmatch(prose(t, guide), -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s: %v", guide, err)
+			}
+		}
+	}
+}
+
+// TestSecurityNamesTests finds the tests that SECURITY.md names in the tree.
+func TestSecurityNamesTests(t *testing.T) {
+	var sources strings.Builder
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			sources.WriteString(readFile(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`").FindAllStringSubmatch(readFile(t, "SECURITY.md"), -1)
+	if len(named) < 40 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !strings.Contains(sources.String(), "\nfunc "+m[1]+"(t *testing.T)") {
+			t.Errorf("there is no %s", m[1])
+		}
+		if m[2] != "" {
+			if _, err := os.Stat(filepath.Join("cmd/acp/testdata/script", m[2]+".txtar")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// prose is a guide without its blocks of code.
+func prose(t *testing.T, guide string) string {
+	t.Helper()
+	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(readFile(t, guide), "")
+}

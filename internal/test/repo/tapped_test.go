@@ -1,0 +1,168 @@
+package repo_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// untapped says why tests connect an agent or a client without conformance.Tap: those of a folder, of a
+// file, or a function of a file.
+var untapped = map[string]string{
+	"acp/rpc/":         "the methods of its tests are not ACP's",
+	"internal/engine/": "the methods of its tests are not ACP's",
+
+	"acp/v2draft/memory_test.go":              "it measures memory",
+	"acp/agentkit/scale_test.go":              "it measures time and memory, and counts allocations",
+	"acp/v2draft/agentkit/bench_test.go":      "it measures time and allocations",
+	"acp/v2draft/agentkit/scale_test.go":      "it measures memory",
+	"acp/alloc_test.go":                       "it counts allocations",
+	"acp/growth_test.go":                      "it measures time and memory",
+	"acp/faults_test.go":                      "what is cut in the middle is not a message; the whole turn is recorded under the tap",
+	"acp/faults_traces_test.go":               "the same, with recordings of other agents, which are validated in package conformance",
+	"acp/faults_children_test.go":             "the same, with processes that break off",
+	"acp/fuzz_conn_test.go":                   "it gives what our side sends to a validator of its own",
+	"internal/test/stress/":                   "it measures time and memory, and keeps accounts of its own",
+	"conformance/interop/remote_load_test.go": "it measures time and memory",
+	"conformance/probe/":                      "the probe judges what it plays",
+
+	"acp/acp_test.go TestAgentNeedsHandlers":                 "nothing is sent",
+	"acp/acp_test.go TestClientNeedsAllTerminalHandlers":     "nothing is sent",
+	"acp/acp_test.go TestEXT3_ExtensionNames":                "nothing is sent",
+	"acp/acp_test.go TestNilExtensions":                      "nothing is sent",
+	"acp/diagnosis_test.go TestNoTransport":                  "nothing is sent",
+	"acp/diagnosis_test.go TestPeerIsNoAgent":                "the other side is not an agent",
+	"acp/checks_test.go TestReadNamesMayBeSent":              "what passes has names that the protocol does not have, which the tap reports",
+	"acp/experimental_test.go TestExperimentalTogether":      "nothing is sent",
+	"acp/v2draft/memory_test.go TestLongIDsAreNotRemembered": "states of sessions that nobody has opened",
+	"acp/v2draft/initialize_test.go TestStartErrors":         "nothing is sent",
+	"acp/v2draft/checks_test.go TestLoginsAreChecked":        "nothing is sent",
+	"acp/experimental_test.go TestProxy":                     "the schema says nothing of messages between proxies as a client or an agent sees them",
+
+	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
+	"acp/property_test.go startAgent":                                       "its callers tap",
+	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
+	"acp/agentkit/sessions_test.go TestBind":                                "the client's end is tapped",
+	"acp/agentkit/sessions_test.go TestConnectionEnds":                      "the client's end is tapped",
+	"acp/agentkit/sessions_test.go TestOptionsForgotten":                    "the client's end is tapped",
+	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
+	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
+	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
+	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
+	"acp/launch/main_test.go agent":                                         "a process of its own, which is examined and not judged",
+	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
+	"acp/remote/proxies_test.go agent":                                      "the client's end is tapped",
+	"acp/remote/failures_test.go agent":                                     "the client's end is tapped",
+	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
+	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
+	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
+	"cmd/acp/login_test.go locked":                                          "a process of its own, which is logged in to",
+	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
+	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
+	"cmd/acp/security_test.go visit":                                        "it measures time; heard taps the client's other connection",
+	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
+	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
+
+	"contrib/otelacp/bench_test.go":                        "it measures time",
+	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
+	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
+	"examples/agent/harness_test.go inMemory":              "the client's end is tapped",
+	"examples/client/client_test.go runFake":               "a process of its own; the example client validates what it sends",
+	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
+}
+
+// TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and
+// requires that they tap the connection or stand in the table above.
+func TestTapped(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	used := map[string]bool{}
+	tapped, others := 0, 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || path == "bench"): // bench is another module
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "example_test.go"): // an example has no testing.TB
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !calls(f, starts) {
+				continue
+			}
+			if calls(f, isTap) {
+				tapped++
+				continue
+			}
+			others++
+			name := path + " " + f.Name.Name
+			reason := ""
+			for prefix, why := range untapped {
+				if strings.HasPrefix(name, prefix) {
+					reason, used[prefix] = why, true
+				}
+			}
+			if reason == "" {
+				t.Errorf("%s connects without conformance.Tap", name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range untapped {
+		if !used[name] {
+			t.Errorf("the reason for %s is not needed", name)
+		}
+	}
+	t.Logf("%d functions tap what they connect, %d have a reason not to", tapped, others)
+}
+
+// calls reports whether a function has a call, of a name in a package, or of a name of its own package.
+func calls(f *ast.FuncDecl, is func(pkg, name string) bool) (found bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			switch fun := call.Fun.(type) {
+			case *ast.Ident:
+				found = found || is("", fun.Name)
+			case *ast.SelectorExpr:
+				if pkg, ok := fun.X.(*ast.Ident); ok {
+					found = found || is(pkg.Name, fun.Sel.Name)
+				}
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// starts are the functions that start an agent, a client or a proxy.
+func starts(pkg, name string) bool {
+	switch pkg {
+	case "", "acp", "unstable", "v2draft":
+		switch name {
+		case "StartAgent", "ServeAgent", "StartProxy", "ServeProxy", "ConnectProxy", "Connect":
+			return true
+		}
+	}
+	return false
+}
+
+// isTap is conformance.Tap, or a function of a test that is named after it.
+func isTap(pkg, name string) bool {
+	return pkg == "conformance" && name == "Tap" || pkg == "" && strings.HasPrefix(name, "tap")
+}

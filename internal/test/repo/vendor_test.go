@@ -1,0 +1,162 @@
+package repo_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// TestVendorGenerated generates the package of examples/acme in this process, and requires that it is what is there.
+func TestVendorGenerated(t *testing.T) {
+	overrides, _, err := gen.ParseOverrides(readFile(t, "examples/acme/vendor.overrides"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := gen.Generate(gen.Config{
+		Schema: []byte(readFile(t, "examples/acme/vendor.json")), Source: "vendor.json", Package: "vendoracp", Module: "github.com/acpgo/sdk", Overrides: overrides,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if readFile(t, filepath.Join("examples/acme/vendoracp", name)) != string(text) {
+			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", name)
+		}
+	}
+}
+
+// TestVendor copies examples/acme to where nothing of this module is near, generates its package there, which
+// gives what is in the example, builds it, and has its agent and its client, two processes, call each other.
+func TestVendor(t *testing.T) {
+	tier.Need(t, tier.Full)
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("examples/acme")); err != nil {
+		t.Fatal(err)
+	}
+	generated, err := filepath.Glob(filepath.Join(dir, "vendoracp", "*_gen.go"))
+	if err != nil || len(generated) == 0 {
+		t.Fatalf("the example has no generated files: %v", err)
+	}
+	want := map[string]string{}
+	for _, path := range generated {
+		want[path] = readFile(t, path)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	run("go", "mod", "edit", "-replace=github.com/acpgo/sdk="+root)
+	run("go", "generate", "./...")
+	for path, text := range want {
+		if readFile(t, path) != text {
+			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", filepath.Base(path))
+		}
+	}
+	run("go", "vet", "./...")
+	run("go", "test", ".")
+	run("go", "build", "-o", "acme.exe", ".")
+
+	// A runtime of another version of the handshake refuses the code when it is compiled.
+	doc, other, overlay := filepath.Join(root, "acp", "codec", "doc.go"), filepath.Join(t.TempDir(), "doc.go"), filepath.Join(t.TempDir(), "overlay.json")
+	writeFile(t, other, strings.ReplaceAll(readFile(t, doc), "SupportVersion1", "SupportVersion2"))
+	writeFile(t, overlay, fmt.Sprintf(`{"Replace":{%q:%q}}`, doc, other))
+	refused := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-overlay", overlay, "./vendoracp")
+	refused.Dir, refused.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "undefined: codec.SupportVersion1") {
+		t.Errorf("with another runtime: %v\n%s", err, out)
+	}
+
+	folder := t.TempDir()
+	for _, name := range []string{"a.go", "b.ts", "c.txt", "d.json", "e.go"} {
+		writeFile(t, filepath.Join(folder, name), "")
+	}
+	got := run(filepath.Join(dir, "acme.exe"), folder)
+	if want := "indexed a.go go\nindexed b.ts typescript\nindexed d.json json\nthat is enough\nThere are files: 1 in go, 1 in json, 1 in typescript\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for line := range strings.Lines(run("go", "list", "-deps", ".")) {
+		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "github.com/acpgo/sdk/"); ok &&
+			own != "acp" && own != "acp/rpc" && own != "acp/codec" && !strings.HasPrefix(own, "internal/") {
+			t.Errorf("the program depends on %s", own)
+		}
+	}
+}
+
+// TestVendorRecipe does in an empty module what the README says about methods of one's own, with its schema and with that of examples/acme.
+func TestVendorRecipe(t *testing.T) {
+	tier.Need(t, tier.Full)
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := readFile(t, "README.md")
+	setUp := strings.ReplaceAll(shown(t, readme, "sh\n(go mod init [^`]*)"), "/path/to/clone", root)
+	source := shown(t, readme, "go\n([^`]*package vendoracp[^`]*)")
+	recipe := shown(t, readme, "sh\n(go mod edit -tool[^`]*)")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "vendoracp", "vendor.json"), readFile(t, "examples/acme/vendor.json"))
+	writeFile(t, filepath.Join(dir, "vendoracp", "vendoracp.go"), source)
+	writeFile(t, filepath.Join(dir, "shown", "vendor.json"), shown(t, readme, "json\n([^`]*x-method[^`]*)"))
+	writeFile(t, filepath.Join(dir, "shown", "vendoracp.go"), source)
+	cmd := exec.CommandContext(ctx, "sh", "-ec", setUp+recipe+"go vet ./...\n")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if mod := readFile(t, filepath.Join(dir, "go.mod")); !strings.Contains(mod, "\ntool github.com/acpgo/sdk/cmd/acpgen\n") {
+		t.Errorf("go.mod has no tool line:\n%s", mod)
+	}
+	for _, name := range []string{"types_gen.go", "methods_gen.go"} {
+		if readFile(t, filepath.Join(dir, "vendoracp", name)) != readFile(t, filepath.Join("examples/acme/vendoracp", name)) {
+			t.Errorf("%s is not what it is in examples/acme", name)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "shown", name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,34 @@
+package turns
+
+import "strings"
+
+// FirstWords makes a title of a prompt: the first words of its texts on one line. "" is none.
+func FirstWords[B interface{ Text() (string, bool) }](prompt []B) string {
+	const longest, enough = 60, 1000
+	var all strings.Builder
+	for _, block := range prompt {
+		if text, ok := block.Text(); ok {
+			all.WriteString(" " + text[:min(len(text), enough)])
+		}
+		if all.Len() > enough {
+			break
+		}
+	}
+	text := all.String()
+	text = strings.ToValidUTF8(text[:min(len(text), enough)], "")
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > longest {
+		runes = append(runes[:longest-1], '…')
+	}
+	return string(runes)
+}
+
+// Shortened keeps a title within what a store of sessions takes.
+func Shortened(title string) string {
+	const longest = 1000
+	title = strings.ReplaceAll(strings.ToValidUTF8(title, ""), "\x00", "")
+	if len(title) <= longest {
+		return title
+	}
+	return strings.ToValidUTF8(title[:longest], "") + "…"
+}
