@@ -10,6 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
@@ -188,6 +189,9 @@ func TestBytesReceived(t *testing.T) {
 }
 
 func TestAllocationsCall(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	near, far := osPipes(t)
 	agent, err := acp.StartAgent(t.Context(), near, (&childAgent{}).handlers(), nil)
 	if err != nil {

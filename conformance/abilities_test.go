@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/fastpath"
 )
 
 // able is a stream with all abilities, which notes how it is used. It has no room for lines that begin
@@ -155,6 +156,9 @@ const (
 )
 
 func TestWrappersPassAbilitiesOn(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	// What passes is judged as well; that it is not a message of the protocol is no matter here.
 	ignore := func(conformance.Finding) bool { return true }
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{Ignore: ignore})
@@ -280,6 +284,9 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 
 // What a wrapper makes of messages is the same whichever way they are written, and each is seen once.
 func TestWrapperChangesMessages(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	const drop, refuse, change = `{"d":1}`, `{"r":1}`, `{"c":1}`
 	var seen []string
 	wrap := func(s *able) rpc.FastStream {

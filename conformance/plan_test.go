@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -79,6 +80,9 @@ func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string
 // TestPlansPublished makes values of every definition of the module's schemas, right and spoilt ones, and
 // requires that plans promise nothing wrong, and know nearly all that is right.
 func TestPlansPublished(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	tier.Need(t, tier.Normal)
 	SkipUnderRace(t)
 	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
@@ -246,6 +250,9 @@ func TestPlanKeywords(t *testing.T) {
 // TestPlans has plans judge values of schemas that stand alone: "+" before a value says that they admit it. What they admit
 // has no findings; what they do not may have none.
 func TestPlans(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	for name, test := range map[string]struct {
 		definitions string
 		values      []string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -343,6 +344,9 @@ func heap() uint64 {
 
 // TestAllocations bounds the allocations for a chunk of text.
 func TestAllocations(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	conformance.SkipUnderRace(t)
 	validator := conformance.NewValidator(conformance.V1())
 	judge := conformance.NewJudge(conformance.V1(), nil)

@@ -48,6 +48,15 @@ func (c *checker) check(sources map[string][]byte) (*types.Package, error) {
 }
 
 func (c *checker) checkAs(path string, sources map[string][]byte) (*types.Package, error) {
+	files, err := c.parse(sources)
+	if err != nil {
+		return nil, err
+	}
+	config := types.Config{Importer: c.importer}
+	return config.Check(path, c.files, files, nil)
+}
+
+func (c *checker) parse(sources map[string][]byte) ([]*ast.File, error) {
 	var files []*ast.File
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		f, err := parser.ParseFile(c.files, name, sources[name], parser.ParseComments)
@@ -56,8 +65,7 @@ func (c *checker) checkAs(path string, sources map[string][]byte) (*types.Packag
 		}
 		files = append(files, f)
 	}
-	config := types.Config{Importer: c.importer}
-	return config.Check(path, c.files, files, nil)
+	return files, nil
 }
 
 func TestDeterministic(t *testing.T) {

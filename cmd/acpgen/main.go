@@ -61,6 +61,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -531,6 +532,9 @@ func share(root string, t gen.Target, files map[string][]byte) error {
 	for _, shared := range t.Shares {
 		for _, name := range shared.Files {
 			source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(shared.Dir), name+".go"))
+			if errors.Is(err, fs.ErrNotExist) && len(paths) == 0 {
+				break // a folder with schemas alone: what is missing there shows when it is compiled
+			}
 			if err != nil {
 				return err
 			}

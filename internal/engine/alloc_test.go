@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
@@ -120,6 +121,9 @@ func TestAllocationsReceived(t *testing.T) {
 }
 
 func TestAllocationsCall(t *testing.T) {
+	if !fastpath.Enabled {
+		t.Skip("it is about fast paths")
+	}
 	near, far := osPipes(t)
 	allocConn(t, far, tellMethod.Handle(func(_ context.Context, p *chunk) (*chunk, error) { return p, nil }))
 	c := allocConn(t, near)
