@@ -87,7 +87,7 @@ func program(name string) (string, error) {
 			args = append(args, "-race")
 		}
 		cmd := exec.Command("go", append(args, programs[name])...)
-		cmd.Dir = filepath.Join("..", "..")
+		cmd.Dir = filepath.Join("..", "..", "..")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w: %s", name, err, out)
 		}
