@@ -36,12 +36,11 @@ CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code and docs/leniency.md from the schemas, the api.txt files and docs/rules.md from the code
+generate: ## regenerate the Go code and docs/leniency.md from the schemas, the api.txt files and docs/requirements.md from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
-	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' ./internal/test/repo -update
+	$(GO) test -run '^(TestAPI|TestLeniencyTable|TestRequirementsTable)$$' ./internal/test/repo -update
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
-	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
 check: ## everything that must hold before a commit: lint, and the tests in tier full; some 18 minutes on two cores
 	$(MAKE) lint

@@ -66,100 +66,53 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// requirement is a row of docs/requirements.md.
-type requirement struct{ id, keptBy string }
-
-// readRequirements reads the rows, and the reasons why some are left to authors.
-func readRequirements(t *testing.T) (all []requirement, left map[string]string) {
-	t.Helper()
-	text, err := os.ReadFile("../docs/requirements.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	left = map[string]string{}
-	isID := regexp.MustCompile(`^[A-Z]{2,3}-\d+$`)
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-		switch {
-		case !isID.MatchString(cells[0]):
-		case len(cells) == 2:
-			left[cells[0]] = cells[1]
-		case len(cells) == 5:
-			all = append(all, requirement{cells[0], cells[4]})
-		default:
-			t.Errorf("%d cells in %s", len(cells), line)
-		}
-	}
-	return all, left
-}
-
-// TestRequirements holds docs/requirements.md against the names of the tests: what the runtime keeps is
-// shown, and what it leaves to authors has a reason.
+// TestRequirements holds the table of requirements against the names of the tests: what the runtime keeps is shown.
 func TestRequirements(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	all, left := readRequirements(t)
 	tests := testsOfTheModule(t)
-	rows, kept := map[string]string{}, map[string]int{}
-	for _, r := range all {
-		if rows[r.id] != "" {
-			t.Errorf("%s has two rows", r.id)
-		}
-		rows[r.id] = r.keptBy
-		kept[r.keptBy]++
-		names := tests.ids[strings.ReplaceAll(r.id, "-", "")]
-		for _, name := range shownElsewhere[r.id] {
+	ids, kept := map[string]bool{}, map[string]int{}
+	for _, r := range conformance.Requirements() {
+		ids[r.ID] = true
+		kept[r.KeptBy]++
+		names := tests.ids[strings.ReplaceAll(r.ID, "-", "")]
+		for _, name := range shownElsewhere[r.ID] {
 			if !tests.functions[name] {
-				t.Errorf("%s: there is no %s", r.id, name)
+				t.Errorf("%s: there is no %s", r.ID, name)
 			}
 			names = append(names, name)
 		}
-		shown := strings.Join(names, ", ")
-		switch {
-		case r.keptBy == "runtime" && shown == "":
-			t.Errorf("%s: no test shows it", r.id)
-		case r.keptBy == "open" && shown != "":
-			t.Errorf("%s is open, and %s shows it", r.id, shown)
-		case r.keptBy == "open":
-			t.Logf("%s: open", r.id)
-		case r.keptBy == "author" && left[r.id] != "":
-			t.Logf("%s: left to authors: %s", r.id, left[r.id])
-		case r.keptBy == "runtime", r.keptBy == "author":
-			t.Logf("%s: %s: %s", r.id, r.keptBy, shown)
+		switch shown := strings.Join(names, ", "); r.KeptBy {
+		case "runtime", "author":
+			if r.KeptBy == "runtime" && shown == "" {
+				t.Errorf("%s: no test shows it", r.ID)
+			}
+			t.Logf("%s: %s: %s", r.ID, r.KeptBy, shown)
+		case "":
 		default:
-			t.Errorf("%s is kept by %q", r.id, r.keptBy)
+			t.Errorf("%s is kept by %q", r.ID, r.KeptBy)
 		}
 	}
 	for id := range shownElsewhere {
-		if rows[id] == "" {
+		if !ids[id] {
 			t.Errorf("%s is not a requirement", id)
 		}
 	}
-	for id := range left {
-		if rows[id] != "author" {
-			t.Errorf("%s has a reason to be left to authors, and is kept by %q", id, rows[id])
-		}
-	}
-	t.Logf("%d requirements: %d kept by the runtime, %d by authors, %d open", len(all), kept["runtime"], kept["author"], kept["open"])
-	if kept["runtime"] == 0 {
-		t.Error("no requirement was read")
+	t.Logf("%d requirements: %d kept by the runtime, %d by authors", len(ids), kept["runtime"], kept["author"])
+	if kept["runtime"] == 0 || kept["author"] == 0 {
+		t.Error("the table does not say who keeps the requirements")
 	}
 }
 
-// TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each has a row,
-// and each row is cited.
+// TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each is a requirement,
+// and each requirement that the runtime or authors keep is cited.
 func TestCitedRequirements(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	all, left := readRequirements(t)
-	rows := map[string]bool{} // whether they are cited
-	for _, r := range all {
-		rows[r.id] = left[r.id] != "" || r.keptBy == "open"
+	cited := map[string]bool{} // all requirements
+	for _, r := range conformance.Requirements() {
+		cited[r.ID] = false
 	}
 	// REM, REG and TEL are those of the transports over the network, of the registry, and of telemetry.
 	other := map[string]bool{"UTF": true, "SHA": true, "REM": true, "REG": true, "TEL": true}
-	known := map[string]bool{} // to the judge and the probe, whether they have a row or not
-	for _, r := range conformance.Requirements() {
-		known[r.ID] = true
-	}
 	id := regexp.MustCompile(`\b([A-Z]{2,3})-\d+\b`)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -169,7 +122,7 @@ func TestCitedRequirements(t *testing.T) {
 			return fs.SkipDir
 		case path == filepath.Join("..", "conformance"), path == filepath.Join("..", "cmd", "acp"):
 			return fs.SkipDir // the judge has all requirements, in a table that its own test looks at
-		case d.IsDir(), slices.Contains([]string{"requirements.md", "rules.md", "real-agents.md"}, d.Name()) && filepath.Dir(path) == filepath.Join("..", "docs"):
+		case d.IsDir(), slices.Contains([]string{"requirements.md", "real-agents.md"}, d.Name()) && filepath.Dir(path) == filepath.Join("..", "docs"):
 			return nil
 		}
 		switch filepath.Ext(path) {
@@ -179,10 +132,10 @@ func TestCitedRequirements(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, m := range id.FindAllStringSubmatch(string(text), -1) {
-			if _, ok := rows[m[0]]; ok {
-				rows[m[0]] = true
-			} else if !other[m[1]] && !known[m[0]] {
-				t.Errorf("%s cites %s, which has no row", path, m[0])
+			if _, ok := cited[m[0]]; ok {
+				cited[m[0]] = true
+			} else if !other[m[1]] {
+				t.Errorf("%s cites %s, which is not a requirement", path, m[0])
 			}
 		}
 		return err
@@ -191,9 +144,9 @@ func TestCitedRequirements(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := testsOfTheModule(t)
-	for id, cited := range rows {
-		if !cited && len(tests.ids[strings.ReplaceAll(id, "-", "")]) == 0 && shownElsewhere[id] == nil {
-			t.Errorf("%s is not cited", id)
+	for _, r := range conformance.Requirements() {
+		if r.KeptBy != "" && !cited[r.ID] && len(tests.ids[strings.ReplaceAll(r.ID, "-", "")]) == 0 && shownElsewhere[r.ID] == nil {
+			t.Errorf("%s is not cited", r.ID)
 		}
 	}
 }

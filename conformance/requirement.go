@@ -8,13 +8,20 @@ import "strings"
 type Requirement struct {
 	ID    string // "SES-7"
 	Level Level
-	Side  Side   // who must comply; 0 for both
-	Page  string // "session-setup"
-	Text  string // in our own words
+	// Word is the page's keyword: "MUST", or "must" if it is in lower case. Without a keyword it is "implied"; "MAY-only" if
+	// the page allows something under a condition; "kit" if the official compatibility kit counts a violation as a failure;
+	// and "JSON-RPC" if the page refers to that.
+	Word string
+	Side Side   // who must comply; 0 for both
+	Page string // "session-setup"
+	Text string // in our own words
 	// Method is what can show that it is broken.
 	Method Method
 	// As are the ids of requirements that say the same, by whose rules this one is judged too.
 	As []string
+	// KeptBy says who keeps it in a program that is built on this module: "runtime" if the packages under acp enforce it,
+	// prevent breaking it, or do it; "author" if only the program can; "" if the table does not say.
+	KeptBy string
 }
 
 // Method says what can show that a requirement is broken.
@@ -34,7 +41,9 @@ func Requirements() []Requirement {
 	for _, p := range pages {
 		for i := range p.requirements {
 			r := &p.requirements[i]
-			all = append(all, Requirement{r.id, r.level(), r.side, p.name, r.text, Method(r.how), strings.Fields(r.as)})
+			all = append(all, Requirement{
+				r.id, r.level(), r.word, r.side, p.name, r.text, Method(r.how), strings.Fields(r.as), r.kept,
+			})
 		}
 	}
 	return all

@@ -34,7 +34,7 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *AgentSession) baseElicitForm(
 	ctx context.Context, message string, schema ElicitationSchema,
 ) (*CreateElicitationResponse, error) {
-	scope := ElicitationSessionScope{SessionID: s.id}
+	scope := ElicitationSessionScope{SessionID: s.id} // and no request's (ELI-34)
 	req := NewCreateElicitationRequestForm(message, NewElicitationFormModeSession(schema, scope))
 	return s.conn.CreateElicitation(ctx, &req)
 }

@@ -261,29 +261,3 @@ func expectJUnit(t *testing.T, text []byte) map[string]int {
 	}
 	return counts
 }
-
-// TestRulesPage compares docs/rules.md with what acp rules prints.
-func TestRulesPage(t *testing.T) {
-	const page = "../../docs/rules.md"
-	table, err := exec.CommandContext(t.Context(), "acp", "rules", "--format", "markdown").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "# What is judged\n\n" +
-		"The requirements that a stream of messages can show to be broken, by page of the protocol's documents, in our own words.\n" +
-		"`acp explain ID` says what breaks one, with a right and a wrong example. [requirements.md](requirements.md) has all\n" +
-		"requirements. This page is `acp rules --format markdown`; `make generate` writes it.\n\n" + string(table)
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what acp rules prints; make generate writes it", page)
-	}
-}

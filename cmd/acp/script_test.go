@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "write docs/rules.md and the expected output in testdata/script anew")
+var update = flag.Bool("update", false, "write the expected output in testdata/script anew")
 
 // race has the programs that tests start not wait for a second at their end, as the race detector has them do.
 const race = "atexit_sleep_ms=0"

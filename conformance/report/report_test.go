@@ -205,7 +205,7 @@ func ExampleReport() {
 	}
 	// Output:
 	// MUST NOT  TRN-5  agent, transports
-	//   The agent's stdout carries nothing but ACP messages.
+	//   The agent writes nothing but ACP messages to its standard output.
 	//   run.jsonl:1: message: not JSON: invalid character 'L' looking for beginning of value (byte 1) (JSON-RPC)
 	//       Loading
 	//

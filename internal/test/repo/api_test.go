@@ -21,7 +21,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var update = flag.Bool("update", false, "write the api.txt files, and the table of docs/leniency.md, anew")
+var update = flag.Bool("update", false, "write the api.txt files, and the tables of docs/leniency.md and docs/requirements.md, anew")
 
 // apiDirs are the folders of the packages that have an api.txt.
 func apiDirs() []string {
