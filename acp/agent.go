@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/serve"
 )
 
 // ServeAgent serves one client over transport until the client ends the connection or ctx ends. It then ends the
@@ -40,7 +41,7 @@ func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
-	if _, err := rpc.ConnectRoutes(ctx, transport, a.routes, &a.opts.Conn); err != nil {
+	if _, err := serve.Connect(ctx, transport, a.routes, &a.opts.Conn); err != nil {
 		return nil, err
 	}
 	return a.conn, nil
@@ -59,7 +60,7 @@ type agentSide struct {
 // routes returns the routes that an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn, enabled: a.opts.Experimental}
-	extensions, err := a.handlers.Extensions.Routes(a.conn)
+	extensions, err := serve.Extensions(a.handlers.Extensions, a.conn)
 	if err != nil {
 		return nil, err
 	}

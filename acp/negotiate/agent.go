@@ -10,6 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/serve"
 )
 
 // Agent serves a client in the version that the client asks for.
@@ -37,7 +38,7 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 		return a.V2(ctx, transport)
 	}
 	door := &door{Transport: transport}
-	conn, err := rpc.ConnectRoutes(ctx, door, waitForInitialize, nil)
+	conn, err := serve.Connect(ctx, door, waitForInitialize, nil)
 	if err != nil {
 		return err
 	}

@@ -5,37 +5,37 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // Reasons that end a connection, or keep one from being opened.
 const (
 	// ErrServerClosed reports that a connection ended because its Server was shut down.
-	ErrServerClosed engine.Sentinel = "acp: the server is shutting down"
+	ErrServerClosed rpc.Sentinel = "acp: the server is shutting down"
 	// ErrExpired reports that a connection ended because it had neither a stream nor a POST for HandlerOptions.Expiry.
-	ErrExpired engine.Sentinel = "acp: the connection has expired"
+	ErrExpired rpc.Sentinel = "acp: the connection has expired"
 	// ErrStalled reports that a connection ended because its peer accepted no data for a StallTimeout.
-	ErrStalled engine.Sentinel = "acp: the peer does not read"
+	ErrStalled rpc.Sentinel = "acp: the peer does not read"
 	// ErrUnanswered reports that a connection ended because its peer did not answer two pings.
-	ErrUnanswered engine.Sentinel = "acp: the peer does not answer pings"
+	ErrUnanswered rpc.Sentinel = "acp: the peer does not answer pings"
 	// ErrForbidden, returned by HandlerOptions.Authenticate or wrapped in its error, is answered with 403 instead of
 	// 401: the sender is known, but not allowed.
-	ErrForbidden engine.Sentinel = "acp: forbidden"
+	ErrForbidden rpc.Sentinel = "acp: forbidden"
 	// ErrInsecure reports that a client did not connect because it would have sent a token over plain HTTP to another
 	// machine.
-	ErrInsecure engine.Sentinel = "acp: a token over a connection without TLS"
+	ErrInsecure rpc.Sentinel = "acp: a token over a connection without TLS"
 	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any
 	// more), or its session. The client must open a new one; see package reconnect.
-	ErrConnectionGone engine.Sentinel = "acp: the server does not know the connection"
+	ErrConnectionGone rpc.Sentinel = "acp: the server does not know the connection"
 	// ErrUnauthorized is matched by a StatusError with 401 or 403, even after DialOptions.Header was called again.
-	ErrUnauthorized engine.Sentinel = "acp: unauthorized"
+	ErrUnauthorized rpc.Sentinel = "acp: unauthorized"
 	// ErrStreamTaken is matched by a StatusError with 409: the stream has another reader, or the server believes so.
-	ErrStreamTaken engine.Sentinel = "acp: the stream has a receiver"
+	ErrStreamTaken rpc.Sentinel = "acp: the stream has a receiver"
 	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy in front of
 	// it, accepts.
-	ErrTooLarge engine.Sentinel = "acp: the message is too large for the server"
+	ErrTooLarge rpc.Sentinel = "acp: the message is too large for the server"
 	// ErrBusy is matched by a StatusError with 429 or 503; StatusError.RetryAfter may say when to try again.
-	ErrBusy engine.Sentinel = "acp: the server is busy"
+	ErrBusy rpc.Sentinel = "acp: the server is busy"
 )
 
 // StatusError is the error that a client gets if a server refuses an HTTP request, or a WebSocket. It matches

@@ -32,14 +32,24 @@ type Caller interface {
 // under any name; a nil ext serves nothing. ctx bounds opening the transport; handlers get its values, but do not end
 // with it. To speak the protocol, use package acp.
 func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], opts *Options) (*Conn, error) {
-	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c) }, opts)
+	c, err := connect(ctx, transport, func(c *engine.Conn) ([]engine.Route, error) { return ext.bind((*Conn)(c)) }, opts)
+	return (*Conn)(c), err
 }
 
-// ConnectRoutes is Connect for the packages of this module that serve the protocol's own methods. Other modules cannot
-// use it because its types are internal.
-func ConnectRoutes(
-	ctx context.Context, transport Transport, routes func(*Conn) ([]engine.Route, error), opts *Options,
-) (*Conn, error) {
+func init() {
+	engine.RPC.Connect = func(
+		ctx context.Context, transport any, routes func(*engine.Conn) ([]engine.Route, error), opts any,
+	) (*engine.Conn, error) {
+		opened, _ := transport.(Transport) // nil if there is none
+		return connect(ctx, opened, routes, opts.(*Options))
+	}
+	engine.RPC.Extensions = func(ext, conn any) ([]engine.Route, error) { return ext.(router).routes(conn) }
+}
+
+// connect is Connect for any routes.
+func connect(
+	ctx context.Context, transport Transport, routes func(*engine.Conn) ([]engine.Route, error), opts *Options,
+) (*engine.Conn, error) {
 	if transport == nil {
 		return nil, errors.New("acp: no transport to connect with")
 	}
@@ -51,7 +61,7 @@ func ConnectRoutes(
 		opts = &Options{}
 	}
 	c := engine.New()
-	served, err := routes((*Conn)(c))
+	served, err := routes(c)
 	if err != nil {
 		return nil, errors.Join(err, stream.Close())
 	}
@@ -60,7 +70,7 @@ func ConnectRoutes(
 		stream = observed(stream, hooks.Message)
 	}
 	c.Start(ctx, stream, served, opts.config(hooks))
-	return (*Conn)(c), nil
+	return c, nil
 }
 
 func (c *Conn) engine() *engine.Conn { return (*engine.Conn)(c) }

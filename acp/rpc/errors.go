@@ -106,25 +106,28 @@ func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
 // Unwrap returns the peer's error.
 func (e *CallError) Unwrap() error { return e.Err }
 
+// Sentinel is the type of constant errors, such as ErrClosed. Match them with errors.Is.
+type Sentinel = engine.Sentinel
+
 // Errors of this side's runtime. They are never sent to the peer.
 const (
 	// ErrClosed reports that the connection is over. The error that it is joined with gives the reason: io.EOF if the
 	// peer ended it, io.ErrUnexpectedEOF if the peer did so within a message, an *ExitError if a subprocess ended.
-	ErrClosed = engine.ErrClosed
+	ErrClosed Sentinel = engine.ErrClosed
 	// ErrUnsupported reports that a call was not sent because the peer did not advertise the capability.
-	ErrUnsupported = engine.ErrUnsupported
+	ErrUnsupported Sentinel = engine.ErrUnsupported
 	// ErrExperimental reports that something was not sent, or handlers not served, because it belongs to an
 	// experimental feature that the options do not enable.
-	ErrExperimental = engine.ErrExperimental
+	ErrExperimental Sentinel = engine.ErrExperimental
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
-	ErrTurnCancelled = engine.ErrTurnCancelled
+	ErrTurnCancelled Sentinel = engine.ErrTurnCancelled
 	// ErrOverflow reports that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads
 	// it, waited for a call. Either the call was given up and returns this error, or the loop was ended and its turn
 	// returns it.
-	ErrOverflow = engine.ErrOverflow
+	ErrOverflow Sentinel = engine.ErrOverflow
 	// ErrStuck reports that handlers are still running although the connection is over and Options.CloseTime has
 	// passed. The connection no longer waits for them.
-	ErrStuck = engine.ErrStuck
+	ErrStuck Sentinel = engine.ErrStuck
 )
 
 var errConnected = errors.New("acp: this transport was connected already")

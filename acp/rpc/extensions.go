@@ -67,9 +67,13 @@ func HandleNotificationMethod[C, P any](
 	ext.handlers = append(ext.handlers, handler)
 }
 
-// Routes is for the packages of this module that serve the protocol's own methods. Other modules cannot use it because
-// its types are internal.
-func (ext *Extensions[C]) Routes(conn *C) ([]engine.Route, error) {
+// A router is an *Extensions[C], whatever C is.
+type router interface {
+	routes(conn any) ([]engine.Route, error)
+}
+
+// routes is bind beside the protocol's own methods: the names must be those of extensions. conn is a *C.
+func (ext *Extensions[C]) routes(conn any) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil
 	}
@@ -78,7 +82,7 @@ func (ext *Extensions[C]) Routes(conn *C) ([]engine.Route, error) {
 			return nil, fmt.Errorf("acp: the handler of %q: the name of an extension begins with an underscore", handler.method)
 		}
 	}
-	return ext.bind(conn)
+	return ext.bind(conn.(*C))
 }
 
 // bind makes the routes of one connection; a nil ext has none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/serve"
 )
 
 // A VersionError says that the agent answered initialize with a protocol version that this package
@@ -55,7 +56,7 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	opened := &openedTransport{Transport: transport}
-	conn, err := rpc.ConnectRoutes(ctx, opened, c.routes, &c.opts.Conn)
+	conn, err := serve.Connect(ctx, opened, c.routes, &c.opts.Conn)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ type clientSide struct {
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn, enabled: c.opts.Experimental}
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
-	extensions, err := c.handlers.Extensions.Routes(c.conn)
+	extensions, err := serve.Extensions(c.handlers.Extensions, c.conn)
 	if err != nil {
 		return nil, err
 	}

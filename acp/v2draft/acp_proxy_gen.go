@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/serve"
 )
 
 // ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
@@ -27,9 +28,9 @@ type ProxyConn struct {
 // Experimental: any minor release may change or remove it.
 func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
 	c := &ProxyConn{}
-	_, err := rpc.ConnectRoutes(ctx, transport, func(conn *rpc.Conn) ([]engine.Route, error) {
+	_, err := serve.Connect(ctx, transport, func(conn *rpc.Conn) ([]engine.Route, error) {
 		c.rpc = conn
-		extensions, err := handlers.Extensions.Routes(c)
+		extensions, err := serve.Extensions(handlers.Extensions, c)
 		return append(handlers.routes(c), extensions...), err
 	}, opts)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/serve"
 )
 
 type (
@@ -31,7 +32,7 @@ func Handle[P, R any](ext *Extensions, method string, fn func(context.Context, *
 }
 
 func extensions(ext *Extensions) []Route {
-	routes, err := ext.Routes(nil)
+	routes, err := serve.Extensions(ext, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -40,7 +41,7 @@ func extensions(ext *Extensions) []Route {
 
 // Connect connects over transport and serves routes.
 func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Route, opts *Options) (*Conn, error) {
-	c, err := rpc.ConnectRoutes(ctx, transport, func(c *rpc.Conn) ([]Route, error) {
+	c, err := serve.Connect(ctx, transport, func(c *rpc.Conn) ([]Route, error) {
 		if routes == nil {
 			return nil, nil
 		}

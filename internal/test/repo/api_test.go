@@ -57,6 +57,7 @@ func TestAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := markExperimental(t, dir, api.Lines(pkg))
+			expectNoInternalTypes(t, pkg, lines)
 			golden := filepath.Join(filepath.FromSlash(dir), "api.txt")
 			if *update {
 				if err := os.WriteFile(golden, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
@@ -73,6 +74,22 @@ func TestAPI(t *testing.T) {
 				t.Errorf("%s is not what the package exports; make generate writes it (-old +new):\n%s", golden, diff)
 			}
 		})
+	}
+}
+
+// expectNoInternalTypes looks for types that users of a package see and cannot name. An alias gives such a type a name.
+func expectNoInternalTypes(t *testing.T, pkg *types.Package, lines []string) {
+	t.Helper()
+	for _, imported := range pkg.Imports() {
+		if !strings.Contains(imported.Path(), "/internal/") {
+			continue
+		}
+		named := regexp.MustCompile(`\b` + imported.Name() + `\.[A-Z]`)
+		for _, line := range lines {
+			if named.MatchString(line) && !strings.Contains(line, " = "+imported.Name()+".") {
+				t.Errorf("a type of %s in %s", imported.Path(), line)
+			}
+		}
 	}
 }
 

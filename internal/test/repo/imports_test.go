@@ -69,7 +69,7 @@ func TestImports(t *testing.T) {
 				strings.HasPrefix(imp, "github.com/coder/websocket") && own != "/acp/remote" ||
 				ours && own == "/acp/remote" && slices.Contains(versions, to) ||
 				ours && own == "/acp/codec" ||
-				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine"}, to) ||
+				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine", "/internal/serve"}, to) ||
 				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
 				ours && own == "/internal/wire" && to != "/acp/codec" && to != "/internal/fastpath" ||
 				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
