@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 
 	"example.com/acme/vendoracp"
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // ask is the client: it has an agent index a folder, and prints what the agent tells of that.
@@ -53,7 +53,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	turn := session.Stream(ctx, acp.TextBlock("What is there?"))
 	for update := range turn.Updates() {
 		if text, ok := update.AgentText(); ok {
-			fmt.Fprintln(out, visible(text))
+			fmt.Fprintln(out, view.PrintableLine(text))
 		}
 	}
 	if _, err := turn.Result(); err != nil {
@@ -67,15 +67,9 @@ func show(out io.Writer, event vendoracp.IndexEvent) error {
 	var err error
 	switch e := event.Variant.(type) {
 	case *vendoracp.IndexEventFile:
-		_, err = fmt.Fprintln(out, "indexed", visible(e.Path), visible(string(e.Language)))
+		_, err = fmt.Fprintln(out, "indexed", view.PrintableLine(e.Path), view.PrintableLine(string(e.Language)))
 	case *vendoracp.IndexEventLimit:
 		_, err = fmt.Fprintln(out, "that is enough")
 	}
 	return err
-}
-
-// visible is text of the agent's without what a terminal would obey: that is written as in a Go string.
-func visible(text string) string {
-	quoted := strconv.Quote(text)
-	return quoted[1 : len(quoted)-1]
 }

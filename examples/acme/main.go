@@ -10,6 +10,8 @@ import (
 	"context"
 	"log"
 	"os"
+
+	"github.com/acpgo/sdk/acp/view"
 )
 
 func main() {
@@ -24,6 +26,6 @@ func main() {
 		err = ask(context.Background(), os.Args[1], os.Stdout)
 	}
 	if err != nil {
-		log.Fatal(visible(err.Error()))
+		log.Fatal(view.PrintableLine(err.Error()))
 	}
 }

@@ -2,6 +2,9 @@
 // and output, and plays turns that the words of a prompt choose. It is the project's reference: whole
 // in what it implements and the same on every run, so that clients can be tried against it.
 //
+// It is a fixture of this module's tests and imports internal packages. To start an agent of your own, copy
+// examples/kit-agent.
+//
 //	agent [-state DIR] [-require-auth] [-command-time DURATION]
 //
 // # Words

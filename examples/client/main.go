@@ -1,5 +1,8 @@
 // Command client starts an agent and talks to it in the terminal.
 //
+// It is a fixture of this module's tests and imports internal packages. To start a client of your own, copy
+// examples/kit-client.
+//
 //	client [flags] -- AGENT [arguments]
 //
 // What it says comes from -p, which may be repeated, from the file that -script names, or else from

@@ -23,7 +23,6 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/internal/plain"
 )
 
 // client is a conversation in a terminal.
@@ -38,7 +37,7 @@ type client struct {
 func main() {
 	c := &client{typed: make(chan string)}
 	if err := c.run(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, plain.Sprintf("\nkit-client: %v", err))
+		fmt.Fprintln(os.Stderr, "\nkit-client:", view.PrintableLine(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -112,9 +111,9 @@ func (c *client) draw(state *view.State) {
 	now := state.Snapshot()
 	for item := range now.Changed(c.drawn) {
 		if added, ok := item.Added(c.drawn); ok && item.Index == c.last {
-			fmt.Print(plain.Text(added))
+			fmt.Print(view.Printable(added))
 		} else {
-			fmt.Print("\n", plain.Text(item.String()))
+			fmt.Print("\n", view.Printable(item.String()))
 		}
 		c.last = item.Index
 	}
@@ -124,7 +123,7 @@ func (c *client) draw(state *view.State) {
 func (c *client) print(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fmt.Print("\n", plain.Sprintf(format, args...))
+	fmt.Print("\n", view.PrintableLine(fmt.Sprintf(format, args...)))
 }
 
 // ask has the user choose, after the whole of the tool call was drawn.

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/plain"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // What the agent is given to end, after its input has. It adds up to less than clients wait for a proxy.
@@ -54,13 +54,13 @@ func main() {
 		w.out = os.Stderr
 	}
 	cmd := exec.Command(flag.Arg(0), flag.Args()[1:]...)
-	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
 	cmd.Stderr = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, cmd, w)
 	stop()
 	if err := errors.Join(err, stderr.Flush()); err != nil {
-		fmt.Fprintln(os.Stderr, plain.Sprintf("proxy: %v", err))
+		fmt.Fprintln(os.Stderr, "proxy:", view.PrintableLine(err.Error()))
 	}
 	os.Exit(exitStatus(cmd, err))
 }

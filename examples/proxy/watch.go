@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/plain"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // direction is the way that a message goes.
@@ -47,7 +47,7 @@ func (w *watcher) printf(format string, args ...any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintln(w.out, plain.Sprintf(format, args...))
+	fmt.Fprintln(w.out, view.PrintableLine(fmt.Sprintf(format, args...)))
 }
 
 // envelope is what JSON-RPC wraps a message in.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/plain"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	}
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, plain.Sprintf("agent: %v", err))
+		fmt.Fprintln(os.Stderr, "agent:", view.PrintableLine(err.Error()))
 		os.Exit(1)
 	}
 }

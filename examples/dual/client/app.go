@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/plain"
 )
 
 // play is one prompt, and what to do while the agent answers it.
@@ -59,7 +59,7 @@ func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finish()
-	fmt.Fprintln(p.w, plain.Sprintf(format, args...))
+	fmt.Fprintln(p.w, view.PrintableLine(fmt.Sprintf(format, args...)))
 }
 
 // piece prints a piece of what has that id, with a title where it begins.
@@ -71,7 +71,7 @@ func (p *printer) piece(id, title, text string) {
 		fmt.Fprintf(p.w, "%s: ", title)
 		p.open = id
 	}
-	fmt.Fprint(p.w, strings.ReplaceAll(plain.Text(text), "\n", " "))
+	fmt.Fprint(p.w, strings.ReplaceAll(view.Printable(text), "\n", " "))
 }
 
 func (p *printer) finish() {

@@ -24,8 +24,8 @@ import (
 
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/plain"
 )
 
 // config is what the command line says.
@@ -47,7 +47,7 @@ func main() {
 		stop()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, plain.Sprintf("client: %v", err))
+		fmt.Fprintln(os.Stderr, "client:", view.PrintableLine(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -84,7 +84,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		OnEnd:     p.findings,
 	})
 	command := exec.Command(c.command[0], c.command[1:]...)
-	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
 	command.Stderr = stderr
 	var transport rpc.Transport = rpc.Command(command)
 	if c.check {

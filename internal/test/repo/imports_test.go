@@ -3,8 +3,11 @@ package repo_test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +82,32 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s", p.ImportPath, imp)
 			}
 		}
+	}
+}
+
+// TestExamplesAreCopyable requires that the programs of the examples compile in any module: they import no internal
+// packages. examples/agent and examples/client are test fixtures.
+func TestExamplesAreCopyable(t *testing.T) {
+	found := 0
+	walkTree(t, func(path string) {
+		path = filepath.ToSlash(path)
+		fixture := strings.HasPrefix(path, "examples/agent/") || strings.HasPrefix(path, "examples/client/")
+		if !strings.HasPrefix(path, "examples/") || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || fixture {
+			return
+		}
+		found++
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range file.Imports {
+			if strings.Contains(imp.Path.Value, "/internal/") {
+				t.Errorf("%s imports %s", path, imp.Path.Value)
+			}
+		}
+	})
+	if found < 10 {
+		t.Errorf("only %d files found", found)
 	}
 }
 
