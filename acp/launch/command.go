@@ -49,7 +49,7 @@ func (c *Command) Cmd() *exec.Cmd {
 	}
 	for name := range c.Env {
 		if !plain.IsVariable(name) {
-			cmd.Err = &exec.Error{Name: c.Program, Err: fmt.Errorf("%q is not the name of a variable", name)}
+			cmd.Err = &exec.Error{Name: c.Program, Err: fmt.Errorf("%q is not a valid variable name", name)}
 		}
 	}
 	return cmd
@@ -58,7 +58,7 @@ func (c *Command) Cmd() *exec.Cmd {
 // Find looks the program up as Cmd does, and returns its path. The error is an *exec.Error.
 func (c *Command) Find() (string, error) {
 	if c.Program == "" {
-		return "", &exec.Error{Name: c.Program, Err: errors.New("no program is named")}
+		return "", &exec.Error{Name: c.Program, Err: errors.New("no program is given")}
 	}
 	if filepath.Base(c.Program) != c.Program {
 		path := c.Program

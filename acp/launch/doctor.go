@@ -165,7 +165,7 @@ func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnos
 }
 
 // errTime says that the time for an examination is over.
-var errTime = errors.New("the time for the examination is over")
+var errTime = errors.New("the examination took too long")
 
 // noise collects what is not a message.
 type noise struct {
@@ -236,7 +236,7 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	if n.count > 0 {
 		d.add(Problem{
 			Kind:   Banner,
-			Text:   fmt.Sprintf("it writes to standard output what is not a message, such as %q (%d lines)", n.lines[0], n.count),
+			Text:   fmt.Sprintf("it writes lines to standard output that are not messages, such as %q (%d lines)", n.lines[0], n.count),
 			Advice: "Clients may refuse this. Everything but messages belongs to standard error.",
 			Blocks: false,
 		})

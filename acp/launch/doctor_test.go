@@ -256,7 +256,7 @@ func TestCommand(t *testing.T) {
 	if got, want := strange.String(), `'good --acp #=x' evil`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is not the name of a variable`) {
+	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is not a valid variable name`) {
 		t.Errorf("got %v", err)
 	}
 	c.Program = "./tool"

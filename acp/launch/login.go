@@ -66,7 +66,7 @@ func (c *Command) LoginCommand(method *acp.AuthMethodTerminal) *Command {
 // passed to authenticate.
 func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, terminal Terminal) error {
 	if method == nil {
-		return &LoginError{Err: errors.New("there is no method")}
+		return &LoginError{Err: errors.New("no login method is given")}
 	}
 	made := c.LoginCommand(method).Cmd()
 	if made.Err != nil {

@@ -100,7 +100,7 @@ var signs = []sign{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EACCES|EPERM|EROFS|ENOSPC|EDQUOT)`),
 		"npm cannot write its files ($1)", "Look at the free space, and at who owns npm's cache: npm config get cache.",
 	},
-	{DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EINTEGRITY)`), "what npm has fetched is not what its registry has announced ($1)", "npm cache clean --force empties the cache."},
+	{DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EINTEGRITY)`), "a package from npm does not match the checksum of its registry ($1)", "npm cache clean --force empties the cache."},
 	{NoCommand, regexp.MustCompile(`could not determine executable to run`), "the package has no command, or several of which none has its name", "Name the command."},
 	{
 		WrongNode, regexp.MustCompile(`(?s)npm (?:error|ERR!) code EBADENGINE.*?[Rr]equired:? \{"?node"?: ?["']([^"']+)["']`),

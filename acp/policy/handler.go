@@ -105,7 +105,7 @@ func (h *handler) serve(
 		return h.choose(session, req, decision, option), nil
 	}
 	if h.ask == nil {
-		decision.Why = "there is nobody to ask: " + decision.Why
+		decision.Why = "no user can be asked: " + decision.Why
 		if option := h.option(Reject, req.Options); option != nil {
 			return h.choose(session, req, decision, option), nil
 		}
@@ -136,7 +136,7 @@ func (h *handler) decide(session *acp.ClientSession, request Request) (Decision,
 	}
 	d, explained := h.policy.Explain(request)
 	if d.Effect == Allow {
-		d.Effect, d.Why = Ask, "what was remembered cannot be read"
+		d.Effect, d.Why = Ask, "the remembered rules cannot be read"
 	}
 	return d, errors.Join(err, explained)
 }
@@ -210,7 +210,7 @@ func (h *handler) remember(session *acp.ClientSession, request Request, kind acp
 		err = h.Memory.Add(session.ID(), rule)
 	}
 	if err != nil {
-		h.failed(session, fmt.Errorf("policy: the decision is not remembered: %w", err))
+		h.failed(session, fmt.Errorf("policy: cannot remember the decision: %w", err))
 	}
 }
 

@@ -123,7 +123,7 @@ func (in *input) parse(p *parser, depth int) (any, error) {
 		var raw json.RawMessage
 		err := p.dec.Decode(&raw)
 		if err == nil && (raw[0] == '{' || raw[0] == '[') {
-			in.fail(fmt.Errorf("more than %d lists and objects are inside each other", maxDepth))
+			in.fail(fmt.Errorf("lists and objects nested deeper than %d levels", maxDepth))
 		}
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (in *input) parse(p *parser, depth int) (any, error) {
 			}
 			name := token.(string) // the decoder has seen to that
 			if seen[name] {
-				in.fail(fmt.Errorf("member %q is there twice", name))
+				in.fail(fmt.Errorf("duplicate member %q", name))
 			}
 			seen[name] = true
 			value, err := in.parse(p, depth-1)
@@ -206,7 +206,7 @@ func (in *input) readObject(o object) (paths int) {
 			}
 		case argsMembers[name]:
 			if len(more) > 0 || wrongArgs != nil {
-				in.fail(fmt.Errorf("%s: there are other args", m.name))
+				in.fail(fmt.Errorf("%s: more than one list of args", m.name))
 			}
 			texts, err := textsOf(m)
 			more, wrongArgs = append(more, texts...), cmp.Or(wrongArgs, err)
@@ -225,7 +225,7 @@ func (in *input) readObject(o object) (paths int) {
 		}
 	}
 	if commands == 0 && (len(more) > 0 || wrongArgs != nil) {
-		in.beside = errors.New("args are not beside the command")
+		in.beside = errors.New("args without a command in the same object")
 	}
 	return paths
 }
@@ -262,7 +262,7 @@ func looksLikePath(text string) bool {
 func (in *input) command(m member, more []string, wrongArgs error) error {
 	f := in.facts
 	if len(f.lines) >= maxLines {
-		return fmt.Errorf("it has more than %d commands", maxLines)
+		return fmt.Errorf("more than %d commands", maxLines)
 	}
 	texts, err := textsOf(m)
 	if err != nil {
@@ -272,12 +272,12 @@ func (in *input) command(m member, more []string, wrongArgs error) error {
 		in.text += len(text)
 	}
 	if in.text > maxText {
-		return fmt.Errorf("its commands have more than %d bytes", maxText)
+		return fmt.Errorf("commands longer than %d bytes", maxText)
 	}
 	if _, ok := m.value.([]any); ok {
 		f.lines = append(f.lines, invocation(texts))
 		if len(more) > 0 || wrongArgs != nil {
-			return fmt.Errorf("%s: a list of arguments, and args", m.name)
+			return fmt.Errorf("%s: both a list of arguments and args", m.name)
 		}
 		return nil
 	}
@@ -287,7 +287,7 @@ func (in *input) command(m member, more []string, wrongArgs error) error {
 	case len(more) == 0:
 		f.lines = append(f.lines, parseLine(text))
 	case strings.ContainsFunc(text, func(r rune) bool { return !plainName(r) }):
-		return fmt.Errorf("%s: a line and args", m.name)
+		return fmt.Errorf("%s: both a command line and args", m.name)
 	default:
 		f.lines = append(f.lines, invocation(append([]string{text}, more...)))
 	}
@@ -318,7 +318,7 @@ func textsOf(m member) (texts []string, err error) {
 		if text, ok := value.(string); ok {
 			texts = append(texts, text)
 		} else {
-			err = fmt.Errorf("%s: neither text nor a list of texts", m.name)
+			err = fmt.Errorf("%s: neither a string nor a list of strings", m.name)
 		}
 	}
 	return texts, err

@@ -103,7 +103,7 @@ func (f *File) Rules(acp.SessionID) ([]Rule, error) {
 func (f *File) read() (rules []Rule, ended bool, err error) {
 	f.torn = 0
 	if info, err := os.Stat(f.path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return nil, false, fmt.Errorf("%s: others may write to it: its mode is %v", f.path, info.Mode().Perm())
+		return nil, false, fmt.Errorf("%s: writable by others: its mode is %v", f.path, info.Mode().Perm())
 	}
 	data, err := readBounded(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 		return err
 	}
 	if info.Size()+int64(len(text)) > maxFile {
-		return fmt.Errorf("%s: it would be longer than %d bytes, and not be read any more", f.path, maxFile)
+		return fmt.Errorf("%s: it would be longer than the %d bytes that can be read", f.path, maxFile)
 	}
 	if _, err := file.Write(text); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 	case acp.PermissionOptionKindRejectAlways:
 		rule.Effect = Reject
 	default:
-		return Rule{}, fmt.Errorf("an option of the kind %q is not for always", kind)
+		return Rule{}, fmt.Errorf("option kind %q is not for always", kind)
 	}
 	for _, flaw := range f.flaws {
 		return Rule{}, errors.New(flaw)
@@ -203,10 +203,10 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 		rule.Cwds = []string{escapeGlob(f.cwd)}
 	}
 	if stored && (f.agent == "" || f.cwd == "") {
-		return Rule{}, errors.New("the agent's name or the working directory is not known")
+		return Rule{}, errors.New("unknown agent name or working directory")
 	}
 	if containsStar(f.agent) || containsStar(f.tool) {
-		return Rule{}, errors.New("a name contains a star")
+		return Rule{}, errors.New("a name contains *")
 	}
 	if f.tool != "" {
 		rule.Tools = []string{f.tool}
@@ -223,7 +223,7 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 		rule.Lines = append(rule.Lines, line.text)
 	}
 	if rule.Paths == nil && rule.Lines == nil && rule.Tools == nil {
-		return Rule{}, errors.New("it names no tool, no path and no command")
+		return Rule{}, errors.New("it names no tool, path or command")
 	}
 	if rule.Effect == Reject && len(f.paths)+len(f.lines) > 1 {
 		return Rule{}, errors.New("a rule would reject each part of it alone too")

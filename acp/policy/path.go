@@ -27,11 +27,11 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 		text := pattern
 		switch {
 		case len(text) > 2 && driveLetter(text[0]) && text[1:3] == `:\`, strings.HasPrefix(text, `\\`):
-			return nil, fmt.Errorf("pattern %q has \\, which takes the meaning of characters away: write / in its place", pattern)
+			return nil, fmt.Errorf("pattern %q contains \\, which escapes characters: use / instead", pattern)
 		case strings.HasPrefix(text, "~") && !strings.HasPrefix(text, "~/"):
-			return nil, fmt.Errorf("pattern %q begins with ~, and not with ~/, which is the user's home; ./~ is a file with that name", pattern)
+			return nil, fmt.Errorf("pattern %q begins with ~ but not with ~/, the home directory; use ./~ for a file of that name", pattern)
 		case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "%"), strings.HasPrefix(text, "file:"):
-			return nil, fmt.Errorf("pattern %q begins with a variable or an address, which are not read", pattern)
+			return nil, fmt.Errorf("pattern %q begins with a variable or a URL, which are not supported", pattern)
 		}
 		if rest, ok := strings.CutPrefix(text, "~/"); ok {
 			if home == "" {
@@ -49,7 +49,7 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 			text = strings.TrimPrefix(text, "./")
 		}
 		if !doublestar.ValidatePattern(text) {
-			return nil, fmt.Errorf("pattern %q cannot be read", pattern)
+			return nil, fmt.Errorf("pattern %q is malformed", pattern)
 		}
 		compiled = append(compiled, pathPattern{text, fold(text), relative})
 	}
@@ -295,7 +295,7 @@ func ResolveLinks(name string) (string, error) {
 		}
 		// A link whose target does not exist still exists itself, and writing to it creates the target.
 		if _, err := os.Lstat(at); err == nil {
-			return "", fmt.Errorf("%s is a symbolic link that leads to nothing", at)
+			return "", fmt.Errorf("%s is a dangling symbolic link", at)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}

@@ -300,7 +300,7 @@ func (p *Policy) facts(req Request) *facts {
 	for i := range f.lines {
 		line := &f.lines[i]
 		if line.shell && !p.posix {
-			line.flaw = cmp.Or(line.flaw, "is for a shell that is not known")
+			line.flaw = cmp.Or(line.flaw, "is for an unknown shell")
 		}
 		for _, target := range line.targets {
 			addWord(&f.words, target)

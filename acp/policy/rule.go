@@ -217,7 +217,7 @@ func (p *parser) object(member func(name string) error) error {
 		}
 		name := token.(string) // More has seen to that
 		if seen[name] {
-			return fmt.Errorf("member %q is there twice", name)
+			return fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = true
 		if err := member(name); err != nil {
@@ -272,7 +272,7 @@ func (p *parser) boolean(to *bool) error {
 // end checks that nothing follows.
 func (p *parser) end() error {
 	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the rules")
+		return errors.New("unexpected data after the rules")
 	}
 	return nil
 }
@@ -382,14 +382,14 @@ func compile(rule Rule, home string) (*compiled, error) {
 	switch rule.Effect {
 	case Allow:
 		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil && !rule.ReadOnly {
-			return nil, errors.New("a rule that allows says for which kinds, tools, paths, commands or lines")
+			return nil, errors.New("a rule that allows needs kinds, tools, paths, commands or lines")
 		}
 	case Ask, Reject:
 		if rule.ReadOnly || rule.Unsafe {
-			return nil, errors.New("readOnly and unsafe are for rules that allow")
+			return nil, errors.New("only rules that allow can be readOnly or unsafe")
 		}
 	case "":
-		return nil, errors.New("a rule has no effect")
+		return nil, errors.New("missing effect")
 	default:
 		return nil, fmt.Errorf("unknown effect %q", rule.Effect)
 	}
@@ -397,16 +397,16 @@ func compile(rule Rule, home string) (*compiled, error) {
 		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands, "line": rule.Lines,
 	} {
 		if texts != nil && len(texts) == 0 {
-			return nil, fmt.Errorf("%s is empty, and would match nothing", name)
+			return nil, fmt.Errorf("%s is empty and would match nothing", name)
 		}
 		for _, text := range texts {
 			if text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-				return nil, fmt.Errorf("%s %q is not text", name, text)
+				return nil, fmt.Errorf("%s %q is empty, or has a NUL or bytes that are not UTF-8", name, text)
 			}
 		}
 	}
 	if rule.Kinds != nil && len(rule.Kinds) == 0 {
-		return nil, errors.New("kind is empty, and would match nothing")
+		return nil, errors.New("kind is empty and would match nothing")
 	}
 	for _, kind := range rule.Kinds {
 		if !kind.Known() {
@@ -449,7 +449,7 @@ func (r Rule) commandWords(pattern string) ([]string, error) {
 		case strings.ContainsAny(word, "\"'`"):
 			wrong = "words are compared without quotes"
 		case word == "|" || word == "||" || word == "&" || word == "&&":
-			wrong = "it is more than one command"
+			wrong = "this is more than one command"
 		case r.Effect != Allow:
 		case word == anyWords && !r.Unsafe:
 			wrong = `** allows whatever the program can do: write the words, with * for one that the agent may choose; ` +

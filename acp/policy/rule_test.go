@@ -23,8 +23,8 @@ func TestParseErrors(t *testing.T) {
 		`{"rules": [3]}`:                "line 1: want an object",
 		"{\"rules\": [\n{\n\"a\": 1}]}": `line 3: unknown member "a"`,
 		"{\"rules\": [{\"effect\": \"allow\", \"kind\": [\"think\"]},\n{\"effect\": \"deny\"}]}": `line 2: unknown effect "deny"`,
-		"{\"rules\": [\n{\"kind\": [\"read\"]}]}":                                                "line 2: a rule has no effect",
-		"{\"rules\": [\n{\"effect\": \"allow\"}]}":                                               "line 2: a rule that allows says for which kinds, tools, paths, commands or lines",
+		"{\"rules\": [\n{\"kind\": [\"read\"]}]}":                                                "line 2: missing effect",
+		"{\"rules\": [\n{\"effect\": \"allow\"}]}":                                               "line 2: a rule that allows needs kinds, tools, paths, commands or lines",
 		"{\"rules\": [\n{\"effect\": \"allow\", \"agent\": [\"a\"]}]}":                           "line 2: a rule that allows says for which",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"Kind\": [\"read\"]}]}":                           `line 2: unknown member "Kind"`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": \"read\"}]}":                             "line 2: want a list",
@@ -32,21 +32,21 @@ func TestParseErrors(t *testing.T) {
 		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": []}]}":                                   "line 2: kind is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": []}]}":                                   "line 2: path is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [3]}]}":                                  "line 2: want a string",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is not text`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is empty, or has a NUL or bytes that are not UTF-8`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/../b\"]}]}":                        `line 2: pattern "/a/../b" contains ".."`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/[b\"]}]}":                          `line 2: pattern "/a/[b" cannot be read`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"cwd\": [\"a\"]}]}":                               `line 2: cwd "a" is not absolute`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\"** a\"]}]}":                        "line 2: command \"** a\": ** is only for the last word",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\" \"]}]}":                           `line 2: command " " has no words`,
-		"{\"rules\": [\n{\"effect\": \"ask\",\n\"effect\": \"allow\"}]}":                         `line 3: member "effect" is there twice`,
-		"{\"rules\": [],\n\"rules\": []}":                                                        `line 2: member "rules" is there twice`,
-		"{\"rules\": []}\n\n{}":                                                                  "line 3: something follows the rules",
+		"{\"rules\": [\n{\"effect\": \"ask\",\n\"effect\": \"allow\"}]}":                         `line 3: duplicate member "effect"`,
+		"{\"rules\": [],\n\"rules\": []}":                                                        `line 2: duplicate member "rules"`,
+		"{\"rules\": []}\n\n{}":                                                                  "line 3: unexpected data after the rules",
 		"{\"rules\": [\n{\"effect\": \"ask\",,}]}":                                               "line 2: invalid character ','",
 		"{\"rules\": [\n{\"effect\": \"ask\"}":                                                   "line 2: unexpected EOF",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"reason\": 3}]}":                                  "line 2: want a string",
 		"{\"rules\": [\n{\"effect\": \"allow\", \"readOnly\": 1}]}":                              "line 2: want true or false",
-		"{\"rules\": [\n{\"effect\": \"reject\", \"readOnly\": true}]}":                          "line 2: readOnly and unsafe are for rules that allow",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"unsafe\": true}]}":                               "line 2: readOnly and unsafe are for rules that allow",
+		"{\"rules\": [\n{\"effect\": \"reject\", \"readOnly\": true}]}":                          "line 2: only rules that allow can be readOnly or unsafe",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"unsafe\": true}]}":                               "line 2: only rules that allow can be readOnly or unsafe",
 		"{\"rules\": [\n{\"effect\": \"allow\", \"command\": [\"make\"], \"unsafe\": true}]}":    "line 2: the rule is unsafe, but no command ends with **",
 		// Rules of old files.
 		"{\"rules\": [\n{\n\"command\": [\"git status\",\n\"git log **\"],\n\"effect\": \"allow\"}]}": "line 4: command \"git log **\": ** allows whatever the program can do: " +
@@ -180,7 +180,7 @@ func TestContradictions(t *testing.T) {
 
 func TestNewErrors(t *testing.T) {
 	_, err := policy.New([]policy.Rule{{Effect: policy.Ask}, {Effect: policy.Allow}}, nil)
-	if want := `policy: rule {"effect":"allow"}: a rule that allows says for which kinds, tools, paths, commands or lines`; err == nil || err.Error() != want {
+	if want := `policy: rule {"effect":"allow"}: a rule that allows needs kinds, tools, paths, commands or lines`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -120,7 +120,7 @@ func parseLine(text string) line {
 				l.targets = append(l.targets, target)
 			}
 		case *syntax.Comment:
-			l.flaw = cmp.Or(l.flaw, "has a comment, which some shells take for commands")
+			l.flaw = cmp.Or(l.flaw, "has a comment, which some shells execute")
 		}
 		return true
 	})
@@ -193,7 +193,7 @@ func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 			return errors.New("has a coprocess")
 		}
 		if slices.ContainsFunc(stmt.Redirs, func(r *syntax.Redirect) bool { return !harmless(r) }) {
-			return errors.New("has a redirection, and not only to /dev/null")
+			return errors.New("has a redirection to something other than /dev/null")
 		}
 		var err error
 		switch cmd := stmt.Cmd.(type) {
@@ -214,7 +214,7 @@ func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 		case *syntax.Block:
 			err = l.cover(cmd.Stmts, piped)
 		default:
-			err = errors.New("has more than commands: a loop, a condition, a function or a declaration")
+			err = errors.New("has a loop, a condition, a function or a declaration")
 		}
 		if err != nil {
 			return err

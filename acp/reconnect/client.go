@@ -301,7 +301,7 @@ func (c *Client) run(conn *acp.ClientConn) {
 		c.notify(event)
 		var err error
 		if losses > maxLosses && lost.Sub(since) >= c.policy.Budget {
-			err = fmt.Errorf("the connection was lost %d times in a row, each time soon after it was made", losses)
+			err = fmt.Errorf("the connection was lost %d times in a row, each time soon after connecting", losses)
 		} else {
 			conn, tries, err = c.again(lost.Add(c.policy.Budget), tries)
 		}
@@ -334,7 +334,7 @@ const settleTime = time.Second
 
 // again connects and restores the sessions, until that succeeds or is hopeless.
 func (c *Client) again(deadline time.Time, tries int) (*acp.ClientConn, int, error) {
-	ctx, cancel := context.WithDeadlineCause(c.life, deadline, errors.New("the budget for connecting again is spent"))
+	ctx, cancel := context.WithDeadlineCause(c.life, deadline, errors.New("reconnecting took too long"))
 	defer cancel()
 	var last error
 	for {
@@ -400,7 +400,7 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 			if s.crashes++; s.crashes < maxCrashes {
 				return err
 			}
-			err = fmt.Errorf("the agent ended %d times while it was restored: %w", s.crashes, err)
+			err = fmt.Errorf("the agent ended %d times while restoring the session: %w", s.crashes, err)
 		}
 		c.forget(s)
 		s.become(nil, fmt.Errorf("session %s could not be restored: %w", s.id, err))

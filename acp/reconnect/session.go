@@ -94,7 +94,7 @@ func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *ac
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.conn != nil && c.conn != conn {
-		return nil, fmt.Errorf("session %s was opened, and its connection lost: %w", s.id, acp.ErrClosed)
+		return nil, fmt.Errorf("session %s was opened, but its connection was lost: %w", s.id, acp.ErrClosed)
 	}
 	c.sessions = append(c.sessions, s)
 	return s, nil

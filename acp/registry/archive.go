@@ -291,7 +291,7 @@ func (u *unpacker) makeLinks() error {
 	}
 	for _, l := range u.links {
 		if _, err := u.root.Stat(filepath.FromSlash(l.name)); err != nil {
-			return brokenf("the archive has the link %q to %q, which leads to nothing in it: %w", short(l.name), short(l.to), err)
+			return brokenf("the archive has the link %q to %q, which does not exist in it: %w", short(l.name), short(l.to), err)
 		}
 		if err := u.ctx.Err(); err != nil {
 			return err
@@ -322,7 +322,7 @@ func (u *unpacker) zip(archive string) error {
 	bounded := &boundedReaderAt{r: file, left: 1<<20 + maxDirectory*int64(u.limits.Files), bounded: true}
 	r, err := zip.NewReader(bounded, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return brokenf("the archive is no zip: %w", err)
+		return brokenf("the archive is not a zip file: %w", err)
 	}
 	bounded.bounded = false
 	for _, f := range r.File {
@@ -398,7 +398,7 @@ type boundedReaderAt struct {
 func (b *boundedReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	if b.bounded {
 		if b.left -= int64(len(p)); b.left < 0 {
-			return 0, errors.New("its list of files is too long")
+			return 0, errors.New("the list of files is too long")
 		}
 	}
 	return b.r.ReadAt(p, off)
@@ -526,7 +526,7 @@ func makeExecutable(dir, name, cmd string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err
 	} else if info.Size() == 0 {
-		return brokenf("the program %q has no bytes", short(cmd))
+		return brokenf("the program %q is empty", short(cmd))
 	}
 	return os.Chmod(path, 0o700)
 }
@@ -683,7 +683,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 // verify compares the checksum of the download with that of the entry, if that has one.
 func (a *Archive) verify(sum string) error {
 	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
-		return brokenf("the SHA-256 of %s is %s, and not %s", plain.Line(a.Archive), sum, short(a.SHA256))
+		return brokenf("the SHA-256 of %s is %s, want %s", plain.Line(a.Archive), sum, short(a.SHA256))
 	}
 	return nil
 }

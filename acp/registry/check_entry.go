@@ -249,7 +249,7 @@ func (c *checker) archive(e *Entry, address, pointer string) {
 	if name := strings.ToLower(fileName(address)); isInstaller(name) {
 		c.fail("REG-6", pointer, "%s is an installer", name)
 	} else if isOtherArchive(name) {
-		c.fail("REG-6", pointer, "%s is an archive of a kind that is not unpacked: .zip, .tar.gz, .tgz, .tar.bz2, .tbz2", name)
+		c.fail("REG-6", pointer, "%s is an archive of an unsupported kind: .zip, .tar.gz, .tgz, .tar.bz2, .tbz2", name)
 	}
 	if latestPattern.MatchString(address) {
 		c.fail("REG-8", pointer, "the address says latest, and not which version")
@@ -309,7 +309,7 @@ func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known 
 		}
 		for _, name := range sorted(variables) {
 			if usableEnv(map[string]string{name: variables[name]}) != nil {
-				c.fail(id, fmt.Sprintf("%s/env/%s", pointer, name), "it is not a variable")
+				c.fail(id, fmt.Sprintf("%s/env/%s", pointer, name), "it is not a valid variable name")
 				delete(variables, name)
 			}
 		}

@@ -142,7 +142,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 // try starts a distribution with its own directory and home, and returns its answer to initialize.
 func (c *checker) try(env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (_ json.RawMessage, err error) {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Time, fmt.Errorf("it has not answered within %v", c.Time))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Time, fmt.Errorf("no answer within %v", c.Time))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "acp-registry-")
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 			}
 			if _, exited := errors.AsType[*rpc.ExitError](err); !exited { // which says it itself
 				lines := strings.Split(stderr, "\n")
-				err = fmt.Errorf("%w; it says: %s", err, short(lines[len(lines)-1]))
+				err = fmt.Errorf("%w; standard error ends with: %s", err, short(lines[len(lines)-1]))
 			}
 		}
 		return nil, err
@@ -205,12 +205,12 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 // askInitialize initializes, and reads the answer.
 func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 	if err := stream.Write([]byte(initialize)); err != nil {
-		return nil, fmt.Errorf("it reads nothing: %w", err)
+		return nil, fmt.Errorf("writing to its input: %w", err)
 	}
 	for first := true; ; first = false {
 		line, err := stream.Read()
 		if err != nil {
-			return nil, fmt.Errorf("it has not answered initialize: %w", err)
+			return nil, fmt.Errorf("no answer to initialize: %w", err)
 		}
 		var m struct {
 			ID, Result, Error json.RawMessage
@@ -225,7 +225,7 @@ func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 			continue
 		}
 		if members(m.Result) == nil {
-			return nil, fmt.Errorf("initialize is answered with %s", short(line))
+			return nil, fmt.Errorf("unexpected answer to initialize: %s", short(line))
 		}
 		return append(json.RawMessage(nil), m.Result...), nil
 	}

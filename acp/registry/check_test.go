@@ -126,7 +126,7 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 			"REG-5 /distribution/binary/linux-amd64: there is no such system", "REG-5 /distribution/binary: it has nothing for darwin and windows",
 		}},
 		{"binary", entryWith(`{"binary":{"darwin-aarch64":7,"linux-x86_64":{"cmd":"","args":"x","env":{"A":1,"B=":"x"},"sha256":"abc","more":1},"windows-x86_64":{"archive":"a.zip","cmd":"a"}}}`), []string{
-			"darwin-aarch64: it is not an object", "linux-x86_64: archive is left out", "linux-x86_64/cmd: it is empty", "args: it is not a list of texts", "env: it is not an object of texts", "REG-5 /distribution/binary/linux-x86_64/env/B=: it is not a variable",
+			"darwin-aarch64: it is not an object", "linux-x86_64: archive is left out", "linux-x86_64/cmd: it is empty", "args: it is not a list of texts", "env: it is not an object of texts", "REG-5 /distribution/binary/linux-x86_64/env/B=: it is not a valid variable name",
 			"sha256: it has not", "linux-x86_64/more: the registry knows no such member", "REG-8 /distribution/binary/windows-x86_64/archive: \"a.zip\" is no address",
 		}},
 		{"installers", entryWith(`{"binary":{"darwin-aarch64":{"archive":"https://example.com/1.2.3/a.dmg?x=1","cmd":"a"},"linux-x86_64":{"archive":"https://example.com/1.2.3/a.AppImage","cmd":"a"},"windows-x86_64":{"archive":"https://example.com/1.2.3/a.msi","cmd":"a"}}}`), []string{
@@ -346,7 +346,7 @@ func TestREG6_Binaries(t *testing.T) {
 		{"command outside", "a.zip", zipped(t, good), "../../bin/sh", "", []string{"REG-6 /distribution/binary/test-x86_64/cmd: the command \"../../bin/sh\" is outside"}},
 		{"linked command in a folder", "a.tgz", gzipped(t, tarball(t, good, file{name: "x/my", link: "../dist/bin/my-agent"})), "./my", "", nil},
 		{"kind that is not unpacked", "a.tar.xz", "x", "my-agent", "", []string{"REG-6 /distribution/binary/test-x86_64/archive: a.tar.xz is an archive of a kind"}},
-		{"no zip", "a.zip", "x", "my-agent", "", []string{"the archive is no zip"}},
+		{"no zip", "a.zip", "x", "my-agent", "", []string{"the archive is not a zip file"}},
 		{"no gzip", "a.tgz", "x", "my-agent", "", []string{"not compressed as its name says"}},
 		{"no tar", "a.tgz", gzipped(t, []byte("x")), "my-agent", "", []string{"the archive is not a tar archive"}},
 		{"tar outside", "a.tgz", gzipped(t, tarball(t, file{name: "../../outside", text: "x"})), "my-agent", "", []string{"outside its folder"}},
@@ -474,8 +474,8 @@ func TestREG10_REG11_Launches(t *testing.T) {
 		{"banner", strings.Replace(script(login), "read -r line", "echo Welcome; read -r line", 1), []string{`REG-10 /distribution/npx: the first line of its output is not JSON: "Welcome"`}},
 		{"later noise", strings.Replace(script(login), "read -r line", `read -r line; echo '{"jsonrpc":"2.0","method":"_x"}'; echo noise`, 1), nil},
 		{"dies", "#!/bin/sh\necho no configuration >&2; exit 3\n", []string{"REG-10 /distribution/npx: "}},
-		{"silent", "#!/bin/sh\ncat >/dev/null\n", []string{"REG-10 /distribution/npx: it has not answered within 1s"}},
-		{"error", "#!/bin/sh\nread -r l\necho '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"no\"}}'\ncat\n", []string{"REG-10 /distribution/npx: initialize is answered with"}},
+		{"silent", "#!/bin/sh\ncat >/dev/null\n", []string{"REG-10 /distribution/npx: no answer within 1s"}},
+		{"error", "#!/bin/sh\nread -r l\necho '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"no\"}}'\ncat\n", []string{"REG-10 /distribution/npx: unexpected answer to initialize:"}},
 		{"second time", "#!/bin/sh\n[ -e " + tries + " ] || { touch " + tries + "; exit 1; }\n" + strings.TrimPrefix(script(login), "#!/bin/sh\n"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

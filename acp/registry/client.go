@@ -80,18 +80,18 @@ type Client struct {
 var (
 	// ErrUnknownAgent reports that the registry has no agent with an id. Entries may disappear from the registry;
 	// installed agents stay.
-	ErrUnknownAgent = errors.New("the registry has no such agent")
+	ErrUnknownAgent = errors.New("no such agent in the registry")
 	// ErrNotInstalled reports that an agent is not installed.
 	ErrNotInstalled = errors.New("the agent is not installed")
 	// ErrNoConsent reports that Client.Consent is nil, so that nothing may be fetched or run.
-	ErrNoConsent = errors.New("nobody has consented")
+	ErrNoConsent = errors.New("no consent was given")
 	// ErrPinned reports that an agent is pinned to its version.
 	ErrPinned = errors.New("the agent is pinned to its version")
 	// ErrChanged reports that an agent was installed, removed or pinned by someone else while the user was asked for
 	// consent. Nothing was done, because the question no longer applies.
-	ErrChanged = errors.New("the agent was changed meanwhile")
+	ErrChanged = errors.New("the agent was changed in the meantime")
 	// ErrOffline reports that Client.Offline is set.
-	ErrOffline = errors.New("the network is not to be used")
+	ErrOffline = errors.New("network access is disabled")
 )
 
 // DefaultDir returns a directory in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp; ~/Library/Application
@@ -289,7 +289,7 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 		return nil, causeOf(ctx, err)
 	}
 	if int64(len(text)) > limits.List {
-		return nil, fmt.Errorf("it has more than %d bytes", limits.List)
+		return nil, fmt.Errorf("longer than %d bytes", limits.List)
 	}
 	etag := response.Header.Get("ETag")
 	if len(etag) > 1024 {
@@ -299,7 +299,7 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 }
 
 // errTooLong says that a file has more bytes than are read.
-var errTooLong = errors.New("it is too long")
+var errTooLong = errors.New("too long")
 
 // readFile reads a file of at most the given number of bytes; the error matches errTooLong if it has more.
 func readFile(name string, most int64) ([]byte, error) {

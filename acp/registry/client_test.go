@@ -406,7 +406,7 @@ func TestPlainHTTP(t *testing.T) {
 	loop = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, loop.URL, http.StatusFound) }))
 	defer loop.Close()
 	c.URL = loop.URL
-	if _, err := c.List(t.Context()); err == nil || !strings.Contains(err.Error(), "redirections") {
+	if _, err := c.List(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -614,7 +614,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "folder in place of a link", items: []item{good, {name: "l", to: "agent", kind: tar.TypeSymlink}, {name: "l/", kind: tar.TypeDir, mode: fs.ModeDir}}, want: "twice"},
 		{name: "link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
 		{name: "link with a NUL", items: []item{good, {name: "l", to: "agent\x00/../../outside", kind: tar.TypeSymlink}}, want: "outside its folder", zip: true},
-		{name: "empty program", items: []item{{name: "agent"}}, want: "has no bytes"},
+		{name: "empty program", items: []item{{name: "agent"}}, want: "is empty"},
 		{name: "no files", want: "no file"},
 		{name: "hard link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeLink}}, want: "not a file of it", tar: true},
 		{name: "hard link to a later file", items: []item{good, {name: "l", to: "later", kind: tar.TypeLink}, {name: "later", text: "x"}}, want: "not a file of it", tar: true},
@@ -696,7 +696,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{"zip of 0 bytes", "/x.zip", "no zip", nil},
 		{"tgz of 0 bytes", "/x.tgz", "not compressed", nil},
 		{"tbz2 of 0 bytes", "/x.tbz2", "not a tar archive", nil},
-		{"program of 0 bytes", "/agent-linux", "has no bytes", nil},
+		{"program of 0 bytes", "/agent-linux", "is empty", nil},
 		{"zip64 with a false size", "/x.zip", "", falseSize(t)},
 		{"zip whose files overlap", "/x.zip", "more than 2097152 bytes", overlapping(t)},
 		{"large", "/x.zip", "more than 4194304 bytes", make([]byte, 5<<20)},

@@ -112,7 +112,7 @@ const maxID = 64
 func (e *Entry) usable() error {
 	switch {
 	case !idPattern.MatchString(e.ID) || len(e.ID) > maxID || windowsName(e.ID) != "":
-		return fmt.Errorf("the id %q cannot be the name of a folder", short(e.ID))
+		return fmt.Errorf("the id %q is not a valid folder name", short(e.ID))
 	case !versionPattern.MatchString(e.Version) || !folderPattern.MatchString(e.Version):
 		return fmt.Errorf("%s has the version %q", e.ID, short(e.Version))
 	}
@@ -159,7 +159,7 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 	case !exactVersion(kind, version):
 		return fmt.Errorf("the version of the package %q is not exact", short(p.Package))
 	case version != e.Version:
-		return fmt.Errorf("the package %q is not of the version %s", short(p.Package), e.Version)
+		return fmt.Errorf("the package %q does not have the version %s", short(p.Package), e.Version)
 	case p.Cmd != "" && !cmdPattern.MatchString(p.Cmd):
 		return fmt.Errorf("%q is not a command of a package", short(p.Cmd))
 	}
@@ -175,7 +175,7 @@ func exactVersion(kind Kind, version string) bool {
 func usableEnv(env map[string]string) error {
 	for name, value := range env {
 		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
-			return fmt.Errorf("%q is not a variable", short(name))
+			return fmt.Errorf("%q is not a valid variable name", short(name))
 		}
 	}
 	return nil
@@ -201,19 +201,19 @@ func parseList(text []byte) (agents []Entry, skipped []error, err error) {
 		return nil, nil, errors.New("the registry's list has no agents")
 	}
 	if major, _, _ := strings.Cut(file.Version, "."); major != "" && major != "1" {
-		return nil, nil, fmt.Errorf("the registry's list has the format %s, which is not known here", short(file.Version))
+		return nil, nil, fmt.Errorf("the registry's list has the unsupported format %s", short(file.Version))
 	}
 	seen, left := map[string]bool{}, 0
 	for i, raw := range file.Agents {
 		var e Entry
 		var err error
 		if len(raw) > maxEntry {
-			err = fmt.Errorf("it has more than %d bytes", maxEntry)
+			err = fmt.Errorf("longer than %d bytes", maxEntry)
 		} else if err = json.Unmarshal(raw, &e); err == nil {
 			err = e.usable()
 		}
 		if err == nil && seen[e.ID] {
-			err = fmt.Errorf("%s is there twice", e.ID)
+			err = fmt.Errorf("duplicate entry %s", e.ID)
 		}
 		if err != nil {
 			if len(skipped) < maxSkipped {

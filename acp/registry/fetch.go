@@ -27,7 +27,7 @@ type StatusError struct {
 
 // Error implements the error interface.
 func (e *StatusError) Error() string {
-	return plain.Sprintf("%s is answered with %s", e.URL, e.Status)
+	return plain.Sprintf("%s: unexpected status %s", e.URL, e.Status)
 }
 
 // ErrPlainHTTP reports that an address is http without encryption, and was rejected because it is not on this machine,
@@ -82,7 +82,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, plain b
 	more := client.CheckRedirect
 	client.CheckRedirect = func(request *http.Request, via []*http.Request) error {
 		if len(via) >= maxRedirects {
-			return fmt.Errorf("more than %d redirections", maxRedirects)
+			return fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		// A server that is asked over https must not make this program send requests to this machine.
 		if err := secure(request.URL, plain && via[len(via)-1].URL.Scheme == "http"); err != nil {
@@ -118,7 +118,7 @@ func fetch(ctx context.Context, with *http.Client, address string, plain bool, n
 		return "", &StatusError{address, response.Status}
 	}
 	if response.ContentLength > most {
-		return "", brokenf("it has %d bytes, and %d are the most", response.ContentLength, most)
+		return "", brokenf("it has %d bytes, more than the limit of %d", response.ContentLength, most)
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

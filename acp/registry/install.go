@@ -193,7 +193,7 @@ func readRecord(dir, id string) (*Installed, error) {
 	i := file.Installed
 	i.folder = file.Folder
 	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
-		return nil, fmt.Errorf("%s is not what was written there; install the agent again", filepath.Join(dir, record))
+		return nil, fmt.Errorf("%s is damaged; install the agent again", filepath.Join(dir, record))
 	}
 	return i, nil
 }
@@ -267,7 +267,7 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 // Otherwise the previously installed version continues to be used until the new one is complete. To start the installed
 // agent, whatever the registry has, use Find, not Install.
 //
-// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if Client.Consent is nil. It is
+// The error matches ErrUnknownAgent if no such agent in the registry, and ErrNoConsent if Client.Consent is nil. It is
 // an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an
 // *InstallError, which gives the reason in words, if npm or uv failed. It matches ErrPinned if the agent is pinned in
 // another kind than the requested one; InstallOptions.Again overrides this. It matches ErrChanged if someone else has
@@ -335,7 +335,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
 	}
 	limits := c.Limits.orDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.InstallTime, fmt.Errorf("%s is not installed after %v: %w", e.ID, limits.InstallTime, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.InstallTime, fmt.Errorf("installing %s took longer than %v: %w", e.ID, limits.InstallTime, context.DeadlineExceeded))
 	defer cancel()
 	lock, err := c.lock(ctx, e.ID)
 	if err != nil {

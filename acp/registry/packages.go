@@ -100,7 +100,7 @@ func npmCommand(dir string, p *Plan) (string, error) {
 		return "", fmt.Errorf("the package %s: package.json: %w", p.Package, err)
 	}
 	if pkg.Version != p.Entry.Version {
-		return "", fmt.Errorf("npm has installed %s %q, and not %s", name, short(pkg.Version), p.Entry.Version)
+		return "", fmt.Errorf("npm installed %s %q instead of %s", name, short(pkg.Version), p.Entry.Version)
 	}
 	own := name[strings.LastIndex(name, "/")+1:]
 	bins := map[string]string{}
@@ -121,20 +121,20 @@ func npmCommand(dir string, p *Plan) (string, error) {
 		case len(files) == 1:
 			cmd = slices.Sorted(maps.Keys(bins))[0]
 		default:
-			return "", fmt.Errorf("the package %s has no command of its name, but %q, and the entry names none", p.Package, slices.Sorted(maps.Keys(bins)))
+			return "", fmt.Errorf("the package %s has no command of the same name, only %q, and the entry names none", p.Package, slices.Sorted(maps.Keys(bins)))
 		}
 	}
 	script := bins[cmd]
 	if script == "" { // it may be one of a package that this depends on
 		link := filepath.Join("node_modules", ".bin", filepath.FromSlash(cmd))
 		if _, err := os.Stat(filepath.Join(dir, link)); err != nil || runtime.GOOS == "windows" || !filepath.IsLocal(cmd) {
-			return "", fmt.Errorf("the package %s has no command %q, but %q", p.Package, short(cmd), slices.Sorted(maps.Keys(bins)))
+			return "", fmt.Errorf("the package %s has no command %q, only %q", p.Package, short(cmd), slices.Sorted(maps.Keys(bins)))
 		}
 		return link, nil
 	}
 	path := filepath.Join("node_modules", filepath.FromSlash(name), filepath.FromSlash(script))
 	if !filepath.IsLocal(filepath.FromSlash(script)) {
-		return "", fmt.Errorf("the package %s has its command %q elsewhere: %q", p.Package, short(cmd), short(script))
+		return "", fmt.Errorf("the package %s has its command %q outside its directory: %q", p.Package, short(cmd), short(script))
 	}
 	if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
 		return "", fmt.Errorf("the package %s: its command %q: %w", p.Package, short(cmd), err)

@@ -114,7 +114,7 @@ func TestREG7_NPM(t *testing.T) {
 		{"single", "single@1.0.0", "", ""},
 		{"alone", "alone@1.0.0", "", ""},
 		{"named", "several@1.0.0", "x", ""},
-		{"several", "several@1.0.0", "", `has no command of its name, but ["x" "y"]`},
+		{"several", "several@1.0.0", "", `has no command of the same name, only ["x" "y"]`},
 		{"missing", "several@1.0.0", "z", `has no command "z"`},
 		{"outside", "outside@1.0.0", "", "elsewhere"},
 	} {
@@ -266,7 +266,7 @@ func TestREG8_Exact(t *testing.T) {
 	for _, name := range []string{"", "A=B", "A\x00", "A\nB", "A\u202eB"} {
 		e.Distribution.NPX.Env = map[string]string{name: "c"}
 		s.set(e)
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not a variable") {
+		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not a valid variable name") {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}

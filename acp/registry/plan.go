@@ -72,14 +72,14 @@ func (p *Plan) String() string {
 			say("         %s", note)
 		}
 		if p.SHA256 == "" {
-			say("         the registry gives no sum: what comes cannot be verified")
+			say("         the registry has no checksum, so the download cannot be verified")
 		} else {
 			say("         SHA-256 %s", p.SHA256)
 		}
 	} else {
 		say("fetches: the package %s, and what it depends on", p.Package)
 		say("runs:    %s", p.Install)
-		say("         and what the packages run when they are installed")
+		say("         and the install scripts of the packages")
 	}
 	program := p.Program
 	if program == "" {
@@ -196,7 +196,7 @@ func (a *Archive) usable() error {
 	case isInstaller(fileName(a.Archive)):
 		return brokenf("%s is an installer", short(fileName(a.Archive)))
 	case isOtherArchive(fileName(a.Archive)):
-		return brokenf("%s is an archive of a kind that is not unpacked", short(fileName(a.Archive)))
+		return brokenf("%s is an archive of an unsupported kind", short(fileName(a.Archive)))
 	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
 		return brokenf("%q is not a SHA-256", short(a.SHA256))
 	}

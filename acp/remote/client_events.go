@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	errSessionOver = errors.New("acp: the session is over")
-	errSuspect     = errors.New("acp: the server may not know the connection any more")
-	errNoHeaders   = errors.New("acp: the headers of a stream did not come in time; a proxy that holds responses back would do that")
+	errSessionOver = errors.New("acp: the session has ended")
+	errSuspect     = errors.New("acp: the server may have lost the connection's state")
+	errNoHeaders   = errors.New("acp: timeout waiting for the headers of a stream; a proxy may be buffering responses")
 )
 
 // eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
@@ -143,7 +143,7 @@ func (st *eventStream) run() {
 		} else if since.IsZero() {
 			since = time.Now()
 		} else if time.Since(since) > o.ReopenTime {
-			st.giveUp(fmt.Errorf("acp: a stream could not be opened again for %v: %w", o.ReopenTime, err))
+			st.giveUp(fmt.Errorf("acp: a stream could not be reopened for %v: %w", o.ReopenTime, err))
 			return
 		}
 		if st.life.Err() != nil || st.s.ends() {
@@ -291,7 +291,7 @@ func (st *eventStream) backOff(tries int, err error) bool {
 const longestRetry = 5 * time.Minute
 
 // errNoEvents is what the answer to a GET is that has another type.
-var errNoEvents = errors.New("acp: the answer is not an event stream")
+var errNoEvents = errors.New("acp: the response is not an event stream")
 
 // open makes the GET. resumed says that the server was asked to go on where the stream was lost.
 func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {

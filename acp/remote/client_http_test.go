@@ -108,7 +108,7 @@ func TestREM50_Failures(t *testing.T) {
 			want: "acp: opening the stream of the connection: acp: HTTP status 406 Not Acceptable"},
 		"no stream": {
 			get:  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
-			want: "acp: opening the stream of the connection: acp: the answer is not an event stream but \"text/html\""},
+			want: "acp: opening the stream of the connection: acp: the response is not an event stream but \"text/html\""},
 		"buffering proxy": { // it holds the headers back until there is something in the body
 			get:  func(w http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
 			want: "proxy", is: errNoHeaders},
@@ -259,7 +259,7 @@ func TestREM51_StreamFirst(t *testing.T) {
 	c.want(result(1, `{}`))
 }
 
-// TestREM51_Unsendable: the id of a session that cannot stand in a header fails its calls at once.
+// TestREM51_Unsendable: the id of a session that invalid value fails its calls at once.
 func TestREM51_Unsendable(t *testing.T) {
 	srv := newFakeServer(t)
 	o := testOptions(t)
@@ -1304,10 +1304,10 @@ func TestREM11_Client(t *testing.T) {
 // TestREM2_URL: the scheme chooses, and an error never repeats the URL.
 func TestREM2_URL(t *testing.T) {
 	for url, want := range map[string]string{
-		"ftp://host/secret":   `acp: scheme "ftp" is none of http, https, ws and wss`,
+		"ftp://host/secret":   `acp: unsupported scheme "ftp", want http, https, ws or wss`,
 		"http://":             "acp: the URL has no host",
 		"/secret":             "acp: the URL has no host",
-		"http://a b/secret":   "acp: the URL cannot be read",
+		"http://a b/secret":   "acp: invalid URL",
 		"host/acp?token=abcd": "acp: the URL has no host",
 	} {
 		if _, err := Dial(url, nil).Connect(t.Context()); err == nil || err.Error() != want {

@@ -40,10 +40,10 @@ type post struct {
 
 var (
 	errFirst      = errors.New("acp: the first message must be initialize")
-	errNoID       = errors.New("acp: the server has answered initialize without " + HeaderConnection)
-	errWrongID    = errors.New("acp: the server has answered initialize with another message")
-	errSilent     = errors.New("acp: nothing came from the server for too long")
-	errNotMessage = errors.New("acp: what is to be sent is not a message")
+	errNoID       = errors.New("acp: the server answered initialize without " + HeaderConnection)
+	errWrongID    = errors.New("acp: the server answered initialize with a different message")
+	errSilent     = errors.New("acp: the server was silent for too long")
+	errNotMessage = errors.New("acp: not a message")
 )
 
 // Write implements rpc.Stream.
@@ -517,7 +517,7 @@ func (s *httpStream) body(p *post, resp *http.Response) {
 	case "text/event-stream":
 		err = s.eventBody(resp.Body)
 	default:
-		err = &unsentError{fmt.Errorf("acp: a POST was answered with %q", secretsOf(resp).hide(kind))}
+		err = &unsentError{fmt.Errorf("acp: unexpected content type %q in the answer to a POST", secretsOf(resp).hide(kind))}
 	}
 	if err != nil && p.kind == wire.KindRequest {
 		s.failed(p, err)

@@ -277,7 +277,7 @@ func TestREM73_Resume(t *testing.T) {
 	})
 }
 
-// TestREM73_StrangeID: a stream whose last id cannot stand in a header is opened again without it, and the gap reported.
+// TestREM73_StrangeID: a stream whose last id invalid value is opened again without it, and the gap reported.
 func TestREM73_StrangeID(t *testing.T) {
 	m := &memory{get: func(n int, r *http.Request) (int, http.Header, string) {
 		if n == 0 {

@@ -48,7 +48,7 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 	}
 	if below == nil {
 		// A RoundTripper that makes up responses.
-		return nil, errors.Join(errors.New("acp: opening a WebSocket: the connection was not given up by HTTP"), ws.CloseNow())
+		return nil, errors.Join(errors.New("acp: opening a WebSocket: the RoundTripper did not hand over the connection"), ws.CloseNow())
 	}
 	return newSocket(ws, below, socketOptions{
 		maxMessage:   d.opts.MaxMessage,

@@ -137,7 +137,7 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil:
-		return nil, errors.New("acp: the URL cannot be read")
+		return nil, errors.New("acp: invalid URL")
 	case u.Host == "":
 		return nil, errors.New("acp: the URL has no host")
 	}
@@ -149,7 +149,7 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 			return nil, fmt.Errorf("%w to %s", ErrInsecure, u.Hostname())
 		}
 	default:
-		return nil, fmt.Errorf("acp: scheme %q is none of http, https, ws and wss", u.Scheme)
+		return nil, fmt.Errorf("acp: unsupported scheme %q, want http, https, ws or wss", u.Scheme)
 	}
 	return u, nil
 }
@@ -296,7 +296,7 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 		}
 		if name := unsendable(header); name != "" {
 			cancel()
-			return nil, &unsentError{fmt.Errorf("acp: the value of %s %w", name, errHeader)}
+			return nil, &unsentError{fmt.Errorf("acp: header %s: %w", name, errHeader)}
 		}
 		resp, err := d.client.Do(req)
 		if err != nil {
@@ -343,7 +343,7 @@ func (b *responseBody) Close() error {
 }
 
 // errHeader says that a value, of the id of a session for example, is not text that HTTP can send.
-var errHeader = errors.New("cannot stand in a header")
+var errHeader = errors.New("invalid value")
 
 // unsendable returns the name of a header whose value cannot be sent.
 func unsendable(header http.Header) string {

@@ -684,7 +684,7 @@ type transport struct {
 
 func (t *transport) Connect(context.Context) (rpc.Stream, error) {
 	if t.used.Swap(true) {
-		return nil, errors.New("acp: the transport was connected before")
+		return nil, errors.New("acp: transport already connected")
 	}
 	return t.link, nil
 }
@@ -819,5 +819,5 @@ func (s *Server) CheckListener(l net.Listener) error {
 	if !ok || tcp.IP.IsLoopback() || s.opts.Authenticate != nil || s.opts.AllowUnauthenticated {
 		return nil
 	}
-	return fmt.Errorf("acp: %s is reached by other machines, and there is no authentication: %w", tcp, ErrForbidden)
+	return fmt.Errorf("acp: %s can be reached by other machines without authentication: %w", tcp, ErrForbidden)
 }

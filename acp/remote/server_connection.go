@@ -647,7 +647,7 @@ func (l *httpLink) attach(ctx context.Context, session, cursor string, rc *http.
 		if cursor != "" && out.history != nil {
 			var ok bool
 			if missed, ok = out.history.After(cursor); !ok {
-				return nil, nil, refuse(http.StatusConflict, "what came behind Last-Event-ID is not kept")
+				return nil, nil, refuse(http.StatusConflict, "the events after Last-Event-ID are no longer available")
 			}
 		}
 		old := out.receiver
@@ -862,7 +862,7 @@ func (l *httpLink) stopOutput() {
 		}
 	}
 	if undelivered > 0 {
-		l.c.log.Info("acp: a connection ends with messages that nobody reads", "bytes", undelivered)
+		l.c.log.Info("acp: a connection ended with undelivered messages", "bytes", undelivered)
 	}
 	signal(l.outWake)
 }

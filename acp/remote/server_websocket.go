@@ -251,7 +251,7 @@ func (l *socketLink) check(line []byte) (pass bool, err error) {
 		return false, nil
 	case m.Kind != wire.KindRequest || string(m.Method) != methodInitialize || m.ID.IsNull():
 		l.closeWith(websocket.StatusProtocolError, "the first message is not initialize")
-		return false, fmt.Errorf("acp: the first message is %.100q", m.Method)
+		return false, fmt.Errorf("acp: the first message is %.100q, want initialize", m.Method)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -387,7 +387,7 @@ func (l *socketLink) finish(err error) {
 	}
 	l.mu.Unlock()
 	if dropped > 0 {
-		l.c.log.Warn("acp: an agent whose WebSocket was lost has sent messages that nobody got", "messages", dropped)
+		l.c.log.Warn("acp: messages of the agent were dropped, because its WebSocket was lost", "messages", dropped)
 	}
 	if lost != nil {
 		l.closeWith(websocket.StatusNormalClosure, "")

@@ -117,7 +117,7 @@ var (
 	ErrCursor   = errors.New("not a cursor of this list")
 	ErrClosed   = errors.New("the store is closed")
 	// ErrReadOnly is the error if a store cannot be opened because its directory cannot be written to.
-	ErrReadOnly = errors.New("the folder of the sessions cannot be written in, and also who reads writes there, to lock a session")
+	ErrReadOnly = errors.New("the session directory is not writable, and readers need to lock sessions there")
 )
 
 // Size returns the maximum number of sessions in a page of the query. It is for implementations.

@@ -470,7 +470,7 @@ func (a *agentsCommand) consenting(f *installFlags) *agents.Resolver {
 			fmt.Fprintln(a.p.stderr, plan)
 		case ask == nil:
 			fmt.Fprintln(a.p.stderr, plan)
-			return errors.New("there is no terminal to ask for consent: give --yes")
+			return errors.New("cannot ask for consent without a terminal: use --yes")
 		default:
 			yes, err := ask(ctx, plan.String()+"\nInstall it?")
 			if err != nil {

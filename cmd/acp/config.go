@@ -209,7 +209,7 @@ func configPath(p *program, cfg *config.Config) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("there is no folder for the user's configuration: name a file with --config")
+				return errors.New("the user has no folder for configuration: name a file with --config")
 			}
 			_, err := fmt.Fprintln(p.stdout, plain.Line(path))
 			return err
@@ -234,7 +234,7 @@ settings as comments.`,
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("there is no folder for the user's configuration: name a file with --config")
+				return errors.New("the user has no folder for configuration: name a file with --config")
 			}
 			if err := makeConfig(path); err != nil {
 				return err

@@ -58,7 +58,7 @@ says why. An editor then starts it again and loads the session, as for an agent 
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle WebSocket is kept alive")
 	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "the `TIME` to open a lost stream of HTTP again")
-	flags.BoolVar(&o.Resume, "resume", true, "ask a server that numbers its messages to go on behind the last one when a stream was lost")
+	flags.BoolVar(&o.Resume, "resume", true, "when a stream is lost, ask a server that numbers its messages to continue after the last one")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }

@@ -67,7 +67,7 @@ Exit status:
     4  the agent refused, or came to its limit of tokens or requests; standard error says which
     5  the agent needs a login
     6  the agent died, or the connection was lost
-    7  done, but permission was rejected because there was nobody to ask
+    7  done, but permission was rejected because no user could be asked
   124  --timeout has passed
   130  interrupted; 129 and 143 by the signals SIGHUP and SIGTERM, 141 if standard output was closed
 With several agents it is the greatest of theirs.`,
@@ -99,7 +99,7 @@ With several agents it is the greatest of theirs.`,
 		words, command := args, []string(nil)
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			if words, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("want a command behind --")
+				return usagef("want a command after --")
 			}
 		}
 		return execute(p, f, words, command)
@@ -273,7 +273,7 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		named = nil
 	}
 	if len(named) == 0 && command == nil {
-		return nil, usagef("want an agent: --agent NAME, or its command behind --")
+		return nil, usagef("want an agent: --agent NAME, or its command after --")
 	}
 	resolver := x.p.resolver(cfg)
 	for _, name := range named {

@@ -75,7 +75,7 @@ func (t *terminal) read() {
 }
 
 // errNoAnswer says that the terminal is gone.
-var errNoAnswer = errors.New("nobody answers on the terminal")
+var errNoAnswer = errors.New("no answer on the terminal")
 
 // ask shows everything that is known of a tool call, and has the user choose.
 func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.PermissionOptionID, error) {

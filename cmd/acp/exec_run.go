@@ -302,7 +302,7 @@ func (s *section) talk(o *outcome) (err error) {
 	}
 	defer func() {
 		if e := check.end(); e != nil {
-			err = errors.Join(err, fmt.Errorf("not judged to the end: %w", e))
+			err = errors.Join(err, fmt.Errorf("not fully judged: %w", e))
 		} else if check.findings() > 0 && err == nil && o.status == statusOK {
 			o.status = statusFindings
 		}
@@ -385,7 +385,7 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	default:
 		if n := s.unaskedCount(); n > 0 {
 			o.status = statusUnasked
-			o.err = fmt.Errorf("%d of its requests for permission were rejected because there was nobody to ask: see --policy, --allow and --deny", n)
+			o.err = fmt.Errorf("%d of its requests for permission were rejected because no user could be asked: see --policy, --allow and --deny", n)
 		}
 	}
 	return nil
@@ -404,7 +404,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	can := client.Capabilities()
 	resumes, loads := can.SessionCapabilities.Resume.Present(), can.LoadSession
 	if !resumes && !loads {
-		return nil, fmt.Errorf("agent %s cannot go on with sessions: it offers neither session/resume nor session/load", s.agent.Name)
+		return nil, fmt.Errorf("agent %s cannot continue sessions: it supports neither session/resume nor session/load", s.agent.Name)
 	}
 	store, err := names.Default()
 	if err != nil {
@@ -424,7 +424,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	id := acp.SessionID("")
 	if !x.f.fresh {
 		if id, err = store.Get(key); err != nil {
-			return nil, fmt.Errorf("session %q cannot be gone on with (--new begins another one): %w", x.f.session, err)
+			return nil, fmt.Errorf("session %q cannot be continued (--new begins another one): %w", x.f.session, err)
 		}
 	}
 	switch {
@@ -438,7 +438,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	}
 	if err != nil {
 		if id != "" && isAnswer(err) {
-			err = fmt.Errorf("session %q cannot be gone on with (--new begins another one): %w", x.f.session, err)
+			err = fmt.Errorf("session %q cannot be continued (--new begins another one): %w", x.f.session, err)
 		}
 		return nil, err
 	}

@@ -83,7 +83,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 			}
 			if f.registry != "" {
 				if len(args) > 0 {
-					return usagef("--registry starts what agent.json says, and no command")
+					return usagef("--registry starts the agent that agent.json names: want no command")
 				}
 				return runRegistry(p, f)
 			}
@@ -325,11 +325,11 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 	}
 	switch {
 	case interrupted != nil:
-		return fmt.Errorf("not played to the end: %w", interrupted)
+		return fmt.Errorf("not fully played: %w", interrupted)
 	case !r.Conforms:
 		return &exit{statusFindings, nil}
 	case len(r.Summary.DidNotRun) > 0:
-		return errors.New("not all was played: answers may take longer with --timeout")
+		return errors.New("not everything was played: --timeout gives answers more time")
 	}
 	return nil
 }

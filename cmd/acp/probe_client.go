@@ -59,7 +59,7 @@ It ends with 0 if no MUST and nothing that is stated fails, and 1 if something d
 			case f.list:
 				return listClientScenarios(p)
 			case f.outcomes != "" && len(args) > 0:
-				return usagef("--report is for what acp fake-agent has written: want no client")
+				return usagef("--report is for a file that acp fake-agent wrote: want no client")
 			case f.outcomes != "":
 				return reportOutcomes(p, f)
 			case len(args) == 0:
@@ -238,7 +238,7 @@ played are not played again; acp probe-client --report FILE says what it means.`
 				if err := launch.Login(address); err != nil || login == loginSucceeds {
 					return err
 				}
-				return errors.New("this login was to fail")
+				return errors.New("this login fails on purpose")
 			case address != "":
 				return launch.Relay(address, p.stdin, p.stdout, p.stderr)
 			case file == "":

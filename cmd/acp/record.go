@@ -105,7 +105,7 @@ func record(p *program, f *recordFlags, command []string) error {
 		fmt.Fprintf(p.stderr, "acp: the recording is not complete: %d bytes came too fast\n", result.Lost)
 	}
 	if err := check.end(); err != nil {
-		fmt.Fprintln(p.stderr, plain.Sprintf("acp: not judged to the end: %v", err))
+		fmt.Fprintln(p.stderr, plain.Sprintf("acp: not fully judged: %v", err))
 	}
 	relay.Exit(result.State)
 	return nil

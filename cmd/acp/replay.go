@@ -70,9 +70,9 @@ are some, and 3 if the recording could not be played.`,
 			case len(files) != 1:
 				return usagef("want one recording, got %d", len(files))
 			case f.as.value == "":
-				return usagef("want --as agent, or --as client and the agent's command behind --")
+				return usagef("want --as agent, or --as client and the agent's command after --")
 			case f.as.value == "client" && len(command) == 0:
-				return usagef("want the agent's command behind --")
+				return usagef("want the agent's command after --")
 			case f.as.value == "agent" && len(command) > 0:
 				return usagef("--as agent starts no command")
 			}
@@ -87,7 +87,7 @@ are some, and 3 if the recording could not be played.`,
 	flags.DurationVar(&f.patience, "patience", time.Second, "how long a message is waited for after a later one")
 	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may say nothing, 0 is for ever (default "+clientSilence.String()+" with --as client)")
 	flags.IntVar(&f.connection, "connection", 1, "the `NUMBER` of the connection to play, where the file has several")
-	flags.StringVar(&f.hop, "hop", "", "of a conductor's trace, play what passed behind this `COMPONENT` (default client)")
+	flags.StringVar(&f.hop, "hop", "", "of a conductor's trace, play what passed after this `COMPONENT` (default client)")
 	complete(c, "as", f.as.values...)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if f.as.value == "client" && !cmd.Flags().Changed("silence") {

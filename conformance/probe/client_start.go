@@ -71,7 +71,7 @@ var clientStarts = []Scenario{
 	},
 	loggingIn("succeeds", "The user logs in in a terminal: the client starts the agent again, and initializes it.", func(p *play) {
 		again, _ := p.starts(p.limits.answer)
-		if !p.check("AUT-6", again, "the agent is not started again after a login that ended with status 0") {
+		if !p.check("AUT-6", again, "the agent is not restarted after a login that ended with status 0") {
 			return
 		}
 		p.fake.mu.Lock()

@@ -24,7 +24,7 @@ var (
 	// ErrLine is JSON that is no line of a recording.
 	ErrLine = errors.New("no line of a recording")
 	// ErrDirection is a message of which nothing tells who has sent it.
-	ErrDirection = errors.New("nothing tells who has sent this")
+	ErrDirection = errors.New("unknown sender")
 	// ErrClock is a line that is older than the one before it. The entry can be used.
 	ErrClock = errors.New("the clock goes back: lines are out of order, or the clock was set")
 	// ErrConcatenated is the beginning of a further recording in the same file. The entry can be used.

@@ -302,7 +302,7 @@ func (r *Reader) takePart(line []byte, last bool) {
 	case rest[0] == '{':
 		r.takePart(rest, last)
 	default:
-		r.bad(ErrLine, "text behind an object")
+		r.bad(ErrLine, "text after an object")
 	}
 }
 

@@ -63,7 +63,7 @@ func ReadAccepted(name string, from io.Reader) (*Accepted, error) {
 func (e *AcceptedEntry) parse(line string) error {
 	what, reason, found := strings.Cut(line, " #")
 	if e.Reason = strings.TrimSpace(reason); !found || e.Reason == "" {
-		return errors.New("no reason: it stands after #")
+		return errors.New("no reason: want one after #")
 	}
 	fields := strings.Fields(what)
 	if len(fields) < 2 || len(fields) > 3 {

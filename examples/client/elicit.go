@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// elicit serves elicitation/create. It answers "cancel" when there is nobody to ask.
+// elicit serves elicitation/create. It answers "cancel" when no user can be asked.
 func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()

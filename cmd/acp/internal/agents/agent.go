@@ -41,7 +41,7 @@ type Resolver struct {
 	Config *config.Config
 	// Registry has the agents that are installed, and those that could be.
 	Registry *registry.Client
-	// Ask asks the user. Nil: there is nobody to ask, and what is not installed is a *NotInstalledError.
+	// Ask asks the user. Nil: no user can be asked, and what is not installed is a *NotInstalledError.
 	Ask func(ctx context.Context, question string) (bool, error)
 	// Say tells what is going on. Nil tells nobody.
 	Say func(line string)
@@ -49,7 +49,7 @@ type Resolver struct {
 	Logger *slog.Logger
 }
 
-// New returns a resolver with what the configuration says, which was loaded. There is nobody to ask before Ask is set.
+// New returns a resolver with what the configuration says, which was loaded. No user can be asked before Ask is set.
 func New(cfg *config.Config) *Resolver {
 	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings)}
 	r.Registry.Environ = cfg.Environ()
@@ -70,7 +70,7 @@ func Registry(s *config.Settings) *registry.Client {
 }
 
 // ErrRefused says that the user does not want an agent to be installed.
-var ErrRefused = errors.New("it was not wanted")
+var ErrRefused = errors.New("declined by the user")
 
 // consent asks the user before something is fetched.
 func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
@@ -88,7 +88,7 @@ func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 	return nil
 }
 
-// NotInstalledError says that an agent of the registry is not installed, and that there is nobody to ask.
+// NotInstalledError says that an agent of the registry is not installed, and that no user can be asked.
 type NotInstalledError struct{ ID string }
 
 // Error implements the error interface.
@@ -125,7 +125,7 @@ func (e *UnknownError) Error() string {
 		text += fmt.Sprintf("; did you mean %s?", orList(e.Near))
 	}
 	if e.Program != "" {
-		text += fmt.Sprintf("; a command is given behind two hyphens: -- %s", e.Name)
+		text += fmt.Sprintf("; a command goes after two hyphens: -- %s", e.Name)
 	}
 	if e.List != nil {
 		text += fmt.Sprintf("; the registry could not be asked: %v", e.List)
@@ -234,7 +234,7 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	if name == "" {
 		u, err := url.Parse(address)
 		if err != nil {
-			return nil, errors.New("this is not a URL") // the error would repeat what may be secret
+			return nil, errors.New("not a URL") // the error would repeat what may be secret
 		}
 		name = u.Host
 	}

@@ -132,13 +132,13 @@ func TestResolveErrors(t *testing.T) {
 		"codex":              `"codex" may be codex-acp or codex-other: say which`,
 		"gemni":              `there is no agent "gemni"; did you mean gemini?`,
 		"min":                `there is no agent "min"; did you mean mine?`,
-		"sh":                 `there is no agent "sh"; a command is given behind two hyphens: -- sh`,
+		"sh":                 `there is no agent "sh"; a command goes after two hyphens: -- sh`,
 		"../../etc":          `there is no agent "../../etc"`,
 		"":                   `there is no agent ""`,
 		"\x1b[2J":            `there is no agent "\x1b[2J"`,
-		"ftp://host":         `a URL of an agent begins with ws, wss, http or https, and not with "ftp"`,
-		"ws://":              `this is not a URL`,
-		"wss://h:secret\x7f": `this is not a URL`,
+		"ftp://host":         `the URL of an agent must begin with ws, wss, http or https, not "ftp"`,
+		"ws://":              `not a URL`,
+		"wss://h:secret\x7f": `not a URL`,
 		"gone":               `the agent gone of the configuration: the agent gone is not installed; install it first: acp agents install gone`,
 	} {
 		if a, err := r.Resolve(t.Context(), name); err == nil || err.Error() != want {
@@ -199,7 +199,7 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("%.200q, %v", header, err)
 	}
 	for want, c := range map[string]Credentials{
-		"want one token": {TokenFile: write("two", "ada a\nbob b\n")}, "no token in it": {TokenFile: write("none", "\n")},
+		"want one token": {TokenFile: write("two", "ada a\nbob b\n")}, "contains no token": {TokenFile: write("none", "\n")},
 		"two-alike:2: a second token": {TokenFile: write("two-alike", "a\nb\n")}, "three:1: want TOKEN": {TokenFile: write("three", "a b c")},
 		"headers-bad:1: want NAME: VALUE": {HeaderFile: write("headers-bad", "secret")}, "want NAME=VARIABLE": {HeaderEnv: []string{"X-Key"}},
 		"$NOT_THERE is not set": {HeaderEnv: []string{"X-Key=NOT_THERE"}}, "missing": {TokenFile: filepath.Join(dir, "missing")},
@@ -234,7 +234,7 @@ func TestCredentialsOfOtherEditors(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]Credentials{
-		"$MY_BLANK: no token in it":            {TokenEnv: "MY_BLANK"},
+		"$MY_BLANK contains no token":            {TokenEnv: "MY_BLANK"},
 		"shared:2: a token that another name ": {TokenFile: write("shared", "ada t0ken\nbob t0ken\n")},
 	} {
 		if _, err := Tokens(c.TokenFile, c.TokenEnv); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "t0ken") {

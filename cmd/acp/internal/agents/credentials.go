@@ -94,7 +94,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 		case token != "":
 			return map[string]string{"": token}, nil
 		case value != "":
-			return nil, fmt.Errorf("$%s: no token in it", variable)
+			return nil, fmt.Errorf("$%s contains no token", variable)
 		}
 		return nil, nil
 	}
@@ -118,16 +118,16 @@ func Tokens(file, variable string) (map[string]string, error) {
 			name = words[0]
 		}
 		if _, twice := tokens[name]; twice {
-			return nil, fmt.Errorf("%s:%d: a second token of the same name", file, n)
+			return nil, fmt.Errorf("%s:%d: duplicate token name", file, n)
 		}
 		token := words[len(words)-1]
 		if named[token] {
-			return nil, fmt.Errorf("%s:%d: a token that another name has too", file, n)
+			return nil, fmt.Errorf("%s:%d: duplicate token", file, n)
 		}
 		tokens[name], named[token] = token, true
 	}
 	if len(tokens) == 0 {
-		return nil, fmt.Errorf("%s: no token in it", file)
+		return nil, fmt.Errorf("%s contains no token", file)
 	}
 	return tokens, nil
 }
@@ -135,7 +135,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 // readSecrets reads a file of tokens or headers. Who can write to it would decide what is sent, or who may connect.
 func readSecrets(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%s: others may write to it: its mode is %v", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: writable by others: its mode is %v", path, info.Mode().Perm())
 	}
 	return input.ReadFile(path, maxSecrets)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // ErrByHand says that a change cannot be made without a change of something else.
-var ErrByHand = errors.New("this cannot be changed without changing more: edit the file")
+var ErrByHand = errors.New("this cannot be changed on its own: edit the file")
 
 // section is the top of the file, or a table with a header, up to the next header.
 type section struct {
@@ -358,7 +358,7 @@ func (f *File) lineEnd(at int) int {
 // one before has written. A file that is a link stays one.
 func change(ctx context.Context, path string, parts []string, v any) (err error) {
 	if path == "" {
-		return errors.New("there is no folder for the user's configuration: name a file with --config")
+		return errors.New("the user has no folder for configuration: name a file with --config")
 	}
 	path = behindLinks(path)
 	dir := filepath.Dir(path)
@@ -422,7 +422,7 @@ func (f *File) changed(parts []string, v any) (text []byte, err error) {
 		if e, ok := errors.AsType[*Error](err); ok {
 			err = e.Err // the place is in a text that nobody has
 		}
-		return nil, fmt.Errorf("the file would not be right: %w", err)
+		return nil, fmt.Errorf("the file would become invalid: %w", err)
 	}
 	got, err := meaning(text)
 	if err != nil {

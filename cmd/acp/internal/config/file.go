@@ -312,7 +312,7 @@ func (f *File) agents(all map[string]any) error {
 		table, ok := all[name].(map[string]any)
 		switch {
 		case !namePattern.MatchString(name):
-			return f.wrong(path, "a name has letters, digits, and . _ - behind the first of them")
+			return f.wrong(path, "a name has letters and digits, and . _ - after the first of them")
 		case !ok:
 			return f.wrong(path, "want a table, as [agents.NAME]")
 		}
@@ -379,7 +379,7 @@ func (a *Agent) set(key string, v any) (err error) {
 		a.Command.Program, a.Command.Args = expand(words[0]), words[1:]
 		if p := a.Command.Program; filepath.Base(p) != p && !filepath.IsAbs(p) {
 			// What is in the folder where acp is started may be of others.
-			return errors.New("want the name of a program in PATH, or a whole path")
+			return errors.New("want the name of a program in PATH, or an absolute path")
 		}
 		return nil
 	case "env":
@@ -405,7 +405,7 @@ func (a *Agent) set(key string, v any) (err error) {
 	switch key {
 	case "dir":
 		if a.Command.Dir = expand(text); !filepath.IsAbs(a.Command.Dir) {
-			return errors.New("want a whole path")
+			return errors.New("want an absolute path")
 		}
 	case "url":
 		a.URL = text
@@ -435,7 +435,7 @@ func variables(v any) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: %w", plain.Line(name), wrongType("a string", table[name]))
 		}
 		if !plain.IsVariable(name) || strings.Contains(value, "\x00") {
-			return nil, fmt.Errorf("%q is not a variable", name)
+			return nil, fmt.Errorf("%q is not a valid variable name", name)
 		}
 		env[name] = value
 	}
@@ -449,10 +449,10 @@ func IsURL(word string) bool { return strings.Contains(word, "://") }
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return errors.New("this is not a URL")
+		return errors.New("not a URL")
 	}
 	if !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme) {
-		return fmt.Errorf("a URL of an agent begins with ws, wss, http or https, and not with %q", u.Scheme)
+		return fmt.Errorf("the URL of an agent must begin with ws, wss, http or https, not %q", u.Scheme)
 	}
 	return nil
 }

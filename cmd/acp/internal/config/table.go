@@ -82,11 +82,11 @@ var Table = []Setting{
 	},
 	{
 		Key: "allow", Commands: scripts, field: func(s *Settings) any { return &s.Allow },
-		Usage: "allow what no rule speaks about",
+		Usage: "allow what no rule covers",
 	},
 	{
 		Key: "deny", Commands: scripts, field: func(s *Settings) any { return &s.Deny },
-		Usage: "reject what no rule allows, and ask nobody; so it is without a terminal",
+		Usage: "reject what no rule allows, without asking, as happens without a terminal",
 	},
 	{
 		Key: "mode", Each: true, Commands: talking, field: func(s *Settings) any { return &s.Mode },
@@ -222,7 +222,7 @@ func (s *Setting) Default() string {
 // Template is the text of a new file: all settings as comments.
 func Template() string {
 	var b strings.Builder
-	b.WriteString("# The configuration of acp: see acp help config. What stands here is commented out, with the defaults.\n")
+	b.WriteString("# The configuration of acp: see acp help config. All settings are commented out, with their defaults.\n")
 	table := ""
 	for i := range Table {
 		row := &Table[i]

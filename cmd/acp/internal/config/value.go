@@ -240,7 +240,7 @@ func wrongType(want string, v any) error {
 	case map[string]any:
 		is = "a table"
 	}
-	return fmt.Errorf("want %s, and this is %s", want, is)
+	return fmt.Errorf("want %s, not %s", want, is)
 }
 
 // expand writes the user's folder for "~/".

@@ -142,7 +142,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	agent, err := command.Connect(ctx)
 	if err != nil {
 		g.numbers.failedToStart.Add(1)
-		return fmt.Errorf("the agent cannot be started: %w", err)
+		return fmt.Errorf("cannot start the agent: %w", err)
 	}
 	g.numbers.started.Add(1)
 	g.numbers.processes.Add(1)
@@ -166,7 +166,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	log.Debug("the agent has ended", "pid", cmd.Process.Pid, "state", cmd.ProcessState.String())
 	if ended == b.agent {
 		g.numbers.failedLater.Add(1)
-		return errors.Join(fmt.Errorf("the agent has ended before its client: %w", why), err)
+		return errors.Join(fmt.Errorf("the agent ended before its client: %w", why), err)
 	}
 	return err
 }
@@ -237,7 +237,7 @@ func Connect(ctx context.Context, toAgent, toClient rpc.Transport) error {
 	case ended == nil, ended == b.client && orderly(why):
 		return closed
 	case orderly(why):
-		return errors.Join(errors.New("the agent has ended the connection"), closed)
+		return errors.Join(errors.New("the agent ended the connection"), closed)
 	default:
 		return fmt.Errorf("the %s: %w", ended.name, why)
 	}

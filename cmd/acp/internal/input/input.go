@@ -76,9 +76,9 @@ func (p *pipe) Read(b []byte) (int, error) {
 	p.some = p.some || n > 0
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("nothing came through the pipe for %v; standard input may be silent for longer", patience)
+		err = fmt.Errorf("no data from the pipe for %v; standard input may be silent for longer", patience)
 	case err == io.EOF && !p.some:
-		err = errors.New("a pipe into which nobody writes")
+		err = errors.New("a pipe without a writer")
 	}
 	return n, err
 }
@@ -103,13 +103,13 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%s: not read to its end within %v", path, patience)
+		return nil, fmt.Errorf("%s: not fully read within %v", path, patience)
 	case err != nil:
 		return nil, err
 	case int64(len(text)) > most:
 		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
 	case len(text) == 0 && pipe:
-		return nil, fmt.Errorf("%s is a pipe into which nobody writes", path)
+		return nil, fmt.Errorf("%s is a pipe without a writer", path)
 	}
 	return text, nil
 }
@@ -124,7 +124,7 @@ func Create(path string) (*os.File, error) {
 	}
 	file, err := os.OpenFile(path, flag, 0o600)
 	if pipe && errors.Is(err, syscall.ENXIO) {
-		return nil, fmt.Errorf("%s is a pipe from which nobody reads", path)
+		return nil, fmt.Errorf("%s is a pipe without a reader", path)
 	}
 	return file, err
 }

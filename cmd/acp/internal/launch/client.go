@@ -106,7 +106,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	}
 	target, login, err := next(ctx)
 	if login {
-		err = errors.New("the client logs in in a terminal before it has asked which ways there are")
+		err = errors.New("the client logs in in a terminal before it has asked for the login methods")
 	}
 	if err != nil {
 		return nil, err
@@ -310,16 +310,16 @@ func (p *client) next(ctx context.Context) (*streams, error) {
 	select {
 	case s, ok := <-p.starts:
 		if !ok {
-			return nil, errors.New("the client was ended")
+			return nil, errors.New("the client was stopped")
 		}
 		if s.stdio != nil {
 			p.latest.Store(s)
 		}
 		return s, nil
 	case <-p.exited:
-		return nil, errors.New("the client has ended, and has not started its agent")
+		return nil, errors.New("the client ended without starting its agent")
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the client does not start its agent: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("the client did not start its agent: %w", context.Cause(ctx))
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *Store) Get(k Key) (acp.SessionID, error) {
 		return "", nil
 	}
 	if err == nil && e.Key != k {
-		err = fmt.Errorf("%s.json is not about session %q", s.file(k), k.Name)
+		err = fmt.Errorf("%s.json does not belong to session %q", s.file(k), k.Name)
 	}
 	return e.Session, err
 }

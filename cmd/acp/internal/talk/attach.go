@@ -151,7 +151,7 @@ func ReadMCPServers(path string) ([]acp.MCPServer, error) {
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // whose words are those of Go
-			err = fmt.Errorf("%s: this is no place for a JSON %s", cmp.Or(wrong.Field, "the whole"), wrong.Value)
+			err = fmt.Errorf("%s: unexpected JSON %s", cmp.Or(wrong.Field, "the whole"), wrong.Value)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -201,10 +201,10 @@ func (s mcpServer) server(name string) (server acp.MCPServer, err error) {
 		}
 		return acp.NewMCPServerStdio(stdio), nil
 	case s.Command != "":
-		return server, fmt.Errorf("want no type %q for a command, but \"stdio\" or none", s.Type)
+		return server, fmt.Errorf("a command cannot have the type %q: want \"stdio\" or none", s.Type)
 	default:
 		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return server, errors.New("url: want one with http or https") // it may hold a secret
+			return server, errors.New("url: want http or https") // it may hold a secret
 		}
 		headers := []acp.HTTPHeader{}
 		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {

@@ -97,8 +97,8 @@ func TestMCPServers(t *testing.T) {
 		`{}`: "no member mcpServers", `{`: "unexpected end", `{"mcpServers":{"a":{}}}`: "either command or url",
 		`{"mcpServers":{"a":{"command":"no-such-program"}}}`: "no-such-program", `{"mcpServers":{"a":{"url":"http://a/","type":"carrier-pigeon"}}}`: "carrier-pigeon",
 		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `want no type "http" for a command`,
-		`[]`: "the whole: this is no place for a JSON array", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: this is no place for a JSON string",
-		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: want one with http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: want one with http or https",
+		`[]`: "the whole: unexpected JSON array", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: unexpected JSON string",
+		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: want http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: want http or https",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

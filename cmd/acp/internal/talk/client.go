@@ -160,7 +160,7 @@ func (e *StartError) Error() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 // errNoReconnect is why a connection is not made again.
-var errNoReconnect = errors.New("the agent is not started again")
+var errNoReconnect = errors.New("the agent is not restarted")
 
 // Open starts the agent, or connects to it, and initializes it. ctx bounds that. The error is a *StartError if the agent is
 // at fault.

@@ -208,9 +208,9 @@ func (c *Client) LoginInTerminal(ctx context.Context, id acp.AuthMethodID, termi
 	case err != nil:
 		return err
 	case m.Kind != TerminalLogin:
-		return fmt.Errorf("%w: login %s cannot be done by this client: %s", acp.ErrUnsupported, id, m)
+		return fmt.Errorf("%w: this client does not support login %s: %s", acp.ErrUnsupported, id, m)
 	case c.opts.Agent.Command == nil || !c.opts.TerminalLogin:
-		return fmt.Errorf("%w: login %s needs a terminal, and the agent's own program", acp.ErrUnsupported, id)
+		return fmt.Errorf("%w: login %s needs a terminal and the agent's own program", acp.ErrUnsupported, id)
 	}
 	return c.opts.Agent.Command.Login(ctx, m.terminal, terminal)
 }

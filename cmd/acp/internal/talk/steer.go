@@ -42,7 +42,7 @@ func (c *Client) CanSteer() bool {
 // Steer says something into the turn that runs. It fails with acp.ErrUnsupported if the agent takes nothing then.
 func (s *Session) Steer(ctx context.Context, prompt ...acp.ContentBlock) (Steered, error) {
 	if !s.client.CanSteer() {
-		return "", fmt.Errorf("%w: the agent takes nothing into a running turn", acp.ErrUnsupported)
+		return "", fmt.Errorf("%w: the agent accepts no messages in a running turn", acp.ErrUnsupported)
 	}
 	agent, err := s.client.agentConn(ctx)
 	if err != nil {

@@ -53,7 +53,7 @@ func installed(t *testing.T, dir string) bool {
 func TestInstallNo(t *testing.T) {
 	x, dir, fetched := asked(t, "agents", "install", "code")
 	x.Press("enter")
-	x.Wait("acp: installing code-acp: it was not wanted")
+	x.Wait("acp: installing code-acp: declined by the user")
 	x.Leave(statusFailed)
 	if fetched.Load() != 0 || installed(t, dir) {
 		t.Error("it was fetched")

@@ -200,7 +200,7 @@ func checkString(p *acp.ElicitationPropertySchemaString, text string) error {
 	if pattern, ok := p.Pattern.Get(); ok {
 		// A pattern that Go cannot read is left to the agent.
 		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
-			return fmt.Errorf("want what matches %s", clean(pattern))
+			return fmt.Errorf("want a match for %s", clean(pattern))
 		}
 	}
 	switch p.Format.Value() {
