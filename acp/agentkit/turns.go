@@ -185,7 +185,7 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 	case config.WhileBusy == Refuse:
 		return turns.ErrBusy
 	case len(s.waiting) >= config.MaxWaiting:
-		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts wait, which is the most", len(s.waiting))
+		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
 	default:
 		s.waiting = append(s.waiting, p)
 		s.offer()

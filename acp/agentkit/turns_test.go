@@ -249,7 +249,7 @@ func TestQueueIsBounded(t *testing.T) {
 		for i := range 201 {
 			answers = append(answers, x.ask(t.Context(), fmt.Sprint(i)))
 		}
-		if last := <-x.ask(t.Context(), "one too many"); !errors.Is(last.err, acp.ErrInvalidRequest) || !strings.Contains(last.err.Error(), "200 prompts wait") {
+		if last := <-x.ask(t.Context(), "one too many"); !errors.Is(last.err, acp.ErrInvalidRequest) || !strings.Contains(last.err.Error(), "200 prompts are waiting") {
 			t.Errorf("one too many: %v", last.err)
 		}
 		close(gate)

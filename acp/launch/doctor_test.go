@@ -185,8 +185,8 @@ func TestExplain(t *testing.T) {
 		output, want string
 	}{
 		{launch.TooNew, "npm error code ETARGET\nnpm error notarget No matching version found for cowsay@1.6.0 with a date before 7/8/1999, 3:13:31 PM.\nnpm error notarget In most cases", "before 7/8/1999, 3:13:31 PM (its setting min-release-age, or before), and cowsay@1.6.0 is newer"},
-		{launch.NotPublished, "npm error code ETARGET\nnpm error notarget No matching version found for left-pad@99.0.0.\nnpm error notarget In most", "npm knows no version left-pad@99.0.0"},
-		{launch.NotPublished, "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@a%2fnone\nnpm error 404\nnpm error 404  The requested resource '@a/none@9.9.9' could not be found", "does not find the package"},
+		{launch.NotPublished, "npm error code ETARGET\nnpm error notarget No matching version found for left-pad@99.0.0.\nnpm error notarget In most", "npm cannot find the version left-pad@99.0.0"},
+		{launch.NotPublished, "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@a%2fnone\nnpm error 404\nnpm error 404  The requested resource '@a/none@9.9.9' could not be found", "cannot find the package"},
 		{launch.DownloadFailed, "npm error code ECONNREFUSED\nnpm error syscall connect\n", "ECONNREFUSED"},
 		{launch.DownloadFailed, "npm ERR! code ENOTFOUND\n", "ENOTFOUND"},
 		{launch.DownloadFailed, "npm error code ENOTCACHED\nnpm error request to https://registry.npmjs.org/is-even failed: cache mode is 'only-if-cached'", "offline"},

@@ -72,25 +72,25 @@ type sign struct {
 var signs = []sign{
 	{
 		TooNew, regexp.MustCompile(`No matching version found for (\S+) with a date before (.+?)\.?(?:\n|$)`),
-		"npm takes only packages from before $2 (its setting min-release-age, or before), and $1 is newer",
+		"npm only accepts packages from before $2 (its setting min-release-age, or before), and $1 is newer",
 		"Wait until the version is old enough, take an older one, or set min-release-age=0 for this package. If the agent has a binary, npm is not needed for that.",
 	},
 	{
 		NotPublished, regexp.MustCompile(`No matching version found for (\S+?)\.?(?:\s|$)`),
-		"npm knows no version $1", "The version may have been withdrawn; choose another one.",
+		"npm cannot find the version $1", "The version may have been withdrawn; choose another one.",
 	},
 	{
 		NotPublished, regexp.MustCompile(`(?s)npm (?:error|ERR!) code E404.*?404\s+'?(\S*?)'? ?(?:The requested resource|could not be found|is not in)`),
-		"npm does not find the package", "The name may be wrong, or the package private: see npm whoami.",
+		"npm cannot find the package", "The name may be wrong, or the package private: see npm whoami.",
 	},
-	{NotPublished, regexp.MustCompile(`npm (?:error|ERR!) code E404`), "npm does not find the package", "The name may be wrong, or the package private: see npm whoami."},
+	{NotPublished, regexp.MustCompile(`npm (?:error|ERR!) code E404`), "npm cannot find the package", "The name may be wrong, or the package private: see npm whoami."},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTCACHED)`),
 		"npm is set to offline ($1), and the package is not in its cache", "Set offline=false for npm, and start the agent once with a network.",
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT|ENETDOWN)`),
-		"npm cannot reach its registry ($1)", "Look at the network, and at npm's settings proxy, https-proxy and registry.",
+		"npm cannot reach its registry ($1)", "Check the network, and npm's settings proxy, https-proxy and registry.",
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|DEPTH_ZERO_SELF_SIGNED_CERT|CERT_HAS_EXPIRED)`),
@@ -98,7 +98,7 @@ var signs = []sign{
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EACCES|EPERM|EROFS|ENOSPC|EDQUOT)`),
-		"npm cannot write its files ($1)", "Look at the free space, and at who owns npm's cache: npm config get cache.",
+		"npm cannot write its files ($1)", "Check the free space, and who owns npm's cache: npm config get cache.",
 	},
 	{DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EINTEGRITY)`), "a package from npm does not match the checksum of its registry ($1)", "npm cache clean --force empties the cache."},
 	{NoCommand, regexp.MustCompile(`could not determine executable to run`), "the package has no command, or several of which none has its name", "Name the command."},
@@ -112,20 +112,20 @@ var signs = []sign{
 		WrongNode, regexp.MustCompile(`(?i)((?:requires?|needs?|minimum|at least|upgrade to|unsupported|not supported)[^\n]{0,40}\bnode(?:\.?js)?\b[^\n]{0,30}?\d[^\n]{0,60}|\bnode(?:\.?js)?\b[^\n]{0,30}\d[^\n]{0,30}(?:or (?:higher|newer|later|above)|is required|not supported)[^\n]{0,60})`),
 		"it says: $1", "Install that version of Node.js, or put its folder first in PATH.",
 	},
-	{Incomplete, regexp.MustCompile(`(?:Cannot find (?:module|package)) '([^']+)'`), "it does not find its part $1", "The installation is not whole: install it again."},
+	{Incomplete, regexp.MustCompile(`(?:Cannot find (?:module|package)) '([^']+)'`), "it cannot find its module $1", "The installation is incomplete: install it again."},
 	{WrongNode, regexp.MustCompile(`(SyntaxError: [^\n]*)[\s\S]*\n(Node\.js v[\d.]+)`), "$2 does not understand the program: $1", "A newer version of Node.js may be needed."},
 	{
 		InterpreterMissing, regexp.MustCompile("(?:version `)?((?:GLIBC|GLIBCXX|CXXABI)_[\\d.]+)'? not found"),
 		"the program needs $1, which this system does not have", "The system is older than the program expects; there may be a build for musl, or a package of npm.",
 	},
-	{InterpreterMissing, regexp.MustCompile(`error while loading shared libraries: ([^:\n]+)`), "the program needs the library $1, which is not there", "Install the package of the system that has it."},
-	{InterpreterMissing, regexp.MustCompile(`Library not loaded: (\S+)`), "the program needs the library $1, which is not there", ""},
+	{InterpreterMissing, regexp.MustCompile(`error while loading shared libraries: ([^:\n]+)`), "the program needs the library $1, which is not installed", "Install the package of the system that has it."},
+	{InterpreterMissing, regexp.MustCompile(`Library not loaded: (\S+)`), "the program needs the library $1, which is not installed", ""},
 	{
 		InterpreterMissing, regexp.MustCompile(`(?:env|/usr/bin/env): [‘'"]?([^’'":\n]+)[’'"]?: No such file or directory`),
 		"the program is run by $1, which is not in PATH", "Install $1, or put its folder into PATH.",
 	},
-	{NotPublished, regexp.MustCompile(`(?:Because there is no version of|No solution found when resolving)[^\n]*`), "uv does not find the package, or not in that version", ""},
-	{DownloadFailed, regexp.MustCompile(`error: (Failed to fetch[^\n]*|Request failed[^\n]*|Could not connect[^\n]*)`), "uv cannot fetch the package: $1", "Look at the network, and at HTTPS_PROXY and UV_DEFAULT_INDEX."},
+	{NotPublished, regexp.MustCompile(`(?:Because there is no version of|No solution found when resolving)[^\n]*`), "uv cannot find the package or that version of it", ""},
+	{DownloadFailed, regexp.MustCompile(`error: (Failed to fetch[^\n]*|Request failed[^\n]*|Could not connect[^\n]*)`), "uv cannot fetch the package: $1", "Check the network, HTTPS_PROXY and UV_DEFAULT_INDEX."},
 	{
 		LoginRequired, regexp.MustCompile(`(?i)(?:^|\n)([^\n]*(?:not (?:logged|signed) in|(?:please|must|need to|have to) (?:log|sign) ?in|login required|authentication required|not authenticated|(?:no|missing|invalid) api[ _-]?key|api[ _-]?key (?:is )?(?:not set|missing|required))[^\n]*)`),
 		"it says: $1", "Log in with the agent's own command, or set its key.",

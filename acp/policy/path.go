@@ -220,13 +220,13 @@ func inputFlaw(text string) string {
 	}
 	switch {
 	case bare(text) != text:
-		return "has white space or quotes round it, which a tool may take away"
+		return "is surrounded by white space or quotes, which a tool may strip"
 	case strings.HasPrefix(text, "@"):
-		return "begins with @, which some tools take away"
+		return "begins with @, which some tools strip"
 	case escaped.MatchString(text):
-		return "contains a character written with %, as in an address"
+		return "contains a percent-encoded character"
 	case strings.HasPrefix(text, "~"):
-		return "begins with ~, which many tools take for the user's home"
+		return "begins with ~, which many tools expand"
 	case strings.Contains(text, "://"),
 		hasScheme && scheme != "" && (len(scheme) > 1 || !driveLetter(scheme[0])) &&
 			!strings.ContainsFunc(scheme, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("+.-", r) }):
@@ -269,13 +269,13 @@ func slashed(name string) string {
 // windowsFlaw says which element of a path Windows may read as another name.
 func windowsFlaw(name string) string {
 	if strings.HasPrefix(name, "//") {
-		return "is a path of Windows that is not on a drive"
+		return "is a Windows path without a drive"
 	}
 	for element := range strings.SplitSeq(name[2:], "/") {
 		switch {
 		case element == "" || element == "." || element == "..":
 		case strings.ContainsAny(element, `:~<>|?*"`) || strings.HasSuffix(element, ".") || strings.HasSuffix(element, " "):
-			return fmt.Sprintf("has an element that Windows reads in another way: %q", element)
+			return fmt.Sprintf("has an element that Windows interprets differently: %q", element)
 		}
 	}
 	return ""

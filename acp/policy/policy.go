@@ -242,7 +242,7 @@ func (p *Policy) facts(req Request) *facts {
 		f.base = newBase(f.cwd)
 	}
 	if !call.Kind.Known() {
-		f.flaws = append(f.flaws, fmt.Sprintf("the kind %q is not known", call.Kind))
+		f.flaws = append(f.flaws, fmt.Sprintf("unknown kind %q", call.Kind))
 	}
 	// A path of the input that is more than a path is another one than the location of the same name.
 	type named struct {
@@ -403,7 +403,7 @@ func (r *compiled) general(f *facts) (verdict, string) {
 	check("agent", f.agent, r.Agents != nil, func() bool { return anyGlob(r.Agents, f.agent, restricts) })
 	check("kind", string(f.kind), r.Kinds != nil, func() bool { return slices.Contains(r.Kinds, f.kind) })
 	if r.Kinds != nil && least == no && f.kind != "" && !f.kind.Known() && restricts {
-		least, why = maybe, fmt.Sprintf("the kind %q is not known", f.kind)
+		least, why = maybe, fmt.Sprintf("unknown kind %q", f.kind)
 	}
 	check("tool's name", f.tool, r.Tools != nil, func() bool { return anyGlob(r.Tools, f.tool, restricts) })
 	check("working directory", f.cwd, r.Cwds != nil, func() bool {
@@ -449,7 +449,7 @@ func (r *compiled) uncovered(f *facts) (by []string, why string) {
 		case slices.Contains(r.Lines, l.text):
 			continue
 		case r.Commands == nil && !r.ReadOnly:
-			return nil, fmt.Sprintf("it says nothing of the line %q", l.text)
+			return nil, fmt.Sprintf("it says nothing about the line %q", l.text)
 		case l.flaw != "":
 			return nil, fmt.Sprintf("the line %q %s", l.text, l.flaw)
 		}
@@ -506,7 +506,7 @@ func (r *compiled) pathUncovered(path subject, in base) string {
 	case path.flaw != "":
 		return fmt.Sprintf("the path %q %s", path.text, path.flaw)
 	case r.Paths == nil:
-		return fmt.Sprintf("it says nothing of the path %q", path.text)
+		return fmt.Sprintf("it says nothing about the path %q", path.text)
 	}
 	for _, form := range path.forms {
 		if !anyPath(r.paths, form, in, false) {
@@ -550,7 +550,7 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 	}
 	for _, l := range f.lines {
 		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, command.dynamic)) {
-			better(maybe, "the files of the line %q are not known", l.text)
+			better(maybe, "the files that the line %q uses are unknown", l.text)
 		}
 		if slices.Contains(r.Lines, l.text) {
 			better(yes, "it matches the line %q", l.text)
@@ -560,7 +560,7 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 		}
 		for _, pattern := range r.folded {
 			if best < maybe && l.mentioned(pattern) {
-				better(maybe, "it may match what the line %q names: %s", l.text, pattern[0])
+				better(maybe, "it may match a name in the line %q: %s", l.text, pattern[0])
 			}
 			for _, c := range l.all {
 				if best == yes {

@@ -72,7 +72,7 @@ func (r Rule) Warnings() (warnings []string) {
 		case program == "":
 			warnings = append(warnings, fmt.Sprintf("command %q allows every program, whatever it does", pattern))
 		default:
-			warnings = append(warnings, fmt.Sprintf("command %q allows whatever %s can do, also to change files and to run other programs", pattern, program))
+			warnings = append(warnings, fmt.Sprintf("command %q allows whatever %s can do, including changing files and running other programs", pattern, program))
 		}
 	}
 	return warnings

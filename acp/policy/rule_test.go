@@ -75,7 +75,7 @@ func oldRule(command string) string {
 // A rule warns of what it allows, and only of that.
 func TestWarnings(t *testing.T) {
 	for rule, want := range map[string]string{
-		`{"effect":"allow","command":["go test *","make **"],"unsafe":true}`: `[command "make **" allows whatever make can do, also to change files and to run other programs]`,
+		`{"effect":"allow","command":["go test *","make **"],"unsafe":true}`: `[command "make **" allows whatever make can do, including changing files and running other programs]`,
 		`{"effect":"allow","command":["**"],"unsafe":true}`:                  `[command "**" allows every program, whatever it does]`,
 		`{"effect":"allow","command":["go test *"],"readOnly":true}`:         `[]`,
 		`{"effect":"reject","command":["rm **"]}`:                            `[]`,
@@ -212,7 +212,7 @@ func TestExplain(t *testing.T) {
   path "/proj/a"
   path "/x/../b" contains ".."
 - {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the path "/x/../b" contains ".."
-- {"effect":"allow","command":["git status","go test *"]}: it says nothing of the path "/proj/a"
+- {"effect":"allow","command":["git status","go test *"]}: it says nothing about the path "/proj/a"
 - {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it is about nothing in the request
 `,
 	} {

@@ -179,14 +179,14 @@ func windowsName(element string) string {
 	base = strings.ToUpper(strings.TrimRight(base, " "))
 	switch base {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
-		return "the name is that of a device of Windows"
+		return "it is the name of a Windows device"
 	}
 	if port, ok := strings.CutPrefix(base, "COM"); ok || strings.HasPrefix(base, "LPT") {
 		if !ok {
 			port = base[len("LPT"):]
 		}
 		if utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port) {
-			return "the name is that of a device of Windows"
+			return "it is the name of a Windows device"
 		}
 	}
 	return ""

@@ -124,7 +124,7 @@ func wrongSize(attributes []xml.Attr) string {
 	box, ok := value["viewBox"]
 	if !ok {
 		if value["width"] == "" || value["height"] == "" {
-			return "it says no size: width and height, or viewBox"
+			return "it has no size: width and height, or viewBox"
 		}
 		return ""
 	}

@@ -239,7 +239,7 @@ func wrongMethods(answer json.RawMessage) string {
 	}
 	text := members(answer)["authMethods"]
 	if text == nil || string(text) == "null" {
-		return "authMethods is left out: the registry wants one of the type agent or terminal, also of agents that need no login"
+		return "authMethods is missing: the registry requires one of type agent or terminal, even if the agent needs no login"
 	}
 	if err := json.Unmarshal(text, &methods); err != nil {
 		return fmt.Sprintf("authMethods: %v", err)
@@ -253,7 +253,7 @@ func wrongMethods(answer json.RawMessage) string {
 		types = append(types, *m.Type)
 	}
 	if len(types) == 0 {
-		return "authMethods is empty: the registry wants one of the type agent or terminal, also of agents that need no login"
+		return "authMethods is empty: the registry requires one of type agent or terminal, even if the agent needs no login"
 	}
 	return fmt.Sprintf("authMethods has only the types %s, and none of agent and terminal", strings.Join(types, ", "))
 }

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// checkParams refuses paths that are not absolute. It is for what the peer asks.
+// checkParams refuses paths that are not absolute. It is for the peer's requests.
 func checkParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
@@ -23,8 +23,8 @@ func checkParams(params any) *flaw {
 	}
 }
 
-// checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
-// empty, paths in tool calls, commands of MCP servers, options that are offered once.
+// checkSent is for messages that this side sends, which are checked more strictly than the peer's requests: ids that
+// are not empty, paths in tool calls, commands of MCP servers, options that are offered once.
 func checkSent(params any) *flaw {
 	if n, ok := params.(*UpdateSessionNotification); ok { // nearly all that is sent
 		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
@@ -55,7 +55,7 @@ func checkForm(req *CreateElicitationRequest) *flaw {
 	return checkKnown("/requestedSchema/type", form.RequestedSchema.Type)
 }
 
-// checkUpdate refuses what is wrong in an update.
+// checkUpdate refuses invalid updates.
 func checkUpdate(update *SessionUpdate) *flaw {
 	if missing(update.Variant) {
 		return nil
@@ -104,8 +104,8 @@ func checkUpdate(update *SessionUpdate) *flaw {
 	return nil
 }
 
-// checkConfigOptions refuses options without an id or with that of another one, and selects with a value twice, or without the
-// one that is in force.
+// checkConfigOptions refuses options with an empty or repeated id, and selects that list a value twice or do not list
+// their current value.
 func checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
 	if wrong := checkConfigIDs(pointer, options); wrong != nil {
 		return wrong
@@ -120,7 +120,7 @@ func checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
 	return nil
 }
 
-// checkSelect is checkConfigOptions for the values of a select, those of all its groups.
+// checkSelect is checkConfigOptions for the values of a select, in all of its groups.
 func checkSelect(current SessionConfigValueID, options SessionConfigSelectOptions) *flaw {
 	seen := map[SessionConfigValueID]bool{}
 	look := func(at string, list []SessionConfigSelectOption) *flaw {
@@ -152,7 +152,7 @@ func checkSelect(current SessionConfigValueID, options SessionConfigSelectOption
 	return nil
 }
 
-// checkCommandNames refuses commands whose name has white space, or is that of another one.
+// checkCommandNames refuses commands whose name is repeated or contains white space.
 func checkCommandNames(pointer string, commands []AvailableCommand) *flaw {
 	seen := map[string]bool{}
 	for i := range commands {
@@ -180,7 +180,7 @@ func checkCommandNames(pointer string, commands []AvailableCommand) *flaw {
 	return nil
 }
 
-// checkLogins refuses logins in a terminal that set a variable twice.
+// checkLogins refuses terminal logins that set a variable twice.
 func checkLogins(methods []AuthMethod) error {
 	for i := range methods {
 		login, ok := methods[i].Variant.(*AuthMethodTerminal)
@@ -215,7 +215,7 @@ func checkPlan(plan *PlanUpdateContent) *flaw {
 	return nil
 }
 
-// checkSubject refuses what is wrong in what the user is asked about.
+// checkSubject refuses invalid subjects of permission requests.
 func checkSubject(subject RequestPermissionSubject) *flaw {
 	if missing(subject.Variant) {
 		return nil
@@ -229,7 +229,7 @@ func checkSubject(subject RequestPermissionSubject) *flaw {
 	return nil
 }
 
-// checkToolCall refuses what is wrong in a description of a tool call.
+// checkToolCall refuses invalid tool calls.
 func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	if u.ToolCallID == "" {
 		return &flaw{at + "/toolCallId", "must not be empty"}
@@ -270,7 +270,7 @@ func checkToolContent(at string, content *ToolCallContent) *flaw {
 	return nil
 }
 
-// checkChange refuses paths of a change that are not absolute.
+// checkChange refuses changes whose paths are not absolute.
 func checkChange(change *DiffChange) *flaw {
 	if missing(change.Variant) {
 		return nil
@@ -291,7 +291,7 @@ func checkChange(change *DiffChange) *flaw {
 	return nil
 }
 
-// check refuses what an agent must not send.
+// check refuses messages that an agent must not send.
 func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
 		return unsent(method, errNotInitialized)
@@ -305,7 +305,7 @@ func (c *AgentConn) check(method string, params any) error {
 	return nil
 }
 
-// check refuses what a client must not send.
+// check refuses messages that a client must not send.
 func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
@@ -335,7 +335,7 @@ func (c *ClientConn) check(method string, params any) error {
 	return nil
 }
 
-// The names of this version for what both versions have.
+// Files that both versions share use these names.
 type (
 	loginRequest = LoginAuthRequest
 	configValue  = SetSessionConfigOptionRequestID
@@ -349,10 +349,10 @@ func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
 	return options, options != nil
 }
 
-// configID is the id of a config option.
+// configID returns the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ConfigID }
 
-// authID is the id of an authentication method, "" if it has none.
+// authID returns the id of an authentication method, or "" if it has none.
 func authID(method *AuthMethod) AuthMethodID {
 	if missing(method.Variant) {
 		return ""
@@ -368,7 +368,7 @@ func authID(method *AuthMethod) AuthMethodID {
 	return ""
 }
 
-// serversOf are the MCP servers of a request.
+// serversOf returns the MCP servers of a request.
 func serversOf(params any) []MCPServer {
 	switch p := params.(type) {
 	case *NewSessionRequest:

@@ -18,28 +18,28 @@ import (
 // Version is the protocol version that this package speaks.
 const Version ProtocolVersion = 2
 
-// ErrUnsupportedVersion is what an agent answers to initialize when it speaks no version that is as old
-// as the client's.
+// ErrUnsupportedVersion is the error with which an agent answers initialize if it supports no version as old as the
+// client's.
 var ErrUnsupportedVersion = &Error{Code: -32022, Message: "Unsupported protocol version"}
 
-// AgentOptions say what an agent tells about itself.
+// AgentOptions configures what an agent advertises besides its handlers, and tunes its connection.
 //
-// The capabilities session and session.delete follow from which handlers are set and have no option.
+// The capabilities session and session.delete follow from the handlers that are set and have no option.
 type AgentOptions struct {
 	// Info names the agent and its version; it must be set.
 	Info Implementation
-	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
-	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
-	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers
-	// LoginAuth and LogoutAuth.
+	// AuthMethods are the authentication methods, each with its own id. Methods of type terminal are offered only to
+	// clients that can run them: those that advertise auth.terminal or, as the registry of agents does, set the member
+	// "terminal-auth" of the capabilities' _meta to true. An agent with any methods needs the handlers LoginAuth and
+	// LogoutAuth.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content; what
-	// they send all the same reaches the handler.
+	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content;
+	// if they do, it still reaches the handler.
 	Prompt PromptCapabilities
 	// MCP says which MCP servers the agent connects to.
 	MCP MCPCapabilities
 	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
-	// not send any; those that they send all the same reach the handler.
+	// not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
 	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
 	//
@@ -48,20 +48,20 @@ type AgentOptions struct {
 	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
 	// result that uses one fails with ErrExperimental.
 	Experimental Features
-	// Steer takes prompts that come while their session works at once, to steer that work. Otherwise
-	// they are held until it is done.
+	// Steer accepts prompts at once that arrive while their session is working, so that they steer the work. Otherwise
+	// they are held until the work is done.
 	Steer bool
-	// Background, if set, says what runs in a session independently of its foreground work; nil says
-	// nothing of it. It is asked for each state that the runtime reports.
+	// Background, if set, returns the work that runs in a session independently of its foreground work; if it returns
+	// nil, nothing is reported. It is called for each state that the runtime reports.
 	Background func(id SessionID) []BackgroundWork
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
 	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
-	// Conn tunes the connection; its ConcurrentTurns has no meaning here.
+	// Conn tunes the connection; its ConcurrentTurns has no effect.
 	Conn ConnOptions
 }
 
-// advertise adds to what follows from the handlers.
+// advertise adds to the capabilities that follow from the handlers.
 func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	session, ok := caps.Session.Get()
 	if !ok {
@@ -80,7 +80,7 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	caps.Session = Some(session)
 }
 
-// ClientOptions say what a client tells about itself.
+// ClientOptions configures what a client advertises besides its handlers, and tunes its connection.
 type ClientOptions struct {
 	// Info names the client and its version; it must be set.
 	Info Implementation
@@ -93,14 +93,14 @@ type ClientOptions struct {
 	Experimental Features
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
-	// ConnectTimeout bounds how long connecting may take, up to the answer to initialize, if the context of
-	// Connect has no deadline. 0 means two minutes; less than 0 means no bound.
+	// ConnectTimeout bounds the time to connect, up to the answer to initialize, if the context of Connect has no
+	// deadline. 0 means two minutes; a negative value means no bound.
 	ConnectTimeout time.Duration
 	// Conn tunes the connection.
 	Conn ConnOptions
 }
 
-// advertise adds to what follows from the handlers.
+// advertise adds to the capabilities that follow from the handlers.
 func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() || e.Meta != nil {
 		caps.Elicitation = Some(e)
@@ -110,9 +110,9 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve.
-// A call of what the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse
-// with ErrInvalidParams, and one before initialize with ErrInvalidRequest; none of them is sent. Its methods are safe
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
+// the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse fails with
+// ErrInvalidParams, and one before initialize fails with ErrInvalidRequest; none of them is sent. Its methods are safe
 // for concurrent use.
 type AgentConn struct {
 	rpc        *rpc.Conn
@@ -125,8 +125,8 @@ type AgentConn struct {
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A
-// call of what the agent did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
+// the agent did not advertise fails with ErrUnsupported, and one that the checks of this package refuse fails with
 // ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
@@ -152,7 +152,7 @@ func (x *InitializeResponse) serves(method string) bool {
 
 var errNoInfo = errors.New("acp: version 2 wants Info.Name in the options")
 
-// prepare checks the handlers and says what they and the options advertise.
+// prepare checks the handlers and determines what they and the options advertise.
 func (a *agentSide) prepare() (err error) {
 	h := &a.handlers
 	switch {
@@ -184,7 +184,7 @@ func (a *agentSide) prepare() (err error) {
 	return a.checkEnabled(h, &a.caps)
 }
 
-// verify has the results of the handlers checked before they are sent.
+// verify makes the connection check the results of the handlers before they are sent.
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
@@ -204,8 +204,8 @@ func (a *agentSide) verify() {
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
 }
 
-// checkSession refuses config options of the same id in what a handler says of a session that it has opened, and warns of
-// options without a handler for them.
+// checkSession refuses repeated ids of config options in a result that opens a session, and warns about options without
+// a handler for them.
 func (a *agentSide) checkSession(options []SessionConfigOption) *flaw {
 	warnUnserved(&a.opts.Conn, len(options) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
 	return checkConfigOptions("/configOptions", options)
@@ -236,8 +236,8 @@ func (a *agentSide) initializeRoute() engine.Route {
 	})
 }
 
-// initializeQuestion is what a client says in initialize. Of a version that is older than ours only the
-// number is known.
+// initializeQuestion holds the parameters of initialize. If the client's version is older than ours, only the version
+// is decoded.
 type initializeQuestion struct {
 	InitializeRequest
 }
@@ -252,7 +252,7 @@ func (x *initializeQuestion) DecodeJSON(d *codec.Decoder) {
 	x.InitializeRequest.DecodeJSON(d)
 }
 
-// versionAhead returns the protocol version in the object that comes next.
+// versionAhead returns the protocol version in the next object, without consuming it.
 func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
 	begin := d.Mark()
 	for o := d.Object(); o.Next(); {
@@ -270,7 +270,7 @@ func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
 	return version, ok
 }
 
-// initialize negotiates. It may be repeated until something else is asked for.
+// initialize negotiates the version. A client may repeat it until it makes another request.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.used.Load() {
 		return nil, ErrInvalidRequest.WithMessagef("Invalid request: initialized already")
@@ -350,8 +350,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	return req, c.checkEnabled(&c.handlers, req)
 }
 
-// initializeAnswer is what an agent answers to initialize. Of a version that is not ours only the number
-// is known.
+// initializeAnswer holds the agent's answer to initialize. If its version is not ours, only the version is decoded.
 type initializeAnswer struct {
 	InitializeResponse
 }
@@ -372,7 +371,7 @@ func (c *clientSide) initialize(ctx context.Context) error {
 	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
 	res, err := callThen(ctx, c.conn.rpc, m, c.handshake, func(res *initializeAnswer) {
 		if res.ProtocolVersion == Version {
-			// Handlers of what comes right behind the answer find it.
+			// Handlers of messages right after the answer find it.
 			c.conn.handshake.Store(&res.InitializeResponse)
 		}
 	})

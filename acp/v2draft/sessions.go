@@ -6,27 +6,27 @@ import (
 	"sync/atomic"
 )
 
-// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its
-// methods fill in the session's id, and are safe for concurrent use. It holds nothing else: what an agent knows of a
-// session, such as its working directory, the agent keeps under its ID.
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself keeps what it
+// knows about a session, such as its working directory, under the session's ID.
 type AgentSession struct {
 	conn *AgentConn
 	id   SessionID
 }
 
-// Update sends an update (session/update). Updates arrive in the order in which they were sent. With the
-// context of a turn that was cancelled it still sends, and blocks for at most ten seconds while too much is
-// unsent. The states of a turn are reported by StartTurn and RunTurn.
+// Update sends an update (session/update). Updates arrive in the order in which they were sent. With the context of a
+// turn that was cancelled it still sends, and blocks for at most ten seconds while too much is unsent. StartTurn and
+// RunTurn report the states of a turn.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()
 	return s.conn.SessionUpdate(ctx, &UpdateSessionNotification{SessionID: s.id, Update: update})
 }
 
-// RequestPermission asks the user whether something may be done (session/request_permission); the
-// session's id is filled in, and req is not changed. Within a turn it reports that user action is
-// required, and when there is an answer that work goes on. When the turn is cancelled it returns an error,
-// which the turn may return as it is. An outcome of a kind that is not known must be taken for a refusal.
+// RequestPermission asks the user for permission (session/request_permission). It fills in the session's id and does
+// not change req. Within a turn it reports that user action is required, and after the answer that the session is
+// running again. If the turn is cancelled, RequestPermission returns an error, which the turn may return unchanged.
+// Treat an outcome of an unknown kind as a refusal.
 func (s *AgentSession) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (RequestPermissionOutcome, error) {
 	own := *orEmpty(req)
 	own.SessionID = s.id
@@ -39,8 +39,8 @@ func (s *AgentSession) RequestPermission(ctx context.Context, req *RequestPermis
 	return res.Outcome, nil
 }
 
-// ElicitForm asks the user to fill in a form (elicitation/create, mode form). Within a turn it reports
-// that user action is required, and when there is an answer that work goes on.
+// ElicitForm asks the user to fill in a form (elicitation/create, mode form). Within a turn it reports that user action
+// is required, and after the answer that the session is running again.
 func (s *AgentSession) ElicitForm(
 	ctx context.Context, message string, schema ElicitationSchema,
 ) (*CreateElicitationResponse, error) {
@@ -49,10 +49,9 @@ func (s *AgentSession) ElicitForm(
 	})
 }
 
-// ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the
-// connection's elicitations that are under way; when what happens there is done, tell the client by
-// AgentConn.CompleteElicitation. Within a turn it reports that user action is required, and when there
-// is an answer that work goes on.
+// ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the connection's
+// elicitations in progress. When the user is done with the page, tell the client with AgentConn.CompleteElicitation.
+// Within a turn ElicitURL reports that user action is required, and after the answer that the session is running again.
 func (s *AgentSession) ElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -61,17 +60,17 @@ func (s *AgentSession) ElicitURL(
 	})
 }
 
-// ClientSession is one session as its client holds it: what the client asks of the agent for it. Its methods
-// fill in the session's id, and are safe for concurrent use.
+// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
+// methods fill in the session's id, and are safe for concurrent use.
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
-	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
+	state atomic.Pointer[sessionState] // nil until the agent reports something; only the reader changes it
 }
 
-// sessionState is what an agent has said of a session.
+// sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
-	configOptions []SessionConfigOption // nil until the agent has said which there are
+	configOptions []SessionConfigOption // nil until the agent has reported them
 	commands      []AvailableCommand
 	meta          Meta
 }
@@ -83,7 +82,7 @@ func (s *ClientSession) known() *sessionState {
 	return &sessionState{}
 }
 
-// opened takes note of the answer that created or resumed the session, and makes s its handle.
+// opened records the answer that created or resumed the session, whose handle is s from then on.
 func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
 	if options == nil {
 		options = []SessionConfigOption{} // it has none
@@ -98,8 +97,8 @@ func (s *ClientSession) configure(options []SessionConfigOption) {
 	s.state.Store(&state)
 }
 
-// follow takes note of what an update says of its session. It is a route's Check, which the reader calls, and
-// refuses nothing.
+// follow records the state in an update of its session. It is a route's Check, which the reader calls, and refuses
+// nothing.
 func (c *ClientConn) follow(params any) error {
 	n, ok := params.(*UpdateSessionNotification)
 	if !ok {
@@ -122,27 +121,27 @@ func (c *ClientConn) follow(params any) error {
 	return nil
 }
 
-// ConfigOptions are the session's config options with their values, as the agent has last said it: when the
-// session was created or resumed, and since in updates and in answer to SetConfigOption. An update counts
-// before the client's handler is given it. What is returned must not be changed.
+// ConfigOptions returns the session's config options with their values, as the agent last reported them: when the
+// session was created or resumed, in an update, or in answer to SetConfigOption. An update takes effect here before the
+// client's handler receives it. The result must not be changed.
 func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.known().configOptions }
 
-// AvailableCommands are the session's commands, as the agent has last said it: when the session was created
-// or resumed, and since in updates. What is returned must not be changed.
+// AvailableCommands returns the session's commands, as the agent last reported them: when the session was created or
+// resumed, or in an update. The result must not be changed.
 func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.known().commands }
 
-// Meta is the _meta of the agent's answer when the session was created or resumed.
+// Meta returns the _meta of the agent's answer when the session was created or resumed.
 func (s *ClientSession) Meta() Meta { return s.known().meta }
 
-// CancelToolCall cancels one tool call (tool_call/cancel), which must have offered that. The agent
-// confirms with an update of the tool call that its status is final.
+// CancelToolCall cancels a tool call (tool_call/cancel) that offers cancellation. The agent confirms it with an update
+// that gives the tool call a final status.
 func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error {
 	_, err := s.conn.CancelToolCall(ctx, &CancelToolCallRequest{SessionID: s.id, ToolCallID: id})
 	return err
 }
 
-// CancelTerminal stops the process of one terminal (terminal/cancel), which must have offered that. The
-// agent confirms with an update of the terminal that it has exited.
+// CancelTerminal stops the process of a terminal (terminal/cancel) that offers cancellation. The agent confirms it with
+// an update that says that the terminal has exited.
 func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error {
 	_, err := s.conn.CancelTerminal(ctx, &CancelTerminalRequest{SessionID: s.id, TerminalID: id})
 	return err
@@ -150,7 +149,7 @@ func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error
 
 // NewSession creates a session (session/new).
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise something that req needs.
 func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*ClientSession, error) {
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
@@ -163,10 +162,10 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	return s, nil
 }
 
-// ResumeSession goes on with a session (session/resume). What req wants replayed of its history comes as
-// updates before ResumeSession returns, and then the session's state.
+// ResumeSession continues a session (session/resume). If req asks for a replay of its history, that arrives as updates
+// before ResumeSession returns, followed by the session's state.
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise something that req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
@@ -177,8 +176,9 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 	})
 }
 
-// Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working
-// directory; "" is all. After an error it ends; that the agent repeats a cursor is one.
+// Sessions returns an iterator over the agent's sessions, which fetches them page by page (session/list). cwd limits
+// them to one working directory; "" means all. The iteration ends after an error; it is an error if the agent repeats a
+// cursor.
 func (c *ClientConn) Sessions(ctx context.Context, cwd AbsolutePath) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {
@@ -187,9 +187,9 @@ func (c *ClientConn) Sessions(ctx context.Context, cwd AbsolutePath) iter.Seq2[S
 	return c.pages(ctx, req)
 }
 
-// ForkSession makes a new session that begins with the context of the one that req names (session/fork).
+// ForkSession creates a session that begins with the context of the session that req names (session/fork).
 //
-// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+// It fails with ErrUnsupported, without sending anything, if the agent did not advertise something that req needs.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureFork].
 func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// TurnResult is how a turn ended.
+// TurnResult reports how a turn ended.
 type TurnResult struct {
 	// MessageID is the id of the user's message in the conversation.
 	MessageID MessageID
@@ -17,65 +17,63 @@ type TurnResult struct {
 	Idle IdleStateUpdate
 }
 
-// Turn is a prompt in progress, whose updates go to a loop over Updates. Those are the updates of the session that
-// were read after the turn was started and before the state that ends it; all others go to the client's handler
-// SessionUpdate, and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
+// Turn is a prompt in progress. A loop over Updates reads its updates: those updates of the session that were read
+// after the turn was started and before the state that ends it. All others go to the client's handler SessionUpdate,
+// and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
 //
-// Handlers of requests run beside the loop. One that asks the user, such as RequestPermission, starts when the updates
-// before it have been queued for the loop, which may not have shown them yet. A client that must show them first uses
-// ClientSession.Prompt and the handler SessionUpdate.
+// Handlers of requests run concurrently with the loop. A handler that asks the user, such as RequestPermission, starts
+// when the updates before it have been queued for the loop, which may not have shown them yet. A client that must show
+// them first uses ClientSession.Prompt and the handler SessionUpdate.
 type Turn struct {
 	turn *engine.Turn[SessionUpdate, TurnResult]
 }
 
-// Updates yields the turn's updates in order; the last is the state that ends it. Leaving the loop early throws
-// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
-// agent, when ConnOptions.QueueBytes of updates are waiting for it.
+// Updates returns an iterator over the turn's updates, in order; the last is the state that ends the turn. Leaving the
+// loop early discards the remaining updates; it neither cancels the turn nor holds anything up. A slow loop holds up
+// the agent once ConnOptions.QueueBytes of updates are waiting for it.
 //
-// A call that the loop's body makes cannot be answered while the loop holds up the agent. With the turn's Context, it
-// lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not
-// known who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
-// ErrOverflow.
+// A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
+// Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
+// the connection does not know who waits for it: while one is in progress, as much may wait, and beyond that the loop
+// ends and Result fails with ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
-// Context returns the context for calls that the body of a loop over Updates makes: the one with which the turn was
+// Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
 // started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
 func (t *Turn) Context() context.Context { return t.turn.Context() }
 
-// Discard throws away the updates that were not read, and those to come.
+// Discard discards the updates that were not read, and those that arrive later.
 func (t *Turn) Discard() { t.turn.Discard() }
 
 // Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
-// returns. It does not wait for the turn's end: Result does.
+// returns. Cancel does not wait for the turn's end; Result does.
 func (t *Turn) Cancel() { t.turn.Cancel() }
 
-// Result waits for the end of the turn, discarding what was not read, and returns how it ended or why
-// there is none.
+// Result waits for the end of the turn, discarding unread updates, and returns how it ended or the reason why it
+// failed.
 func (t *Turn) Result() (*TurnResult, error) { return t.turn.Result() }
 
-// Done is closed when the turn is over. Updates may still be there to be read. A program that waits for Done, and
-// neither reads the updates nor calls Discard, holds up the agent.
+// Done returns a channel that is closed when the turn is over. There may still be updates to read. A program that waits
+// for Done, and neither reads the updates nor calls Discard, holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
-// Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is
-// cancelled as the protocol says: session/cancel is sent, open permission requests of the session are
-// answered as cancelled, and that the agent reports its end, with the stop reason cancelled, is waited for,
-// for at most ConnOptions.CancelGrace; only then the cause of ctx is returned. When the agent answers with
-// an error the prompt did not become a part of the conversation; cancelled before that, it is
-// ErrRequestCancelled.
+// Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is cancelled as
+// the protocol requires: Prompt sends session/cancel, answers open permission requests of the session as cancelled, and
+// waits for at most ConnOptions.CancelGrace until the agent reports the turn's end, with the stop reason cancelled;
+// only then it returns the cause of ctx. If the agent answers with an error, the prompt did not become part of the
+// conversation; for a prompt that was cancelled before that, the error is ErrRequestCancelled.
 //
-// In a session that is working already the agent may hold the prompt until that is done. A turn that is
-// held behind another one of this client's is recalled by $/cancel_request, when ctx ends, and the other
-// one goes on. Turns that are started then wait for the answer, for at most ConnOptions.CancelGrace: if it
-// says that the recalled turn has begun all the same, session/cancel is sent ahead of them. Or the agent
-// lets the prompt join the work, and the turn ends when all of the work has.
+// If the session is already working, the agent may hold the prompt until the work is done. When ctx ends while another
+// turn of this client holds up the prompt, $/cancel_request recalls it, and the other turn continues. Turns that are
+// started afterwards wait for the answer, for at most ConnOptions.CancelGrace: if it says that the recalled turn has
+// begun nevertheless, session/cancel is sent before them. The agent may also let the prompt join the work; then the
+// turn ends when all of the work is done.
 func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
 	return s.conn.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// RunTurn is ClientSession.Prompt with all that a prompt can have. ClientConn.Prompt, in contrast, is the
-// plain call: it only waits for the answer, and is not a turn for Cancel or for the turns that are started
-// after it.
+// RunTurn is ClientSession.Prompt for any PromptRequest. ClientConn.Prompt, in contrast, is the plain call: it only
+// waits for the answer, and is not a turn for Cancel or for the turns that are started after it.
 func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
@@ -85,14 +83,14 @@ func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResu
 	return engine.RunTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
 }
 
-// Stream starts a turn whose updates are read as they come; see [Turn]. A loop over them inside the client's handler
-// of updates would wait for itself. The turn is over when Result returns. When ctx ends, the turn is cancelled as
-// with Prompt; a prompt sent afterwards comes behind the cancellation.
+// Stream starts a turn whose updates are read as they arrive; see [Turn]. A loop over them inside the client's handler
+// of updates would deadlock. The turn is over when Result returns. When ctx ends, the turn is cancelled as with Prompt;
+// a prompt sent afterwards arrives after the cancellation.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	return s.conn.StreamTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// StreamTurn is ClientSession.Stream with all that a prompt can have.
+// StreamTurn is ClientSession.Stream for any PromptRequest.
 func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
@@ -103,7 +101,7 @@ func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	return &Turn{engine.StartTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), end, pickUpdate)}
 }
 
-// checkPrompt refuses what must not be sent, or what the agent did not advertise.
+// checkPrompt refuses content that must not be sent, or that the agent did not advertise.
 func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	if err := c.check(MethodPrompt, req); err != nil {
 		return err
@@ -130,8 +128,8 @@ func (s *ClientSession) Cancel(ctx context.Context) error {
 
 // Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. If this connection has
 // turns in the session, they end as when the context of ClientSession.Prompt ends. Open permission requests of the
-// session are answered as cancelled, even if there is no turn; the agent ignores a cancellation without work. When
-// Cancel returns, the cancellation is on its way, and a prompt sent afterwards comes behind it.
+// session are answered as cancelled, even if there is no turn. If the session is not working, the agent ignores the
+// cancellation. When Cancel returns, the cancellation is on its way, and a prompt sent afterwards arrives after it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {
@@ -150,23 +148,23 @@ func turnSpec(id SessionID) engine.TurnSpec {
 	}
 }
 
-// seen is what the reader has seen of the sessions' states. Only the reader uses it.
+// seen holds the states of sessions that the reader has seen. Only the reader uses it.
 type seen struct {
 	working map[idSum]struct{} // sessions whose last state was not idle
-	stopped bool               // the update at hand ended a session's work
+	stopped bool               // the current update ended a session's work
 }
 
-// idSum stands for an id, which may be as long as the agent likes.
+// idSum is a hash of an id, because the agent may choose ids of any length.
 type idSum uint64
 
 var idSeed = maphash.MakeSeed()
 
 func sum[T ~string](id T) idSum { return idSum(maphash.String(idSeed, string(id))) }
 
-// maxWorking bounds how many sessions are known to be working, because the agent chooses their number.
+// maxWorking bounds how many sessions are recorded as working, because the agent chooses their number.
 const maxWorking = 1 << 16
 
-// state takes note of the state of a session.
+// state records the state of a session.
 func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpdate) {
 	id := sum(n.SessionID)
 	_, worked := s.working[id]
@@ -182,16 +180,16 @@ func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpda
 	}
 }
 
-// turnEnd finds the end of a turn: the first time that the session's work ends after the user's message
-// has become a part of the conversation. The agent reports the message before or after its answer, which
-// says by its id which message it was; it may even be done before the answer. That an idle session says
-// once more that it is idle ends nothing.
+// turnEnd finds the end of a turn: the first time that the session's work ends after the user's message has become part
+// of the conversation. The agent reports the message before or after its answer, which contains the message's id; it
+// may even finish the work before it answers. An idle session that reports again that it is idle ends nothing.
 type turnEnd struct {
 	seen     *seen
-	inserted bool      // the answer was there,
+	inserted bool      // the answer has arrived,
 	id       MessageID // with the id of the message
 	working  bool      // the last state of the session was not idle, as far as it was reported during the turn
-	// Before: the user's messages, what ended the work after each, and how long these states are.
+	// Until the answer arrives: the user's messages with the state that ended the work after each, and the size of these
+	// states.
 	messages map[idSum]*IdleStateUpdate
 	kept     int
 }
@@ -219,7 +217,7 @@ func (e *turnEnd) Notified(params any) *TurnResult {
 	case *SessionUpdateUserMessageChunk:
 		e.message(u.MessageID)
 	case *SessionUpdateStateUpdate:
-		// What is seen of all sessions is bounded: this one may not be among them.
+		// The number of sessions in e.seen is bounded: this one may be missing.
 		worked := e.working || e.seen.stopped
 		idle, ok := u.Variant.(*StateUpdateIdle)
 		if e.working = !ok; ok && worked {
@@ -229,7 +227,7 @@ func (e *turnEnd) Notified(params any) *TurnResult {
 	return nil
 }
 
-// maxMessages bounds how many messages before the answer are remembered, and maxKept how many bytes of states.
+// maxMessages bounds how many messages before the answer are remembered, and maxKept the bytes of their states.
 const (
 	maxMessages = 1024
 	maxKept     = 1 << 20
@@ -266,17 +264,17 @@ func (e *turnEnd) stopped(idle *IdleStateUpdate) *TurnResult {
 	return nil
 }
 
-// length is how long a state is as text.
+// length returns the size of a state as JSON.
 func length(idle *IdleStateUpdate) int {
 	text, err := codec.Append(nil, idle)
 	if err != nil {
-		return maxKept // it is kept if it is the only one
+		return maxKept // kept only if there is no other
 	}
 	return len(text)
 }
 
-// StopReason is why the work stopped, as it is on the wire: "end_turn". It is "" when the agent gave no
-// reason.
+// StopReason returns the reason why the work stopped, as it is on the wire: "end_turn". It is "" if the agent gave
+// none.
 func (x IdleStateUpdate) StopReason() string {
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:

@@ -1,46 +1,46 @@
 package v2draft
 
-// AgentMessageText is an update with a piece of the agent's message with that id.
+// AgentMessageText returns an update with a piece of text for the agent's message with the given id.
 func AgentMessageText(id MessageID, text string) SessionUpdate {
 	return NewSessionUpdateAgentMessageChunk(ContentChunk{MessageID: id, Content: TextBlock(text)})
 }
 
-// AgentThoughtText is an update with a piece of the agent's thought with that id.
+// AgentThoughtText returns an update with a piece of text for the agent's thought with the given id.
 func AgentThoughtText(id MessageID, text string) SessionUpdate {
 	return NewSessionUpdateAgentThoughtChunk(ContentChunk{MessageID: id, Content: TextBlock(text)})
 }
 
-// WholePlan is an update with all entries of the plan with that id, which replace those before.
+// WholePlan returns an update with all entries of the plan with the given id, which replace the earlier entries.
 func WholePlan(id PlanID, entries ...PlanEntry) SessionUpdate {
 	return NewSessionUpdatePlanUpdate(PlanUpdate{
 		Plan: NewPlanUpdateContentItems(PlanItems{PlanID: id, Entries: entries}),
 	})
 }
 
-// ConfigUpdate is an update with all config options of the session and their values.
+// ConfigUpdate returns an update with all config options of the session and their values.
 func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
 	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
 }
 
-// CommandsUpdate is an update with all commands that the user may begin a prompt with.
+// CommandsUpdate returns an update with all commands with which the user may start a prompt.
 func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
 	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
 }
 
-// TitleUpdate is an update with the title of the session.
+// TitleUpdate returns an update with the title of the session.
 func TitleUpdate(title string) SessionUpdate {
 	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
 }
 
-// StartToolCall is an update that a tool call begins; further ones about it are made by [UpdateToolCall]. It is
-// pending unless an option says otherwise.
+// StartToolCall returns an update that announces a tool call; [UpdateToolCall] makes the later updates. The tool call
+// is pending unless an option says otherwise.
 func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
 	first := []ToolCallOption{WithTitle(title), WithStatus(ToolCallStatusPending)}
 	return UpdateToolCall(id, append(first, options...)...)
 }
 
-// WithLocation adds a place in a file that the tool call is about, so that the client can follow. The path is
-// absolute; lines count from 1, and 0 is the whole file.
+// WithLocation adds a location in a file that the tool call works on, so that the client can follow. The path must be
+// absolute; lines count from 1, and 0 means the whole file.
 func WithLocation(path AbsolutePath, line uint32) ToolCallOption {
 	return func(u *ToolCallUpdate) {
 		place := ToolCallLocation{Path: path}
@@ -51,8 +51,8 @@ func WithLocation(path AbsolutePath, line uint32) ToolCallOption {
 	}
 }
 
-// Apply changes a tool call as an update says: members that the update leaves out stay as they are, those that
-// are null are null then, lists are replaced. A client calls it to know the whole of a tool call.
+// Apply changes a tool call according to an update: members that are absent in the update keep their values, members
+// that are null become null, and lists are replaced. A client calls it to keep the complete tool call.
 func (x *ToolCallUpdate) Apply(u ToolCallUpdate) {
 	x.ToolCallID = u.ToolCallID
 	change(&x.Name, u.Name)

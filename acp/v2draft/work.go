@@ -11,29 +11,27 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Work is what an agent does in a turn. It returns why it stopped, such as EndTurn(), which is also what
-// the zero value means. An error ends the turn with the stop reason error, and the client sees of it what
-// it would see of a handler's. When the turn was cancelled, the context has ended with the cause
-// ErrTurnCancelled, and whatever is returned ends the turn with the stop reason cancelled.
+// Work does the agent's work in a turn. It returns why it stopped, such as EndTurn(), which is also the meaning of the
+// zero value. An error ends the turn with the stop reason error; the client sees as much of it as of a handler's error.
+// If the turn is cancelled, ctx ends with the cause ErrTurnCancelled, and the turn ends with the stop reason cancelled,
+// whatever Work returns.
 type Work func(ctx context.Context) (IdleStateUpdate, error)
 
-// StartTurn takes a prompt and has work done for it. It is for the handler of prompts, with the context
-// that this was given, and the handler returns what StartTurn returns; a prompt that the agent does not
-// take the handler refuses with an error instead.
+// StartTurn accepts a prompt and starts work for it. The handler of prompts calls it with its own context, and returns
+// the result of StartTurn. To refuse a prompt, the handler returns an error instead.
 //
-// The runtime answers with the id of the user's message, shows the message to the client, reports that
-// the session is running, calls work, and reports that the session is idle, and why. session/cancel,
-// closing the session and the end of the connection end the context of work.
+// The runtime answers with the id of the user's message, shows the message to the client, reports that the session is
+// running, calls work, and reports that the session is idle, and why. The context of work ends on session/cancel, when
+// the session is closed, and when the connection ends.
 //
-// While the session works, StartTurn holds the prompt until that is done, and prompts are worked off in
-// the order in which they came; for one that is cancelled before StartTurn returns an error, and so should
-// the handler. With AgentOptions.Steer prompts are taken at once, and work that runs at the same time is
-// reported as one.
+// While the session is working, StartTurn holds the prompt until the work is done; prompts are processed in the order
+// in which they arrived. If a prompt is cancelled before that, StartTurn returns an error, and so should the handler.
+// With AgentOptions.Steer, prompts are accepted at once, and work that runs concurrently is reported as one.
 func (s *AgentSession) StartTurn(ctx context.Context, req *PromptRequest, work Work) (*PromptResponse, error) {
 	return s.StartTurnWith(ctx, UserMessage{MessageID: newMessageID(), Content: Some(req.Prompt)}, work)
 }
 
-// StartTurnWith is StartTurn with the message that the client is shown, whose id the agent chooses.
+// StartTurnWith is like StartTurn, but the agent chooses the message that is shown to the client, and its id.
 func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, work Work) (*PromptResponse, error) {
 	if err := s.AwaitTurn(ctx); err != nil {
 		return nil, err
@@ -52,10 +50,10 @@ func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, w
 	return &PromptResponse{MessageID: message.MessageID}, nil
 }
 
-// RunTurn does foreground work of the agent's own accord: it reports that the session is running, calls
-// work, and reports that it is idle. See StartTurn for what ends the context of work, and for what happens
-// when the session works already; work that calls RunTurn for its own session and waits for it waits for itself. It
-// returns an error when work was not called.
+// RunTurn does foreground work that the agent starts on its own: it reports that the session is running, calls work,
+// and reports that it is idle. See StartTurn for when the context of work ends, and for what happens if the session is
+// already working. Work that calls RunTurn for its own session and waits for it deadlocks. RunTurn returns an error if
+// work was not called.
 func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
 	ctx, free, end, err := (*engine.Conn)(s.conn.rpc).OpenTurn(ctx, string(s.id))
 	if err != nil {
@@ -69,9 +67,9 @@ func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
 	return nil
 }
 
-// AwaitTurn waits until the session takes the prompt that ctx belongs to, as StartTurn does by itself. It is for a handler
-// of prompts that has something to do before the prompt is accepted, such as storing it, and refuses the prompt when that
-// fails. It returns the cause of ctx if that has ended.
+// AwaitTurn waits until the session is ready for the prompt that ctx belongs to; StartTurn does this too. It is for a
+// handler that must do something before it accepts the prompt, such as storing it, and refuses the prompt if that
+// fails. If ctx has ended, AwaitTurn returns its cause.
 func (s *AgentSession) AwaitTurn(ctx context.Context) error {
 	if !s.conn.steer {
 		if err := engine.AwaitTurn(ctx); err != nil {
@@ -84,21 +82,21 @@ func (s *AgentSession) AwaitTurn(ctx context.Context) error {
 	return nil
 }
 
-// newMessageID returns an id that no other message has.
+// newMessageID returns a unique id.
 func newMessageID() MessageID { return MessageID("msg_" + rand.Text()) }
 
-// foreground is what is going on in a session that is not idle. The client hears of it as a whole: that it
-// is running when there is work, and idle when there is none any more.
+// foreground is the work in progress in a session. The client sees it as a whole: the session is running while there is
+// any work, and idle otherwise.
 type foreground struct {
 	session *AgentSession
 
 	mu        sync.Mutex // also held while a state is sent, so that states are sent in order
-	turns     int        // that were taken and are not over
-	questions int        // questions to the user that are open
-	running   bool       // that work goes on was reported
+	turns     int        // accepted turns that are not over
+	questions int        // open questions to the user
+	running   bool       // the client was told that the session is running
 }
 
-// enter notes that a turn was taken.
+// enter adds an accepted turn.
 func (s *AgentSession) enter() *foreground {
 	for {
 		s.conn.mu.Lock()
@@ -117,7 +115,7 @@ func (s *AgentSession) enter() *foreground {
 	}
 }
 
-// join adds a turn. It returns false when the last one has ended meanwhile.
+// join adds a turn. It returns false if the last one has ended in the meantime.
 func (f *foreground) join() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,15 +126,15 @@ func (f *foreground) join() bool {
 	return true
 }
 
-// workKey is the context key under which a turn's foreground is found.
+// workKey is the context key of a turn's foreground.
 type workKey struct{}
 
-// work does the work of a turn between the reports of its states.
+// work runs the work of a turn and reports the states before and after it.
 func (f *foreground) work(ctx context.Context, free func(), work Work, first func(context.Context) error) {
 	idle := failed(rpc.ErrorOf(rpc.ErrInternal)) // if work panics
 	defer func() { f.leave(ctx, free, idle) }()
 	err := first(ctx)
-	if err = cmp.Or(err, f.begin(ctx)); err != nil { // begun in any case, so that its end is reported
+	if err = cmp.Or(err, f.begin(ctx)); err != nil { // always begin, so that the end is reported
 		idle = outcome(ctx, IdleStateUpdate{}, err)
 		return
 	}
@@ -147,7 +145,7 @@ func (f *foreground) work(ctx context.Context, free func(), work Work, first fun
 	idle = outcome(ctx, result, err)
 }
 
-// outcome is the state that a turn ends with.
+// outcome returns the state with which a turn ends.
 func outcome(ctx context.Context, idle IdleStateUpdate, err error) IdleStateUpdate {
 	switch {
 	case errors.Is(context.Cause(ctx), ErrTurnCancelled):
@@ -164,7 +162,7 @@ func failed(err *Error) IdleStateUpdate {
 	return NewIdleStateUpdateError(ErrorStopReason{Error: Some(*err)})
 }
 
-// begin reports that the session is running, if that is new.
+// begin reports that the session is running, unless that was already reported.
 func (f *foreground) begin(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,8 +173,8 @@ func (f *foreground) begin(ctx context.Context) error {
 	return f.report(ctx, running())
 }
 
-// leave ends a turn. The last one makes the session idle; free lets it take the next turn, before the
-// client hears that.
+// leave ends a turn. The last one makes the session idle. free lets the session start its next turn before the client
+// is told.
 func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +183,7 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 		return
 	}
 	if f.running {
-		// What cannot be sent any more nobody waits for: the connection is over.
+		// Sending fails only if the connection has ended, and then the state does not matter.
 		_ = f.reportFinally(ctx, NewStateUpdateIdle(idle))
 	}
 	f.turns = -1
@@ -195,8 +193,8 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 	delete(conn.foregrounds, f.session.id)
 }
 
-// requiringAction asks the user something, and reports that the session waits for that if ctx is of its
-// turn.
+// requiringAction calls ask, which asks the user something. If ctx belongs to a turn of the session, it reports that
+// the session waits for the user.
 func requiringAction[R any](ctx context.Context, s *AgentSession, ask func() (*R, error)) (*R, error) {
 	f, _ := ctx.Value(workKey{}).(*foreground)
 	if f == nil || f.session.conn != s.conn || f.session.id != s.id {
@@ -208,7 +206,7 @@ func requiringAction[R any](ctx context.Context, s *AgentSession, ask func() (*R
 		res, err = ask()
 	}
 	if err == nil && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
-		err = ErrTurnCancelled // the answer came right behind session/cancel
+		err = ErrTurnCancelled // the answer arrived right after session/cancel
 	}
 	if err = cmp.Or(err, f.asking(ctx, -1)); err != nil {
 		return nil, err
@@ -216,7 +214,7 @@ func requiringAction[R any](ctx context.Context, s *AgentSession, ask func() (*R
 	return res, nil
 }
 
-// asking notes that a question was asked, or answered.
+// asking changes the number of open questions.
 func (f *foreground) asking(ctx context.Context, change int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,7 +228,8 @@ func (f *foreground) asking(ctx context.Context, change int) error {
 	return nil
 }
 
-// reportFinally is report for what the client must hear, also when ctx has ended, unless the connection has.
+// reportFinally is report for states that the client must receive even if ctx has ended, unless the connection has
+// ended too.
 func (f *foreground) reportFinally(ctx context.Context, state StateUpdate) error {
 	err := f.report(ctx, state)
 	if err == nil || ctx.Err() == nil || errors.Is(err, ErrClosed) {
@@ -243,12 +242,12 @@ func (f *foreground) reportFinally(ctx context.Context, state StateUpdate) error
 
 func running() StateUpdate { return NewStateUpdateRunning(RunningStateUpdate{}) }
 
-// report tells the client the state of the session.
+// report sends the state of the session to the client.
 func (f *foreground) report(ctx context.Context, state StateUpdate) error {
 	return f.session.Update(ctx, NewSessionUpdateStateUpdate(f.session.withBackground(state)))
 }
 
-// withBackground adds what runs in the background, if the agent says that.
+// withBackground adds the work that runs in the background, if the agent reports it.
 func (s *AgentSession) withBackground(state StateUpdate) StateUpdate {
 	if s.conn.background == nil {
 		return state
@@ -271,7 +270,7 @@ func (s *AgentSession) withBackground(state StateUpdate) StateUpdate {
 	return state
 }
 
-// repeatState tells the client in which state the session is, as it must hear when it resumes one.
+// repeatState sends the current state of the session, as a client needs it after resuming the session.
 func (s *AgentSession) repeatState(ctx context.Context) error {
 	s.conn.mu.Lock()
 	f := s.conn.foregrounds[s.id]
@@ -281,7 +280,7 @@ func (s *AgentSession) repeatState(ctx context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		switch {
-		case f.turns < 0: // they have just ended
+		case f.turns < 0: // the work has just ended
 		case f.questions > 0:
 			state = NewStateUpdateRequiresAction(RequiresActionStateUpdate{})
 		case f.running:

@@ -133,9 +133,9 @@ func (x *execution) settings() (err error) {
 	case cfg.Allow && cfg.Deny:
 		return usagef("want either --allow or --deny")
 	case f.fresh && f.session == "":
-		return usagef("--new is for --session")
+		return usagef("--new needs --session")
 	case f.noMask && f.record == "":
-		return usagef("--no-mask is for --record")
+		return usagef("--no-mask needs --record")
 	case cfg.Timeout < 0:
 		return usagef("--timeout: want a time above 0")
 	}
@@ -163,7 +163,7 @@ func (x *execution) readPrompt(words []string) error {
 	read := false // standard input
 	stdin := func() (string, error) {
 		if read {
-			return "", usagef("standard input is wanted twice")
+			return "", usagef("standard input is used twice")
 		}
 		read = true
 		return x.readAll("standard input", func() (io.ReadCloser, error) { return io.NopCloser(x.p.stdin), nil })

@@ -158,7 +158,7 @@ func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *
 			return nil
 		}
 	}
-	return usagef("the agent has no login %q, but %s", string(id), strings.Join(ids, ", "))
+	return usagef("the agent has no login %q, only %s", string(id), strings.Join(ids, ", "))
 }
 
 // environmentLogin says whether the variables of a method are set. They are secrets, and nothing that is kept here.

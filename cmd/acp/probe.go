@@ -76,7 +76,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.protocol != 1 && f.protocol != 2 {
-				return usagef("--protocol is 1 or 2")
+				return usagef("--protocol must be 1 or 2")
 			}
 			if f.list {
 				return listScenarios(p, f.protocol)
@@ -192,10 +192,10 @@ func (f *probeFlags) options(p *program, command []string, repeat func(scenario 
 		}
 	}
 	if f.jobs < 1 || f.runs < 1 {
-		return nil, usagef("--jobs and --runs are 1 or more")
+		return nil, usagef("--jobs and --runs must be 1 or more")
 	}
 	if f.timeout <= 0 || f.quiet < 0 || f.rung <= 0 || f.scenarioTime < 0 || f.time < 0 {
-		return nil, usagef("times are more than 0")
+		return nil, usagef("times must be greater than 0")
 	}
 	var err error
 	if f.baseline != "" {

@@ -111,7 +111,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	for _, typed := range f.types {
 		action, text, ok := strings.Cut(typed, "=")
 		if !ok || !isAction(action) {
-			return usagef("--type %q: want ACTION=TEXT, and acp probe-client --list says the actions", typed)
+			return usagef("--type %q: want ACTION=TEXT, and acp probe-client --list lists the actions", typed)
 		}
 		client.Type[probe.Action(action)] = text
 	}

@@ -74,7 +74,7 @@ are some, and 3 if the recording could not be played.`,
 			case f.as.value == "client" && len(command) == 0:
 				return usagef("want the agent's command after --")
 			case f.as.value == "agent" && len(command) > 0:
-				return usagef("--as agent starts no command")
+				return usagef("--as agent takes no command")
 			}
 			return replay(p, f, files[0], command)
 		},

@@ -168,9 +168,9 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 func (f *runFlags) settings(o *tui.Options) error {
 	switch {
 	case f.start.NoHistory && f.load == "":
-		return usagef("--no-history is for --load")
+		return usagef("--no-history needs --load")
 	case f.noMask && f.record == "":
-		return usagef("--no-mask is for --record")
+		return usagef("--no-mask needs --record")
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
 		return usagef("want one of --continue, --load and --pick")
 	}

@@ -68,9 +68,9 @@ finish, and then it ends; a second one cuts everything.`,
 			case (f.cert == "") != (f.key == ""):
 				return usagef("want both --tls-cert and --tls-key, or none")
 			case f.keep < 0:
-				return usagef("--keep is not less than 0")
+				return usagef("--keep must not be negative")
 			case !strings.HasPrefix(f.path, "/"), f.health != "" && !strings.HasPrefix(f.health, "/"), f.health == f.path:
-				return usagef("--path and --health begin with / and are not the same")
+				return usagef("--path and --health must begin with / and differ")
 			}
 			return serveAgent(p, f, args)
 		},

@@ -57,7 +57,7 @@ func (a *agent) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSess
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.sessions) == maxSessions {
-		return nil, acp.ErrInvalidRequest.WithMessagef("there are %d sessions, which is the most", maxSessions)
+		return nil, acp.ErrInvalidRequest.WithMessagef("%d sessions are open, the maximum", maxSessions)
 	}
 	id := acp.SessionID(rand.Text())
 	a.sessions[id] = &session{cwd: req.Cwd}

@@ -12,33 +12,33 @@ import (
 // ErrSessionClosed is the cause of contexts that end because their session was closed.
 var ErrSessionClosed = rpc.Public(errors.New("the session was closed"))
 
-// Life is the life of one session: from when it is prepared until nobody uses it any more. Init begins it.
+// Life is the life of one session: from its preparation until nothing uses it any more. Init begins it.
 type Life struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	free   func()
 	gone   func()        // the table's, set before the session is closed
-	freed  chan struct{} // closed when nobody uses it any more, and free has returned
+	freed  chan struct{} // closed when nothing uses it any more and free has returned
 
 	mu      sync.Mutex
-	users   int // handlers that run
-	prompts int // of them, those of prompts
+	users   int // running handlers
+	prompts int // handlers of prompts among them
 	closed  bool
 }
 
-// Init begins the life. free is called once, when the session is closed and nobody uses it any more.
+// Init begins the life. free is called once, when the session is closed and nothing uses it any more.
 func (l *Life) Init(free func()) {
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.free, l.freed = free, make(chan struct{})
 }
 
-// Context ends when the session is closed, with the cause ErrSessionClosed, or is abandoned.
+// Context returns a context that ends when the session is closed, with the cause ErrSessionClosed, or abandoned.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Abandon ends the context of a session that was not opened after all. Nothing is freed.
+// Abandon ends the context of a session that was not opened after all. It does not call free.
 func (l *Life) Abandon(why error) { l.cancel(why) }
 
-// Within returns ctx as one that also ends when the session is closed.
+// Within returns a copy of ctx that also ends when the session is closed.
 func (l *Life) Within(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.ctx, func() { cancel(ErrSessionClosed) })
@@ -48,19 +48,19 @@ func (l *Life) Within(ctx context.Context) (_ context.Context, end func()) {
 	}
 }
 
-// acquire notes that a handler uses the session, which is open: the table's lock is held.
+// acquire records that a handler uses the session, which must be open. The table's lock is held.
 func (l *Life) acquire(prompts, most int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if prompts > 0 && most > 0 && l.prompts >= most {
-		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts wait, which is the most", most-1)
+		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", most-1)
 	}
 	l.users++
 	l.prompts += prompts
 	return nil
 }
 
-// release notes that the handler has ended.
+// release records that the handler has ended.
 func (l *Life) release(prompts int) {
 	l.mu.Lock()
 	l.users--
@@ -72,14 +72,14 @@ func (l *Life) release(prompts int) {
 	}
 }
 
-// busy reports whether a prompt runs or waits, or is about to.
+// busy reports whether a prompt is running, waiting or about to run.
 func (l *Life) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.prompts > 0
 }
 
-// Close ends the session; it is freed when no handler uses it any more.
+// Close ends the session. It is freed when no handler uses it any more.
 func (l *Life) Close() {
 	l.mu.Lock()
 	first := !l.closed
@@ -94,7 +94,7 @@ func (l *Life) Close() {
 	}
 }
 
-// end is called once.
+// end frees the session. It is called once.
 func (l *Life) end() {
 	defer close(l.freed)
 	defer func() {

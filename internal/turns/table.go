@@ -18,12 +18,12 @@ type Conn interface {
 // Errors that answer requests for sessions.
 var (
 	errChanging = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is being opened, closed or deleted")
-	// ErrBusy says that a session works for another prompt.
+	// ErrBusy reports that a session is working on another prompt.
 	ErrBusy = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
 )
 
-// Table has the sessions that the connections of an agent have open. V is what a kit has of a session. Connections do not
-// see each other's sessions. Its methods are safe for concurrent use.
+// Table holds the open sessions of an agent's connections. V is the data that a kit keeps for a session. Connections do
+// not see each other's sessions. Its methods are safe for concurrent use.
 type Table[C Conn, ID ~string, V any] struct {
 	most int
 	life func(V) *Life
@@ -35,20 +35,21 @@ type Table[C Conn, ID ~string, V any] struct {
 	watchers sync.WaitGroup
 }
 
-// account is what a connection has.
+// account holds the sessions of a connection.
 type account[ID ~string, V any] struct {
 	open     map[ID]V
-	closing  map[ID]*Life // with handlers that still run, or what is done afterwards
-	changing map[ID]bool  // being closed or deleted, or, where it is true, opened
+	closing  map[ID]*Life // with handlers that are still running, or not freed yet
+	changing map[ID]bool  // true while a session is being opened, false while it is being closed or deleted
 }
 
-// NewTable makes a table for at most so many open sessions of a connection. life returns the life of a session.
+// NewTable returns a table in which each connection may have at most the given number of open sessions. life returns
+// the life of a session.
 func NewTable[C Conn, ID ~string, V any](most int, life func(V) *Life) *Table[C, ID, V] {
 	return &Table[C, ID, V]{most: most, life: life, conns: map[C]*account[ID, V]{}, done: make(chan struct{})}
 }
 
-// Close closes all sessions, and waits until they are freed, but for those with handlers that still run. No session can be
-// opened afterwards.
+// Close closes all sessions, and waits until they are freed, except those with running handlers. Afterwards no session
+// can be opened.
 func (t *Table[C, ID, V]) Close() {
 	t.mu.Lock()
 	if !t.closed {
@@ -59,12 +60,12 @@ func (t *Table[C, ID, V]) Close() {
 	t.watchers.Wait()
 }
 
-// Use finds an open session for a handler, which calls release when it does not use it any more.
+// Use finds an open session for a handler, which must call release when it is done with it.
 func (t *Table[C, ID, V]) Use(conn C, id ID) (v V, release func(), err error) {
 	return t.use(conn, id, 0, 0)
 }
 
-// UseForPrompt is Use for a prompt, which keeps the session busy. If most is not 0, no more than most prompts use the
+// UseForPrompt is Use for a prompt, which keeps the session busy. If most is not 0, at most that many prompts use the
 // session at once.
 func (t *Table[C, ID, V]) UseForPrompt(conn C, id ID, most int) (v V, release func(), err error) {
 	return t.use(conn, id, 1, most)
@@ -91,8 +92,8 @@ func (t *Table[C, ID, V]) use(conn C, id ID, prompts, most int) (v V, release fu
 	return open, func() { life.release(prompts) }, nil
 }
 
-// Opening keeps others from using a session until done is called, because it is about to be opened. If it is open, it is
-// closed first, which is refused while it is busy. One session too many is refused.
+// Opening reserves a session that is about to be opened: until done is called, it cannot be used. If it is open, it is
+// closed first; that is refused while it is busy. Opening fails if the connection has too many open sessions.
 func (t *Table[C, ID, V]) Opening(ctx context.Context, conn C, id ID) (done func(), err error) {
 	was, done, err := t.change(conn, id, true)
 	if err != nil {
@@ -108,8 +109,8 @@ func (t *Table[C, ID, V]) Opening(ctx context.Context, conn C, id ID) (done func
 	return done, nil
 }
 
-// Closing closes a session, waits until it is freed, and keeps others from opening it until done is called. It reports
-// whether it was open.
+// Closing closes a session, waits until it is freed, and prevents it from being opened until done is called. It reports
+// whether the session was open.
 func (t *Table[C, ID, V]) Closing(ctx context.Context, conn C, id ID) (was bool, done func(), err error) {
 	life, done, err := t.change(conn, id, false)
 	if err != nil {
@@ -122,8 +123,8 @@ func (t *Table[C, ID, V]) Closing(ctx context.Context, conn C, id ID) (was bool,
 	return life != nil, done, nil
 }
 
-// change keeps others from opening, closing, deleting and using a session until done is called. If it is open it is taken
-// away from handlers; one that is busy is not opened again.
+// change prevents a session from being opened, closed, deleted and used until done is called. If the session is open,
+// handlers no longer find it; a busy one cannot be opened again.
 func (t *Table[C, ID, V]) change(conn C, id ID, opening bool) (was *Life, done func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +137,7 @@ func (t *Table[C, ID, V]) change(conn C, id ID, opening bool) (was *Life, done f
 		t.conns[conn] = of
 		t.watchers.Go(func() { t.watch(conn) })
 	}
-	// What closed it may have been given up meanwhile.
+	// An earlier call that closed it may have given up waiting.
 	if _, changing := of.changing[id]; changing || of.closing[id] != nil {
 		return nil, nil, errChanging
 	}
@@ -180,7 +181,7 @@ func wait(ctx context.Context, life *Life) error {
 	}
 }
 
-// room refuses one session too many; those that are being opened count.
+// room returns an error if the connection has too many sessions. Those that are being opened count.
 func (t *Table[C, ID, V]) room(conn C) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,12 +196,12 @@ func (t *Table[C, ID, V]) room(conn C) error {
 		}
 	}
 	if count > t.most {
-		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", t.most)
+		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, the maximum: close one", t.most)
 	}
 	return nil
 }
 
-// Put makes a session one that handlers find. It reports false when the connection is over: then the caller closes it.
+// Put adds an open session. It reports false if the connection is over; then the caller must close the session.
 func (t *Table[C, ID, V]) Put(conn C, id ID, v V) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,7 +213,7 @@ func (t *Table[C, ID, V]) Put(conn C, id ID, v V) bool {
 	return true
 }
 
-// watch closes the sessions of a connection when that is over.
+// watch closes the sessions of a connection when the connection is over.
 func (t *Table[C, ID, V]) watch(conn C) {
 	select {
 	case <-conn.Done():

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a text that is sent in pieces as it is written. What it promises stands at the types Text of packages agentkit.
+// Text is a text that is sent in pieces as it is written. The Text types of both agentkit packages document its
+// behavior.
 type Text struct {
 	deliver func(ctx context.Context, piece string) error
 	turn    *Turn // or nil
@@ -20,14 +21,14 @@ type Text struct {
 	writing sync.Mutex // held during a Write
 
 	// These are guarded by out.mu.
-	held   [utf8.UTFMax]byte // the beginning of a character
+	held   [utf8.UTFMax]byte // the beginning of an incomplete character
 	holds  int
 	closed bool
 	err    error // why text could not be sent
-	kept   error // why text could not be stored that was sent
+	kept   error // why text that was sent could not be stored
 }
 
-// NewText begins a text of the turn that ctx belongs to, if any. deliver sends a piece.
+// NewText begins a text of the turn that ctx belongs to, if any. It calls deliver to send a piece.
 func NewText(ctx context.Context, deliver func(ctx context.Context, piece string) error) *Text {
 	t := &Text{deliver: deliver, turn: Of(ctx), ctx: ctx}
 	if t.turn != nil {
@@ -43,13 +44,13 @@ func NewText(ctx context.Context, deliver func(ctx context.Context, piece string
 	return t
 }
 
-// Write adds p, which it does not keep, to the text.
+// Write adds p to the text. It does not retain p.
 func (t *Text) Write(p []byte) (int, error) { return write(t, p) }
 
 // WriteString adds s to the text.
 func (t *Text) WriteString(s string) (int, error) { return write(t, s) }
 
-// maxPart is how many bytes are put into the buffer at once, and maxWaiting is how many wait there at most.
+// maxPart is the number of bytes that are buffered at once, and maxWaiting the size of the buffer.
 const (
 	maxPart    = 4 << 10
 	maxWaiting = 64 << 10
@@ -69,22 +70,21 @@ func write[T string | []byte](t *Text, p T) (n int, err error) {
 	}
 }
 
-// Flush waits until everything that was written is on its way, but for the beginning of a character, whose end must still be
-// written.
+// Flush waits until the text written so far is on its way, except for an incomplete character at its end.
 func (t *Text) Flush() error {
 	t.out.flush()
 	return t.result()
 }
 
-// result is what was wrong with text that was written.
+// result returns the errors of text that was written.
 func (t *Text) result() error {
 	t.out.mu.Lock()
 	defer t.out.mu.Unlock()
 	return errors.Join(t.err, t.kept)
 }
 
-// Close ends the text and waits until all of it is on its way. A character that was not written to its end becomes
-// U+FFFD. Closing it once more does nothing, and returns the same error.
+// Close ends the text and waits until all of it is on its way. An incomplete character at the end becomes U+FFFD.
+// Calling Close again does nothing and returns the same error.
 func (t *Text) Close() error {
 	t.writing.Lock()
 	t.out.mu.Lock()
@@ -108,19 +108,19 @@ func (t *Text) send(piece string) error {
 	return nil
 }
 
-// outbox sends what is written to texts, in the order in which it was written.
+// outbox sends text in the order in which it was written. The texts of a turn share one.
 type outbox struct {
 	mu      sync.Mutex
-	changed sync.Cond // there is room, something was sent, or a context has ended
+	changed sync.Cond // signals that there is room, that something was sent, or that a context has ended
 
-	waiting []byte  // text that is to be sent: whole characters
-	pieces  []piece // whose it is, in order
-	written int64   // bytes that were ever put here
-	sent    int64   // of them, those that were sent or given up
-	running bool    // a goroutine sends
+	waiting []byte  // text to send: whole characters
+	pieces  []piece // the texts that it belongs to, in order
+	written int64   // total bytes added
+	sent    int64   // bytes of written that were sent or given up
+	running bool    // whether a goroutine is sending
 }
 
-// piece is text of one Text, with nothing of another one in between.
+// piece is a run of bytes of one Text.
 type piece struct {
 	text *Text
 	len  int
@@ -132,7 +132,7 @@ func newOutbox() *outbox {
 	return o
 }
 
-// wake lets those who wait look at their contexts.
+// wake makes waiting writers check their contexts.
 func (o *outbox) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +141,7 @@ func (o *outbox) wake() {
 
 // put adds p to a text, once there is room.
 func put[T string | []byte](o *outbox, t *Text, p T) error {
-	const most = len("\uFFFD") // that a byte becomes
+	const most = len("\uFFFD") // the longest form of an invalid byte
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
@@ -166,7 +166,7 @@ func put[T string | []byte](o *outbox, t *Text, p T) error {
 	return nil
 }
 
-// end adds the beginning of a character whose end will not be written.
+// end adds the beginning of a character that will not be completed.
 func (o *outbox) end(t *Text) {
 	start := len(o.waiting)
 	o.waiting = append(o.waiting, t.held[:t.holds]...)
@@ -174,7 +174,7 @@ func (o *outbox) end(t *Text) {
 	o.add(t, start, len(o.waiting))
 }
 
-// add makes the bytes between start and end, which are the last that wait, text of t. o.mu is held.
+// add appends the bytes between start and end, the last ones in o.waiting, to text t. o.mu is held.
 func (o *outbox) add(t *Text, start, end int) {
 	o.waiting = o.waiting[:end]
 	if start == end {
@@ -200,7 +200,7 @@ func (o *outbox) add(t *Text, start, end int) {
 	}
 }
 
-// beginning is how many of the last bytes of p are the beginning of a character.
+// beginning returns how many bytes at the end of p are the beginning of an incomplete character.
 func beginning(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
@@ -213,7 +213,7 @@ func beginning(p []byte) int {
 	return 0
 }
 
-// run sends until nothing waits. What cannot be sent is given up, and its text then has an error.
+// run sends until nothing is waiting. It drops text that cannot be sent, and records the error in its Text.
 func (o *outbox) run() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,7 +239,7 @@ func (o *outbox) run() {
 	o.running = false
 }
 
-// flush waits until what was written so far is sent or given up, which its contexts bound.
+// flush waits until everything written so far is sent or given up. The contexts of the texts bound the wait.
 func (o *outbox) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Timer calls a function once after a time. Its methods are called with Lock held, except Wait.
+// Timer calls a function once after a delay. Lock must be held during its methods, except Wait.
 type Timer struct {
 	// Lock is held while the function runs.
 	Lock sync.Locker
 
-	due     *time.Timer    // nil if it is not set
-	running sync.WaitGroup // functions, from when they are set until they have returned or cannot run
+	due     *time.Timer    // nil if the timer is not set
+	running sync.WaitGroup // counts functions from Set until they have returned or were stopped
 }
 
-// IsSet reports whether the function is still to be called.
+// IsSet reports whether a function is due.
 func (t *Timer) IsSet() bool { return t.due != nil }
 
-// Set has do called after a time, unless that is set already.
+// Set calls do after a delay, unless the timer is already set.
 func (t *Timer) Set(after time.Duration, do func()) {
 	if t.due != nil {
 		return
@@ -29,7 +29,7 @@ func (t *Timer) Set(after time.Duration, do func()) {
 		t.Lock.Lock()
 		defer t.Lock.Unlock()
 		if t.due != due {
-			return // it was stopped meanwhile
+			return // it was stopped in the meantime
 		}
 		t.due = nil
 		do()
@@ -37,7 +37,7 @@ func (t *Timer) Set(after time.Duration, do func()) {
 	t.due = due
 }
 
-// Stop keeps the function from being called.
+// Stop cancels the call, if the timer is set.
 func (t *Timer) Stop() {
 	if t.due != nil && t.due.Stop() {
 		t.running.Done()
@@ -45,5 +45,5 @@ func (t *Timer) Stop() {
 	t.due = nil
 }
 
-// Wait waits until no function runs and none will, because the timer is not set again. Stop it before. Lock is not held.
+// Wait waits until no function is running. Call Stop first, and do not hold Lock.
 func (t *Timer) Wait() { t.running.Wait() }

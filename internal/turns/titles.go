@@ -2,7 +2,8 @@ package turns
 
 import "strings"
 
-// FirstWords makes a title of a prompt: the first words of its texts on one line. "" is none.
+// FirstWords makes a title from a prompt: the first words of its texts, on one line. It is "" if the prompt has no
+// text.
 func FirstWords[B interface{ Text() (string, bool) }](prompt []B) string {
 	const longest, enough = 60, 1000
 	var all strings.Builder
@@ -23,7 +24,7 @@ func FirstWords[B interface{ Text() (string, bool) }](prompt []B) string {
 	return string(runes)
 }
 
-// Shortened keeps a title within what a store of sessions takes.
+// Shortened cuts a title to the length that session stores accept.
 func Shortened(title string) string {
 	const longest = 1000
 	title = strings.ReplaceAll(strings.ToValidUTF8(title, ""), "\x00", "")

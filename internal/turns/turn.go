@@ -1,6 +1,7 @@
-// Package turns has what agents of all protocol versions need to run turns: which sessions are open, and who uses them
-// (Table, Life); what a turn has open, and ends with it (Turn, Text); calls after a delay (Timer); and titles of sessions.
-// It does not know what a session is beyond that, or what updates look like. Both agentkit packages are built on it.
+// Package turns provides the parts of turns that agents of all protocol versions need: the open sessions and their
+// users (Table, Life); the open texts and tool calls of a turn, which end with it (Turn, Text); delayed calls (Timer);
+// and titles of sessions. It knows nothing else about sessions, and nothing about updates. Both agentkit packages are
+// built on it.
 package turns
 
 import (
@@ -16,29 +17,29 @@ import (
 
 // Errors that the peer may read.
 var (
-	// ErrEnded says that a tool call, a text or a turn has ended already.
+	// ErrEnded reports that a tool call, a text or a turn has already ended.
 	ErrEnded = rpc.Public(errors.New("this has ended already"))
-	// ErrRejected says that the user was asked and did not allow a tool call.
+	// ErrRejected reports that the user was asked and did not allow a tool call.
 	ErrRejected = rpc.Public(errors.New("the user did not allow it"))
-	// ErrDismissed says that the user, or the client in their place, left a question unanswered.
+	// ErrDismissed reports that the user, or the client in their place, left a question unanswered.
 	ErrDismissed = rpc.Public(errors.New("the question was dismissed"))
-	// ErrTooLarge says that a tool call cannot show all that.
+	// ErrTooLarge reports that the content of a tool call is too large.
 	ErrTooLarge = rpc.Public(errors.New("too much to show"))
-	// ErrLeftOpen is why a tool call fails that nobody has ended.
+	// ErrLeftOpen is the error of a tool call that was still open when its turn ended.
 	ErrLeftOpen = rpc.Public(errors.New("this did not come to an end"))
 
 	errCancelled = rpc.Public(errors.New("cancelled"))
 )
 
-// ErrNotStored says that an update was sent and could not be stored.
+// ErrNotStored reports that an update was sent but could not be stored.
 var ErrNotStored = errors.New("the update was not stored")
 
-// Cancelled reports whether an error says that the work was cancelled.
+// Cancelled reports whether err means that the work was cancelled.
 func Cancelled(err error) bool {
 	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)
 }
 
-// Visible is what the client may see of the error with which a tool call fails.
+// Visible returns the part of a tool call's error that the client may see.
 func Visible(err error) string {
 	if Cancelled(err) {
 		err = errCancelled
@@ -50,11 +51,11 @@ func Visible(err error) string {
 	return e.Message
 }
 
-// grace is how long after the end of a context the last updates of its work may take.
+// grace is the time for the last updates of work whose context has ended.
 const grace = 10 * time.Second
 
-// Outlive returns a context that ends some time after ctx, for the last updates of what ctx belongs to. It first calls
-// ended when ctx ends. The caller must call release.
+// Outlive returns a context that ends some time after ctx, for the last updates of the work that ctx belongs to. When
+// ctx ends, ended is called first. The caller must call release.
 func Outlive(ctx context.Context, ended func()) (lasting context.Context, release func()) {
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -68,7 +69,8 @@ func Outlive(ctx context.Context, ended func()) (lasting context.Context, releas
 	}
 }
 
-// Turn is what a turn has open. Nil is no turn. Its texts are sent by one outbox, so that they keep their order.
+// Turn holds the open texts and tool calls of a turn. A nil Turn means that there is no turn. Its texts share one
+// outbox, which keeps their order.
 type Turn struct {
 	out *outbox
 
@@ -86,32 +88,32 @@ type call struct {
 
 type turnKey struct{}
 
-// With returns a context with which texts and tool calls of a turn are started. The turn must call End.
+// With returns a context in which texts and tool calls belong to a new turn. The caller must call End.
 func With(ctx context.Context) (context.Context, *Turn) {
 	o := &Turn{out: newOutbox()}
 	return context.WithValue(ctx, turnKey{}, o), o
 }
 
-// without returns a context for what the texts of a turn send themselves, which must not wait for them.
+// without returns a context for the messages that texts of a turn send, which must not wait for the texts.
 func without(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, (*Turn)(nil))
 }
 
-// Of is what the turn of ctx has open, or nil.
+// Of returns the turn of ctx, or nil.
 func Of(ctx context.Context) *Turn {
 	o, _ := ctx.Value(turnKey{}).(*Turn)
 	return o
 }
 
-// Flush waits until the texts that were written are on their way, so that what is sent next comes after them. An error is
-// of a text, whose methods return it.
+// Flush waits until the texts written so far are on their way, so that a message sent next arrives after them. Errors
+// are returned by the methods of the texts.
 func (o *Turn) Flush() {
 	if o != nil {
 		o.out.flush()
 	}
 }
 
-// End closes everything that the turn of ctx has open.
+// End closes everything that the turn has open. ctx is the turn's context.
 func (o *Turn) End(ctx context.Context) error {
 	o.mu.Lock()
 	o.over = true
@@ -132,7 +134,7 @@ func (o *Turn) End(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// AddCall takes note of a tool call, which close closes. Without a turn there is nothing to note.
+// AddCall adds a tool call, which the turn closes with close. Without a turn it does nothing.
 func (o *Turn) AddCall(key any, close func(why error) error) error {
 	if o == nil {
 		return nil
@@ -140,7 +142,7 @@ func (o *Turn) AddCall(key any, close func(why error) error) error {
 	return o.add(func() { o.calls = append(o.calls, call{key, close}) })
 }
 
-// RemoveCall says that a tool call has ended.
+// RemoveCall removes a tool call that has ended.
 func (o *Turn) RemoveCall(key any) {
 	if o == nil {
 		return
@@ -176,9 +178,9 @@ func (o *Turn) add(do func()) error {
 	return nil
 }
 
-// Failed is the error with which a turn should end after a tool call was ended as failed because of err, or nil if the turn
-// goes on. It is err, if the user has dismissed a question or the context of the call has ended, and what ended says, the
-// error of ending the call.
+// Failed returns the error with which a turn should end after a tool call has failed with err, or nil if the turn
+// continues. The turn ends if the user dismissed a question, if ctx, the context of the call, has ended, or if ending
+// the call failed with the error ended.
 func Failed(ctx context.Context, err, ended error) error {
 	if ended != nil || ctx.Err() != nil || errors.Is(err, ErrDismissed) {
 		return errors.Join(err, ended)

@@ -285,7 +285,7 @@ func TestMaxWaitingAtOnce(t *testing.T) {
 			for range 12 {
 				calls.Go(func() {
 					_, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}})
-					if err != nil && strings.Contains(err.Error(), "prompts wait") {
+					if err != nil && strings.Contains(err.Error(), "prompts are waiting") {
 						refused.Add(1)
 					}
 				})

@@ -24,7 +24,7 @@ func (a *agentV1) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSe
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.sessions) == maxSessions {
-		return nil, acp.ErrInvalidRequest.WithMessagef("there are %d sessions, which is the most", maxSessions)
+		return nil, acp.ErrInvalidRequest.WithMessagef("%d sessions are open, the maximum", maxSessions)
 	}
 	if a.sessions == nil {
 		a.sessions = map[acp.SessionID]string{}

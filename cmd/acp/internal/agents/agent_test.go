@@ -234,7 +234,7 @@ func TestCredentialsOfOtherEditors(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]Credentials{
-		"$MY_BLANK contains no token":            {TokenEnv: "MY_BLANK"},
+		"$MY_BLANK contains no token":          {TokenEnv: "MY_BLANK"},
 		"shared:2: a token that another name ": {TokenFile: write("shared", "ada t0ken\nbob t0ken\n")},
 	} {
 		if _, err := Tokens(c.TokenFile, c.TokenEnv); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "t0ken") {
