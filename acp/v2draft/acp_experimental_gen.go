@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// String returns the names of the constants that x consists of, as Go source has them.
+// String returns the names of the constants that x consists of, as in Go source.
 func (x Features) String() string {
 	if x == 0 {
 		return "0"
@@ -25,8 +25,8 @@ func (x Features) String() string {
 	return strings.Join(names, "|")
 }
 
-// lacks returns the error of a message, or of handlers, that use features beyond x; options names the type whose field
-// Experimental enables them.
+// lacks returns the error for a message, or for handlers, that use features beyond x; options names the type whose
+// field Experimental enables them.
 func (x Features) lacks(v any, options string) error {
 	user, ok := v.(interface{ features() Features })
 	if !ok {
@@ -38,7 +38,7 @@ func (x Features) lacks(v any, options string) error {
 	return nil
 }
 
-// checkEnabled refuses what uses features that the agent has not enabled.
+// checkEnabled refuses values that use features which the agent has not enabled.
 func (a *agentSide) checkEnabled(values ...any) error {
 	for _, v := range values {
 		if err := a.opts.Experimental.lacks(v, "AgentOptions"); err != nil {
@@ -48,7 +48,7 @@ func (a *agentSide) checkEnabled(values ...any) error {
 	return nil
 }
 
-// checkEnabled refuses what uses features that the client has not enabled.
+// checkEnabled refuses values that use features which the client has not enabled.
 func (c *clientSide) checkEnabled(values ...any) error {
 	for _, v := range values {
 		if err := c.opts.Experimental.lacks(v, "ClientOptions"); err != nil {

@@ -5,8 +5,8 @@ package v2draft
 
 import "context"
 
-// SetTitle gives the session another title (session/set_title), and returns what the agent has made of it,
-// which is what to show.
+// SetTitle sets the session's title (session/set_title), and returns the title that the agent chose to store, which is
+// the one to show.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, error) {
@@ -17,7 +17,7 @@ func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, err
 	return res.Title, nil
 }
 
-// Archive keeps the session out of the agent's list (session/archive).
+// Archive hides the session from the agent's list (session/archive).
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (s *ClientSession) Archive(ctx context.Context) error {
@@ -25,7 +25,7 @@ func (s *ClientSession) Archive(ctx context.Context) error {
 	return err
 }
 
-// Unarchive puts the session into the agent's list again (session/unarchive).
+// Unarchive returns the session to the agent's list (session/unarchive).
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (s *ClientSession) Unarchive(ctx context.Context) error {
@@ -33,8 +33,7 @@ func (s *ClientSession) Unarchive(ctx context.Context) error {
 	return err
 }
 
-// Status says whether the agent has the session in memory (session/status). A value that is not known must
-// be taken for saved.
+// Status reports whether the agent has the session in memory (session/status). Treat an unknown value as saved.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 func (s *ClientSession) Status(ctx context.Context) (SessionStatus, error) {
@@ -45,7 +44,7 @@ func (s *ClientSession) Status(ctx context.Context) (SessionStatus, error) {
 	return res.Status, nil
 }
 
-// Fork is [ClientConn.ForkSession] of this session, whose id is filled in; req is not changed.
+// Fork calls [ClientConn.ForkSession] for this session. It fills in the session's id and does not change req.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureFork].
 func (s *ClientSession) Fork(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {

@@ -19,11 +19,10 @@ type ProxyConn struct {
 	rpc *rpc.Conn
 }
 
-// StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve what
-// the chain adds to the protocol; the messages of the protocol itself, which a proxy exchanges with its
-// predecessor, come to the fallbacks of handlers.Extensions as they are, and are sent by rpc.Call and
-// rpc.Notify. ctx bounds opening the transport; call Close, or Wait for the other end to end the
-// connection. Nil opts mean the defaults.
+// StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve the messages that the
+// chain adds to the protocol. The messages of the protocol itself, which a proxy exchanges with its predecessor, go
+// unchanged to the fallbacks of handlers.Extensions, and are sent with rpc.Call and rpc.Notify. ctx bounds opening the
+// transport. To end the connection, call Close, or call Wait until the other end does. Nil opts mean the defaults.
 //
 // Experimental: any minor release may change or remove it.
 func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
@@ -39,13 +38,13 @@ func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers
 	return c, nil
 }
 
-// RPC returns the raw connection, for all messages that are not a proxy's own: rpc.Call, rpc.Notify.
+// RPC returns the raw connection, for all messages other than a proxy's own: see rpc.Call and rpc.Notify.
 func (c *ProxyConn) RPC() *rpc.Conn { return c.rpc }
 
 // Close ends the connection and waits for the handlers; see rpc.Conn.Close.
 func (c *ProxyConn) Close() error { return c.rpc.Close() }
 
-// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
+// Wait waits until the connection is over and returns the reason; see rpc.Conn.Wait.
 func (c *ProxyConn) Wait() error { return c.rpc.Wait() }
 
 // Done returns a channel that is closed when the connection is over.

@@ -237,7 +237,7 @@ func TestSettingsFromPipeOfNobody(t *testing.T) {
 			var stderr strings.Builder
 			c.Stderr = &stderr
 			expectExit(t, c.Run(), test.status)
-			if !strings.Contains(stderr.String(), "pipe into which nobody writes") {
+			if !strings.Contains(stderr.String(), "pipe without a writer") {
 				t.Errorf("%q", stderr.String())
 			}
 		})
