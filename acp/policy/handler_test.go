@@ -246,8 +246,8 @@ func TestFileErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	for text, want := range map[string]string{
 		"\n{\"effect\":\"allow\",\"x\":1}\n": "line 2: unknown member",
-		"{\"effect\":\"allow\"}\n":           "line 1: a rule that allows says",
-		"{\"effect\":\"ask\"} {}\n":          "line 1: something follows",
+		"{\"effect\":\"allow\"}\n":           "line 1: a rule that allows needs",
+		"{\"effect\":\"ask\"} {}\n":          "line 1: unexpected data",
 		"nonsense\n":                         "line 1: invalid character",
 		strings.Repeat(" ", 5<<20):           "longer than",
 	} {
@@ -276,7 +276,7 @@ func TestFileErrors(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := policy.NewFile(path).Rules(""); err == nil || !strings.Contains(err.Error(), "others may write") {
+	if _, err := policy.NewFile(path).Rules(""); err == nil || !strings.Contains(err.Error(), "writable by others") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -291,7 +291,7 @@ func (u *unpacker) makeLinks() error {
 	}
 	for _, l := range u.links {
 		if _, err := u.root.Stat(filepath.FromSlash(l.name)); err != nil {
-			return brokenf("the archive has the link %q to %q, which does not exist in it: %w", short(l.name), short(l.to), err)
+			return brokenf("the archive has the link %q to %q, which cannot be resolved in it: %w", short(l.name), short(l.to), err)
 		}
 		if err := u.ctx.Err(); err != nil {
 			return err

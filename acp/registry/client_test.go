@@ -504,7 +504,7 @@ func TestREG5_Install(t *testing.T) {
 	if err != nil || updated.Entry.Version != "2.0.0" || updated.Verified {
 		t.Fatalf("got %+v, %v", updated, err)
 	}
-	if p := plans[len(plans)-1]; p.Installed != "1.0.0" || !strings.Contains(p.String(), "no sum") {
+	if p := plans[len(plans)-1]; p.Installed != "1.0.0" || !strings.Contains(p.String(), "no checksum") {
 		t.Errorf("got %s", p)
 	}
 	starts("2.0.0")
@@ -578,9 +578,9 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "backslash", items: []item{good, {name: `..\outside`, text: "x"}}, want: `the name has '\\'`},
 		{name: "drive", items: []item{good, {name: "C:/outside", text: "x"}}, want: "the name has ':'"},
 		{name: "stream", items: []item{good, {name: "agent:evil", text: "x"}}, want: "the name has ':'"},
-		{name: "device of Windows", items: []item{good, {name: "a/Nul.txt", text: "x"}}, want: "device of Windows"},
-		{name: "port of Windows", items: []item{good, {name: "com1", text: "x"}}, want: "device of Windows"},
-		{name: "another port", items: []item{good, {name: "LPT¹.x", text: "x"}}, want: "device of Windows"},
+		{name: "device of Windows", items: []item{good, {name: "a/Nul.txt", text: "x"}}, want: "Windows device"},
+		{name: "port of Windows", items: []item{good, {name: "com1", text: "x"}}, want: "Windows device"},
+		{name: "another port", items: []item{good, {name: "LPT¹.x", text: "x"}}, want: "Windows device"},
 		{name: "dot at the end", items: []item{good, {name: "a./x", text: "x"}}, want: "ends with a dot"},
 		{name: "space at the end", items: []item{good, {name: "x ", text: "x"}}, want: "ends with a dot or a space"},
 		{name: "control", items: []item{good, {name: "a\x1b[2Jb", text: "x"}}, want: "the name has"},
@@ -599,9 +599,9 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "link to root", items: []item{good, {name: "l", to: "/etc/passwd", kind: tar.TypeSymlink}}, want: "outside its folder"},
 		{name: "link below", items: []item{good, {name: "l", to: "a", kind: tar.TypeSymlink}, {name: "l/x", text: "x"}}, want: "twice"},
 		{name: "link in place", items: []item{good, {name: "l", to: "agent", kind: tar.TypeSymlink}, {name: "l", text: "x"}}, want: "twice"},
-		{name: "links in a row", items: []item{good, {name: "d", to: ".", kind: tar.TypeSymlink}, {name: "l", to: "d/d/d/../../../outside", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
-		{name: "links in a circle", items: []item{good, {name: "x", to: "y", kind: tar.TypeSymlink}, {name: "y", to: "x", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
-		{name: "link to nothing", items: []item{good, {name: "l", to: "none", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "links in a row", items: []item{good, {name: "d", to: ".", kind: tar.TypeSymlink}, {name: "l", to: "d/d/d/../../../outside", kind: tar.TypeSymlink}}, want: "cannot be resolved in it"},
+		{name: "links in a circle", items: []item{good, {name: "x", to: "y", kind: tar.TypeSymlink}, {name: "y", to: "x", kind: tar.TypeSymlink}}, want: "cannot be resolved in it"},
+		{name: "link to nothing", items: []item{good, {name: "l", to: "none", kind: tar.TypeSymlink}}, want: "cannot be resolved in it"},
 		{name: "the command is a link out", items: []item{{name: "agent", to: "/bin/sh", kind: tar.TypeSymlink}}, want: "outside its folder"},
 		{name: "bomb", items: []item{good, {name: "b", text: bomb}}, want: "more than 2097152 bytes"},
 		{name: "many files", items: append(slices.Clone(many), good), want: "more than 200 files"},
@@ -612,7 +612,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "twice by another form", items: []item{good, {name: "./agent", text: "x"}}, want: "twice"},
 		{name: "twice by slashes", items: []item{good, {name: "a/b", text: "x"}, {name: "a//b", text: "y"}}, want: "twice"},
 		{name: "folder in place of a link", items: []item{good, {name: "l", to: "agent", kind: tar.TypeSymlink}, {name: "l/", kind: tar.TypeDir, mode: fs.ModeDir}}, want: "twice"},
-		{name: "link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "link to itself", items: []item{good, {name: "l", to: "l", kind: tar.TypeSymlink}}, want: "cannot be resolved in it"},
 		{name: "link with a NUL", items: []item{good, {name: "l", to: "agent\x00/../../outside", kind: tar.TypeSymlink}}, want: "outside its folder", zip: true},
 		{name: "empty program", items: []item{{name: "agent"}}, want: "is empty"},
 		{name: "no files", want: "no file"},
@@ -689,11 +689,11 @@ func TestREG6_HostileArchives(t *testing.T) {
 		name, file, want string
 		text             []byte
 	}{
-		{"no zip", "/x.zip", "no zip", []byte("x")},
+		{"no zip", "/x.zip", "not a zip file", []byte("x")},
 		{"no gzip", "/x.tgz", "not compressed", []byte("x")},
 		{"no bzip2", "/x.tar.bz2", "not a tar archive", []byte("x")},
 		{"cut", "/x.tar.gz", "unexpected EOF", tgz(t, good)[:40]},
-		{"zip of 0 bytes", "/x.zip", "no zip", nil},
+		{"zip of 0 bytes", "/x.zip", "not a zip file", nil},
 		{"tgz of 0 bytes", "/x.tgz", "not compressed", nil},
 		{"tbz2 of 0 bytes", "/x.tbz2", "not a tar archive", nil},
 		{"program of 0 bytes", "/agent-linux", "is empty", nil},
@@ -1398,7 +1398,7 @@ func TestInstallTime(t *testing.T) {
 	s.set(e)
 	c := s.client(t)
 	c.Limits.InstallTime = 200 * time.Millisecond
-	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not installed after 200ms") {
+	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "installing one took longer than 200ms") {
 		t.Errorf("got %v", err)
 	}
 	for path := range tree(t, filepath.Join(c.Dir, "agents")) {

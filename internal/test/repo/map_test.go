@@ -33,6 +33,7 @@ func TestMap(t *testing.T) {
 		lines, ok := sizes[dir]
 		if !ok {
 			t.Errorf("there is no package %s", dir)
+			return line
 		}
 		shown, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
 		if err != nil {

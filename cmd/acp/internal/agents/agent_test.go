@@ -200,7 +200,7 @@ func TestCredentials(t *testing.T) {
 	}
 	for want, c := range map[string]Credentials{
 		"want one token": {TokenFile: write("two", "ada a\nbob b\n")}, "contains no token": {TokenFile: write("none", "\n")},
-		"two-alike:2: a second token": {TokenFile: write("two-alike", "a\nb\n")}, "three:1: want TOKEN": {TokenFile: write("three", "a b c")},
+		"two-alike:2: duplicate token name": {TokenFile: write("two-alike", "a\nb\n")}, "three:1: want TOKEN": {TokenFile: write("three", "a b c")},
 		"headers-bad:1: want NAME: VALUE": {HeaderFile: write("headers-bad", "secret")}, "want NAME=VARIABLE": {HeaderEnv: []string{"X-Key"}},
 		"$NOT_THERE is not set": {HeaderEnv: []string{"X-Key=NOT_THERE"}}, "missing": {TokenFile: filepath.Join(dir, "missing")},
 	} {
@@ -234,8 +234,8 @@ func TestCredentialsOfOtherEditors(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]Credentials{
-		"$MY_BLANK contains no token":          {TokenEnv: "MY_BLANK"},
-		"shared:2: a token that another name ": {TokenFile: write("shared", "ada t0ken\nbob t0ken\n")},
+		"$MY_BLANK contains no token": {TokenEnv: "MY_BLANK"},
+		"shared:2: duplicate token":   {TokenFile: write("shared", "ada t0ken\nbob t0ken\n")},
 	} {
 		if _, err := Tokens(c.TokenFile, c.TokenEnv); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "t0ken") {
 			t.Errorf("got %v, want %s", err, want)

@@ -69,7 +69,7 @@ func TestParseErrors(t *testing.T) {
 		"registry.max-age = 3":                    `1:1: registry.max-age: want a time as a string, such as "30s", not a number`,
 		"registry.prefer = [\"npx\", \"docker\"]": `1:1: registry.prefer: "docker": want binary, npx or uvx`,
 		"registry.offline = \"yes\"":              `1:1: registry.offline: want true or false, not a string`,
-		"token-file = [\"x\"]":                    `1:1: token-file: want a string, and this is an array`,
+		"token-file = [\"x\"]":                    `1:1: token-file: want a string, not an array`,
 		"agents = 1":                              `1:1: agents: want a table for each agent, as [agents.NAME]`,
 		"[[agents]]\nurl=\"x\"":                   `1:3: agents: want a table for each agent, as [agents.NAME]`,
 		"agents.a = 1":                            `1:1: agents.a: want a table, as [agents.NAME]`,

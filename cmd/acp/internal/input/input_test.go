@@ -18,10 +18,10 @@ func TestPipes(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := ReadFile(pipe, 100); err == nil || !strings.Contains(err.Error(), "nobody writes") {
+	if text, err := ReadFile(pipe, 100); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("read %q, %v", text, err)
 	}
-	if _, err := Create(pipe); err == nil || !strings.Contains(err.Error(), "nobody reads") {
+	if _, err := Create(pipe); err == nil || !strings.Contains(err.Error(), "without a reader") {
 		t.Errorf("written: %v", err)
 	}
 	other, err := os.OpenFile(pipe, os.O_RDWR, 0) // for reading and writing it opens without anybody else
@@ -86,7 +86,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(file); err == nil || !strings.Contains(err.Error(), "nobody writes") {
+	if text, err := io.ReadAll(file); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("%q, %v", text, err)
 	}
 	file.Close()
@@ -111,7 +111,7 @@ func TestOpen(t *testing.T) {
 	}
 	defer func(before time.Duration) { patience = before }(patience)
 	patience = time.Millisecond
-	if n, err := file.Read(buf); err == nil || !strings.Contains(err.Error(), "nothing came") {
+	if n, err := file.Read(buf); err == nil || !strings.Contains(err.Error(), "no data") {
 		t.Errorf("%q, %v", buf[:n], err)
 	}
 }

@@ -96,7 +96,7 @@ func TestMCPServers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "no member mcpServers", `{`: "unexpected end", `{"mcpServers":{"a":{}}}`: "either command or url",
 		`{"mcpServers":{"a":{"command":"no-such-program"}}}`: "no-such-program", `{"mcpServers":{"a":{"url":"http://a/","type":"carrier-pigeon"}}}`: "carrier-pigeon",
-		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `want no type "http" for a command`,
+		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `a command cannot have the type "http"`,
 		`[]`: "the whole: unexpected JSON array", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: unexpected JSON string",
 		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: want http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: want http or https",
 	} {
