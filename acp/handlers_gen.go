@@ -156,7 +156,7 @@ type AgentHandlers struct {
 	// StopReasonCancelled, so that it can return ctx.Err() or any error that follows from it. Calls
 	// that were made with ctx have ended too, open permission requests among them. When the
 	// connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the
-	// answer.
+	// answer. A result of nil, without an error, is answered as StopReasonEndTurn.
 	//
 	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn
 	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)

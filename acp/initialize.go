@@ -185,19 +185,22 @@ func (a *agentSide) verify() {
 	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
 		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
-	h.Prompt = verified(opts, MethodPrompt, cancelled(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
+	h.Prompt = verified(opts, MethodPrompt, stopped(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
 }
 
-// cancelled wraps the handler of prompts: its result after its turn was cancelled has the stop reason cancelled. The
-// runtime answers an error in the same way.
-func cancelled(
+// stopped wraps the handler of prompts: no result is the stop reason end_turn, and the result of a turn that was cancelled
+// has the stop reason cancelled. The runtime answers an error in that turn in the same way.
+func stopped(
 	prompt func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error),
 ) func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
 	return func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error) {
 		res, err := prompt(ctx, session, req)
-		if err == nil && res != nil && res.StopReason != StopReasonCancelled && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		if err == nil && res == nil {
+			res = &PromptResponse{StopReason: StopReasonEndTurn}
+		}
+		if err == nil && res.StopReason != StopReasonCancelled && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
 			changed := *res // which may be the handler's for every turn
 			changed.StopReason = StopReasonCancelled
 			res = &changed

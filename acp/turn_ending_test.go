@@ -209,3 +209,23 @@ func TestClientClosesInTurn(t *testing.T) {
 		}
 	}
 }
+
+// A handler of prompts that returns nothing ends the turn, as cancelled if it was.
+func TestNoResultEndsTheTurn(t *testing.T) {
+	_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if text, _ := req.Prompt[0].Text(); text == "wait" {
+				<-ctx.Done()
+			}
+			return nil, nil
+		},
+	}})
+	if res, err := session.Prompt(t.Context(), acp.TextBlock("go")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("%+v, %v", res, err)
+	}
+	turn := session.Stream(t.Context(), acp.TextBlock("wait"))
+	turn.Cancel()
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

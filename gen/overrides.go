@@ -118,7 +118,8 @@ const (
 		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
 		" another stop reason, is answered as StopReasonCancelled, so that it can return ctx.Err() or any error that" +
 		" follows from it. Calls that were made with ctx have ended too, open permission requests among them. When the" +
-		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer."
+		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer." +
+		" A result of nil, without an error, is answered as StopReasonEndTurn."
 	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at their context" +
 		" needs no handler here. It is also called when no turn runs."
 
