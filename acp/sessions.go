@@ -214,6 +214,22 @@ func (c *AgentConn) SupportsBooleanConfig() bool {
 	return c.capabilities().Session.Value().ConfigOptions.Value().Boolean.Present()
 }
 
+// Select returns the value that the client chooses for a select; ok is false for other requests.
+func (x *SetSessionConfigOptionRequest) Select() (value SessionConfigValueID, ok bool) {
+	if v, is := x.Variant.(*SetSessionConfigOptionRequestValueID); is {
+		return v.Value, true
+	}
+	return "", false
+}
+
+// Bool returns the value that the client chooses for a boolean option; ok is false for other requests.
+func (x *SetSessionConfigOptionRequest) Bool() (value, ok bool) {
+	if v, is := x.Variant.(*SetSessionConfigOptionRequestBoolean); is {
+		return v.Value, true
+	}
+	return false, false
+}
+
 // ForkSession makes a new session that begins with the context of the one that req names (session/fork).
 //
 // It fails with ErrUnsupported, without sending anything, if the agent did not advertise what req needs.

@@ -65,6 +65,18 @@ func (s *AgentSession) createTerminal(ctx context.Context, req *CreateTerminalRe
 	return &TerminalHandle{session: s, id: res.TerminalID}, nil
 }
 
+// Err returns an error if the command has failed: if its exit code is not 0, or a signal has ended it. The text, such as
+// "exit status 2", reaches the peer.
+func (x TerminalExitStatus) Err() error {
+	switch code, signal := x.ExitCode.Value(), x.Signal.Value(); {
+	case signal != "":
+		return Public(fmt.Errorf("signal: %s", signal))
+	case code != 0:
+		return Public(fmt.Errorf("exit status %d", code))
+	}
+	return nil
+}
+
 // TerminalHandle is a command that runs in a terminal of the client. Its methods are safe for
 // concurrent use.
 type TerminalHandle struct {

@@ -20,7 +20,8 @@ func TestShortConstructors(t *testing.T) {
 		`{"toolCallId":"1","title":"Delete"}`:                                                                             acp.AboutToolCall("1", acp.WithTitle("Delete")),
 		`{"sessionUpdate":"current_mode_update","currentModeId":"m"}`:                                                     acp.ModeUpdate("m"),
 		`{"sessionUpdate":"session_info_update","title":"T"}`:                                                             acp.TitleUpdate("T"),
-		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d"}]}`:              acp.CommandsUpdate(acp.AvailableCommand{Name: "n", Description: "d"}),
+		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d","input":{"hint":"h"}},{"name":"m","description":"e"}]}`: acp.CommandsUpdate(acp.SlashCommand("n", "d", "h"), acp.SlashCommand("m", "e", "")),
+		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d"}]}`:                                                     acp.CommandsUpdate(acp.AvailableCommand{Name: "n", Description: "d"}),
 		`{"sessionUpdate":"config_option_update","configOptions":[{"id":"i","name":"n","type":"select","currentValue":"v","options":[{"value":"v","name":"V"}]},{"id":"b","name":"B","type":"boolean","currentValue":true}]}`: acp.ConfigUpdate(
 			acp.SelectOption("i", "n", "v", acp.SelectValue("v", "V")), acp.BooleanOption("b", "B", true)),
 		`{"optionId":"i","name":"n","kind":"allow_once"}`:    acp.AllowOnce("i", "n"),
