@@ -50,7 +50,8 @@ type Options struct {
 	// twice as much. 0 means an eighth of MaxBytes, 32 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after the peer has ended the
-	// stream. Then the contexts of their handlers end. The default is 2 s.
+	// stream. Then the contexts of their handlers end. The default is 1 s: clients wait about 2 s before they kill an
+	// agent, and the handlers, and what the agent does after them, need the rest of that.
 	DrainTime time.Duration
 	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose contexts
 	// have ended and for unsent messages, together. The connection does not wait for a handler that is still running

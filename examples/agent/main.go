@@ -54,7 +54,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/plain"
@@ -92,8 +91,6 @@ func serve(ctx context.Context, c config) error {
 	}
 	opts := a.options()
 	opts.Conn.Logger = c.log
-	// A client that has closed our input waits two seconds or so, and then ends us.
-	opts.Conn.DrainTime = time.Second
 	err = acp.ServeAgent(ctx, acp.Stdio(), a.handlers(), opts)
 	if ctx.Err() != nil {
 		err = nil

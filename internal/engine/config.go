@@ -115,7 +115,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxBytes, 256<<20)
 	setDefault(&c.QueueBytes, max(1, c.MaxBytes/queuePart))
 	setDefault(&c.QueueLimit, max(1, c.MaxBytes/limitPart))
-	setDefault(&c.DrainTime, 2*time.Second)
+	setDefault(&c.DrainTime, time.Second)
 	setDefault(&c.CloseTime, 5*time.Second)
 	setDefault(&c.CancelGrace, 30*time.Second)
 	return c

@@ -145,22 +145,30 @@ func TestHandlersThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Requests are answered after the end of input for DrainTime; then their handlers are told.
+// Requests are answered after the end of input for DrainTime; then their handlers are told. The default is well below the two
+// seconds after which clients kill an agent.
 func TestHandlerThatOutlastsDrainTime(t *testing.T) {
+	for drain, opts := range map[time.Duration]*Options{3 * time.Second: {DrainTime: 3 * time.Second}, time.Second: nil} {
+		outlastDrainTime(t, drain, opts)
+	}
+}
+
+func outlastDrainTime(t *testing.T, drain time.Duration, opts *Options) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		causes := make(chan error, 1)
 		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			return p, nil
-		})}, &Options{DrainTime: 3 * time.Second})
+		})}, opts)
 		start := time.Now()
 		p.send(request(1, "echo", `{}`))
 		p.w.Close()
 		if err := receive(t, causes); !errors.Is(err, rpc.ErrClosed) {
 			t.Error(err)
 		}
-		if d := time.Since(start); d != 3*time.Second {
+		if d := time.Since(start); d != drain {
 			t.Errorf("the handler was told after %v", d)
 		}
 		if err := wait(c); err != nil {

@@ -255,7 +255,7 @@ func TestAfterResponseAtEndOfInput(t *testing.T) {
 		var c *Conn
 		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
 			rpc.AfterResponse(ctx, func(ctx context.Context) {
-				time.Sleep(time.Second) // of the two of DrainTime
+				time.Sleep(time.Second / 2) // of the one of DrainTime
 				if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
 					t.Error(err)
 				}
