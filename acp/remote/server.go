@@ -662,7 +662,7 @@ func (c *connection) run() {
 func (c *connection) serve() (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.log.Error("acp: panic", "value", v, "stack", string(debug.Stack()))
+			c.log.Error(fmt.Sprintf("acp: panic: %v\n%s", v, debug.Stack()))
 			err = fmt.Errorf("acp: panic: %v", v)
 		}
 	}()

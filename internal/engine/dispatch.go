@@ -706,7 +706,8 @@ func (c *Conn) guard(method string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			c.opts.Logger.Error("handler panicked", "method", method, "panic", v, "stack", string(stack))
+			// Part of the message, because the default logger writes attributes on one line.
+			c.opts.Logger.Error(fmt.Sprintf("handler panicked: %v\n%s", v, stack), "method", method)
 			if c.opts.Panic != nil {
 				c.opts.Panic(method, v, stack)
 			}

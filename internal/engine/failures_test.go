@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -75,5 +76,25 @@ func TestFailuresOfNotificationsAreLogged(t *testing.T) {
 	}
 	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "boom") || !strings.Contains(got, "no such thing") {
 		t.Errorf("logged %s", got)
+	}
+}
+
+// original is the default logger of programs that set none.
+var original = slog.Default()
+
+// The default logger writes the stack of a panic on lines of its own.
+func TestStackIsReadable(t *testing.T) {
+	var logged bytes.Buffer
+	before := log.Writer()
+	log.SetOutput(&logged)
+	defer log.SetOutput(before)
+	p, c := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) { panic("boom") })}, &Options{Logger: original})
+	p.send(request(1, "echo", `{}`))
+	p.read()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := logged.String(); !strings.Contains(text, "handler panicked: boom\n") || !strings.Contains(text, "failures_test.go:") || strings.Contains(text, `\n`) {
+		t.Errorf("logged %s", text)
 	}
 }

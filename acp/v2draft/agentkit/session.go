@@ -93,7 +93,7 @@ func (s *Session[S]) free() {
 	}
 	defer func() {
 		if v := recover(); v != nil { // as the runtime does for handlers: others are served on
-			s.logger().Error("Config.Close panicked", "panic", v, "stack", string(debug.Stack()))
+			s.logger().Error(fmt.Sprintf("Config.Close panicked: %v\n%s", v, debug.Stack()))
 		}
 	}()
 	s.sessions.config.Close(s)
