@@ -88,6 +88,23 @@ type Request struct {
 	ToolCall acp.ToolCall
 }
 
+// Answer decides about a tool call of a session in the directory cwd, for an agent that applies the policy to its own
+// tool calls, in acp/agentkit's Config.Policy. The kind is that of the option to choose, or "" if the user is to be
+// asked; why gives the reason in words.
+func (p *Policy) Answer(cwd string, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
+	d, err := p.Explain(Request{Cwd: cwd, ToolCall: call})
+	if err != nil {
+		return "", "", err
+	}
+	switch d.Effect {
+	case Allow:
+		kind = acp.PermissionOptionKindAllowOnce
+	case Reject:
+		kind = acp.PermissionOptionKindRejectOnce
+	}
+	return kind, d.Why, nil
+}
+
 // verdict says whether a rule matches.
 type verdict int
 

@@ -574,3 +574,22 @@ func TestUnknownSession(t *testing.T) {
 }
 
 var _ acp.ToolKind
+
+// An agent's own tool calls are decided about by kinds of options.
+func TestAnswer(t *testing.T) {
+	p, err := policy.New([]policy.Rule{
+		{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindRead}, Paths: []string{"src/**"}},
+		{Effect: policy.Reject, Paths: []string{"**/.env"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]acp.PermissionOptionKind{
+		"/w/src/a.go": acp.PermissionOptionKindAllowOnce, "/w/.env": acp.PermissionOptionKindRejectOnce, "/w/a.go": "",
+	} {
+		kind, why, err := p.Answer("/w", acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: path}}})
+		if err != nil || kind != want || why == "" {
+			t.Errorf("%s: %q because %q, %v", path, kind, why, err)
+		}
+	}
+}
