@@ -15,7 +15,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/turns"
 )
 
@@ -82,6 +81,23 @@ func (s *Session[S]) Cwd() string { return s.cwd }
 // AdditionalDirectories returns the session's other directories. The result must not be changed.
 func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
+// policy is Config.Policy for the session, or nil.
+func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+	decide := s.sessions.config.Policy
+	if decide == nil {
+		return nil
+	}
+	return func(call acp.ToolCall) (acp.PermissionOptionKind, string, error) { return decide(s, call) }
+}
+
+// toolError is what Config.ToolError returns, or "".
+func (s *Session[S]) toolError(call acp.ToolCall, err error) string {
+	if f := s.sessions.config.ToolError; f != nil {
+		return f(call, err)
+	}
+	return ""
+}
+
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
 // free is called once, when the session is no longer in use.
@@ -94,7 +110,7 @@ func (s *Session[S]) free() {
 	}
 	defer func() {
 		if v := recover(); v != nil { // as the runtime does for handlers: others are served on
-			s.logger().Error("Config.Close panicked", "panic", v, "stack", string(debug.Stack()))
+			s.logger().Error(fmt.Sprintf("Config.Close panicked: %v\n%s", v, debug.Stack()))
 		}
 	}()
 	s.sessions.config.Close(s)
@@ -197,7 +213,7 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	defer s.out.Unlock()
 	send := func(update acp.SessionUpdate) error {
 		err := s.AgentSession.Update(ctx, update)
-		if refused(err) { // of another program, or recorded
+		if turns.Mistaken(err) { // of another program, or recorded
 			s.logger().Warn("an update was not replayed", "error", err)
 			return nil
 		}
@@ -401,7 +417,7 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 			stored = s.record(ctx, update, false)
 			break
 		}
-		if sent = s.send(ctx, update); refused(sent) {
+		if sent = s.send(ctx, update); turns.Mistaken(sent) {
 			return sent
 		}
 		stored = s.record(ctx, update, true)
@@ -410,12 +426,6 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 		return sent
 	}
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
-}
-
-// refused reports whether an update was not sent because it is not valid. One that this client cannot take is.
-func refused(err error) bool {
-	_, unsent := errors.AsType[*engine.UnsentError](err)
-	return unsent && !errors.Is(err, acp.ErrUnsupported)
 }
 
 // Record stores an update without sending it. It is for content that the client already knows in another form, such as

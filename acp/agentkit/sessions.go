@@ -42,6 +42,15 @@ type Config[S any] struct {
 	// all of the author's options with their new values. Without it all are refused.
 	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
 
+	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. A kind that allows or rejects is the
+	// answer, for the reason why, which the client shows of a call that is rejected; "" means that the user is asked.
+	// Method Answer of package acp/policy's Policy returns these results for a set of rules.
+	Policy func(s *Session[S], call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
+
+	// ToolError, if set, returns the text that a tool call shows when it fails because of err; "" means the default
+	// text, see ToolCall.Fail. It must be quick, and must not use the tool call.
+	ToolError func(call acp.ToolCall, err error) string
+
 	// Title derives the title of a session from its first prompt; nil means the first words of its text. The title is
 	// sent to the client at the end of that turn. "" means no title, and Title is called again with the next prompt. An
 	// agent with better titles sends them with acp.TitleUpdate.

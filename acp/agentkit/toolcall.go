@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/turns"
 )
 
@@ -41,6 +44,7 @@ type ToolCall struct {
 	ctx     context.Context
 	open    *turns.Turn // or nil
 	id      acp.ToolCallID
+	title   string // with which it began
 
 	// sending has room for one value: the goroutine that puts it in may use the following fields.
 	sending chan struct{}
@@ -87,7 +91,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if u.ToolCallID == "" {
 		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
 	}
-	c := &ToolCall{session: session, ctx: ctx, open: turns.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
+	c := &ToolCall{session: session, ctx: ctx, open: turns.Of(ctx), id: u.ToolCallID, title: title, sending: make(chan struct{}, 1)}
 	next := acp.ToolCall{ToolCallID: c.id, Title: title, Status: acp.ToolCallStatusPending}
 	next.Apply(u)
 	show := others(next.Content)
@@ -290,24 +294,59 @@ func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 // not err.
 //
 // The client shows the text of err that it would see if a handler returned err: the text of an error of acp.Public or
-// of an acp.Error, which may be wrapped, and of this package's own errors; "cancelled" if the turn was cancelled; for
-// any other error only that the tool failed, because its text may be private. Log such an error. With a nil error
-// nothing is added to the content of the call.
+// of an acp.Error, which may be wrapped, and of this package's own errors. It also shows the error with which the
+// client itself answered a call, the exit status of an exec.ExitError, and "cancelled" if the turn was cancelled. Of
+// any other error it shows only that the tool failed, because its text may be private. [Config].ToolError overrides
+// this. With a nil error nothing is added to the content of the call.
+//
+// The title and err are logged, to the logger of the Sessions or of the connection: as a warning, or at level debug if
+// the user has not allowed the call, or it was cancelled.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
 	failed := acp.ToolCallUpdate{Status: acp.Some(acp.ToolCallStatusFailed)}
-	return c.send(ctx, failed, func(_ *acp.ToolCallUpdate, show []shown) []shown {
+	sent := c.send(ctx, failed, func(_ *acp.ToolCallUpdate, show []shown) []shown {
 		if err == nil {
 			return nil
 		}
-		return withProgress(show, turns.Visible(err))
+		return withProgress(show, c.explain(err))
 	})
+	if err != nil && !errors.Is(sent, ErrEnded) {
+		level := slog.LevelWarn
+		if turns.Expected(err) {
+			level = slog.LevelDebug
+		}
+		c.logger().Log(ctx, level, "tool call failed", "title", c.title, "error", err)
+	}
+	return sent
+}
+
+// explain returns the text that the client shows of an error.
+func (c *ToolCall) explain(err error) string {
+	if s, ok := c.session.(interface {
+		toolError(call acp.ToolCall, err error) string
+	}); ok {
+		if text := s.toolError(c.call, err); text != "" {
+			return text
+		}
+	}
+	return turns.Visible(err)
+}
+
+func (c *ToolCall) logger() *slog.Logger {
+	switch s := c.session.(type) {
+	case interface{ logger() *slog.Logger }:
+		return s.logger()
+	case interface{ RPC() *rpc.Conn }:
+		return (*engine.Conn)(s.RPC()).Logger()
+	}
+	return slog.Default()
 }
 
 // End ends the call with the result of its tool: with Done if err is nil, else with Fail. It returns an error if the
-// turn should end: err, if the user has dismissed a question or the context of the call has ended, or an error of
-// sending. A tool that fails for another reason does not end the turn, and End returns nil.
+// turn should end: err, if the user has dismissed a question, the context of the call has ended or a message was not
+// sent because it is not valid, such as one with a relative path; or an error of sending. A tool that fails for another
+// reason does not end the turn, and End returns nil.
 func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
@@ -339,12 +378,15 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
-	err := c.update(ctx, u, change)
 	var over []*acp.TerminalHandle
-	if c.ended {
-		over, c.terminals = c.terminals, nil
-	}
-	c.unlock()
+	err := func() error {
+		defer c.unlock() // also when Config.ToolError panics
+		err := c.update(ctx, u, change)
+		if c.ended {
+			over, c.terminals = c.terminals, nil
+		}
+		return err
+	}()
 	return errors.Join(err, closeAll(ctx, over))
 }
 

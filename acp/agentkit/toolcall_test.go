@@ -313,7 +313,8 @@ func TestToolCallFailShows(t *testing.T) {
 		{acp.Public(errors.New("no such page")), []string{"no such page"}},
 		{fmt.Errorf("secret: %w", acp.Public(errors.New("no such page"))), []string{"no such page"}},
 		{acp.ErrResourceNotFound, []string{"Resource not found"}},
-		{&acp.CallError{Method: "fs/read_text_file", Err: acp.ErrResourceNotFound.WithMessagef("/home/ada")}, []string{"The tool failed."}},
+		{&acp.CallError{Method: "fs/read_text_file", Err: acp.ErrResourceNotFound.WithMessagef("/home/ada")}, []string{"/home/ada"}},
+		{&acp.CallError{Method: "session/prompt", Err: acp.ErrResourceNotFound.WithMessagef("/home/ada")}, []string{"The tool failed."}},
 		{fmt.Errorf("run: %w", acp.ErrTurnCancelled), []string{"cancelled"}},
 		{agentkit.ErrRejected, []string{"the user did not allow it"}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +21,10 @@ import (
 type Turn[S any] struct {
 	*Session[S]
 
-	opened *turns.Turn   // set before Config.Prompt is called
-	more   chan struct{} // has a token when there may be a prompt to take
-	over   chan struct{} // closed when the turn has ended, but for its answer
+	request *acp.PromptRequest // set before Config.Prompt is called
+	opened  *turns.Turn        // as well
+	more    chan struct{}      // has a token when there may be a prompt to take
+	over    chan struct{}      // closed when the turn has ended, but for its answer
 
 	// Set before over is closed.
 	begun    bool
@@ -91,6 +93,28 @@ func (t *Turn[S]) RequestPermission(
 func (t *Turn[S]) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, t, title, options...)
 }
+
+// Tool runs a tool as a tool call: it starts the call, runs do, and ends the call with the error of do; see
+// ToolCall.End. ctx is the turn's context or derived from it. Tool returns an error only if the turn should end; a tool
+// that fails is logged, shown as failed, and does not end the turn.
+func (t *Turn[S]) Tool(
+	ctx context.Context, kind acp.ToolKind, title string, do func(call *ToolCall) error, options ...acp.ToolCallOption,
+) error {
+	call, err := t.StartToolCall(ctx, title, append([]acp.ToolCallOption{acp.WithKind(kind)}, options...)...)
+	if err != nil {
+		return err
+	}
+	return call.End(do(call))
+}
+
+// Sayf sends a piece of the agent's answer, formatted as by fmt.Sprintf. Clients show consecutive pieces as one message.
+// For the output of a model use NewMessage.
+func (t *Turn[S]) Sayf(ctx context.Context, format string, args ...any) error {
+	return t.Update(ctx, acp.AgentMessageText(fmt.Sprintf(format, args...)))
+}
+
+// Request returns the prompt that began the turn. Its content must not be changed.
+func (t *Turn[S]) Request() *acp.PromptRequest { return t.request }
 
 // NewMessage begins a message of the turn; see [NewMessage]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t) }
@@ -220,6 +244,7 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // unless the handler returns
+	t.request = req
 	ctx, t.opened = turns.With(ctx)
 	defer t.finish(ctx, req)
 	// The answer to the previous turn must be on its way, or the client would take updates of this turn for updates of

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 )
 
@@ -235,6 +236,9 @@ func (in *inbound) earlier() []*inbound {
 
 // TakesConcurrentTurns reports whether a session may have more than one turn of the peer's at a time.
 func (c *Conn) TakesConcurrentTurns() bool { return c.opts.ConcurrentTurns }
+
+// Logger returns the logger of the connection's owner.
+func (c *Conn) Logger() *slog.Logger { return c.opts.Logger }
 
 // carryOn runs what is left of a turn that was answered.
 func (in *inbound) carryOn() {

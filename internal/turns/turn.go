@@ -7,12 +7,15 @@ package turns
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Errors that the peer may read.
@@ -39,16 +42,49 @@ func Cancelled(err error) bool {
 	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)
 }
 
-// Visible returns the part of a tool call's error that the client may see.
+// Visible returns the part of a tool call's error that the client may see: its own answers, which are no secret to it, and
+// the exit status of a command among others.
 func Visible(err error) string {
 	if Cancelled(err) {
 		err = errCancelled
 	}
 	e := rpc.ErrorOf(err)
-	if neutral := rpc.ErrorOf(rpc.ErrInternal); e.Code == neutral.Code && e.Message == neutral.Message {
-		return "The tool failed."
+	if neutral := rpc.ErrorOf(rpc.ErrInternal); e.Code != neutral.Code || e.Message != neutral.Message {
+		return e.Message
 	}
-	return e.Message
+	if answered, ok := errors.AsType[*rpc.CallError](err); ok && ofClient(answered.Method) {
+		if len(answered.Err.Data) == 0 {
+			return answered.Err.Message
+		}
+		return answered.Err.Message + ": " + string(answered.Err.Data)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ProcessState != nil {
+		return exit.ProcessState.String()
+	}
+	return "The tool failed."
+}
+
+// ofClient reports whether clients serve a method. What a tool has called may be another program than the client.
+func ofClient(method string) bool {
+	for _, prefix := range []string{"fs/", "terminal/", "session/request_permission", "elicitation/"} {
+		if strings.HasPrefix(method, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mistaken reports whether an error says that a message was not sent because its author made it wrong. That the client
+// cannot take it is not the author's mistake.
+func Mistaken(err error) bool {
+	_, unsent := errors.AsType[*engine.UnsentError](err)
+	return unsent && !errors.Is(err, acp.ErrUnsupported)
+}
+
+// Expected reports whether an error ends a tool call without anything having failed: by the user's decision, or by the end
+// of the connection.
+func Expected(err error) bool {
+	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) || errors.Is(err, acp.ErrClosed)
 }
 
 // grace is the time for the last updates of work whose context has ended.
@@ -179,10 +215,10 @@ func (o *Turn) add(do func()) error {
 }
 
 // Failed returns the error with which a turn should end after a tool call has failed with err, or nil if the turn
-// continues. The turn ends if the user dismissed a question, if ctx, the context of the call, has ended, or if ending
-// the call failed with the error ended.
+// continues. The turn ends if the user dismissed a question, if a message was not sent because its author made it wrong,
+// if ctx, the context of the call, has ended, or if ending the call failed with the error ended.
 func Failed(ctx context.Context, err, ended error) error {
-	if ended != nil || ctx.Err() != nil || errors.Is(err, ErrDismissed) {
+	if ended != nil || ctx.Err() != nil || errors.Is(err, ErrDismissed) || Mistaken(err) {
 		return errors.Join(err, ended)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/turns"
 )
 
@@ -136,6 +137,7 @@ func TestVisible(t *testing.T) {
 		"no such city":              fmt.Errorf("looking: %w", acp.Public(errors.New("no such city"))),
 		"cancelled":                 fmt.Errorf("running: %w", context.Canceled),
 		"the user did not allow it": turns.ErrRejected,
+		"no such file":              fmt.Errorf("reading: %w", &acp.CallError{Method: acp.MethodReadTextFile, Err: rpc.ErrInternal.WithMessagef("no such file")}),
 	} {
 		if got := turns.Visible(err); got != want {
 			t.Errorf("of %v the client sees %q", err, got)
