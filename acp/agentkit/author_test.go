@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
 
 type anyTurn = agentkit.Turn[struct{}]
@@ -155,6 +156,68 @@ func TestMistakesEndTheTurn(t *testing.T) {
 	}
 }
 
+// A dismissed question ends the turn as cancelled, in Sessions and in HandlePrompt.
+func TestDismissed(t *testing.T) {
+	use := func(ctx context.Context, s agentkit.Asker) error {
+		call, err := agentkit.StartToolCall(ctx, s, "Edit", agentkit.WithToolCallID("c"))
+		if err != nil {
+			return err
+		}
+		_, err = call.Ask(ctx)
+		return call.End(err)
+	}
+	c, s := playing(t, newHouse(), agentkit.Config[struct{}]{}, func(ctx context.Context, t *anyTurn) error { return use(ctx, t) })
+	wantStop(t, s, "go", acp.StopReasonCancelled)
+	wantLines(t, "told", c.heard(), "call: c Edit pending", "call: c failed")
+
+	other := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return nil, use(ctx, s)
+	}, (&client{}).handlers())
+	other.turn(acp.StopReasonCancelled)
+}
+
+// The policy decides before the user is asked.
+func TestPolicy(t *testing.T) {
+	var asked acp.ToolCall
+	broken := errors.New("broken")
+	answers := map[acp.ToolKind]struct {
+		kind acp.PermissionOptionKind
+		err  error
+		want error
+	}{
+		acp.ToolKindRead:    {acp.PermissionOptionKindAllowOnce, nil, nil},
+		acp.ToolKindEdit:    {acp.PermissionOptionKindRejectAlways, nil, agentkit.ErrRejected},
+		acp.ToolKindExecute: {"", nil, agentkit.ErrDismissed}, // by the client
+		acp.ToolKindFetch:   {"", broken, broken},
+	}
+	config := agentkit.Config[struct{}]{
+		Policy: func(s *agentkit.Session[struct{}], call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+			asked = call
+			return answers[call.Kind].kind, "rule 1 in " + s.Cwd(), answers[call.Kind].err
+		},
+	}
+	_, s := playing(t, newHouse(), config, func(ctx context.Context, turn *anyTurn) error {
+		for kind, answer := range answers {
+			call, err := turn.StartToolCall(ctx, "Tool", acp.WithKind(kind))
+			if err != nil {
+				return err
+			}
+			option, err := call.Ask(ctx)
+			if !errors.Is(err, answer.want) || answer.want == nil && err != nil || option.Kind != answer.kind || asked.ToolCallID != call.ID() {
+				t.Errorf("%s: %+v, %v", kind, option, err)
+			}
+			if err := call.Fail(err); err != nil {
+				return err
+			}
+			if shown := shows(call.State()); kind == acp.ToolKindEdit && shown[0] != "not allowed: rule 1 in /w" {
+				t.Errorf("the client shows %q", shown)
+			}
+		}
+		return nil
+	})
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+}
+
 // A plan shows its steps, and what has become of them; a nil one shows nothing.
 func TestPlan(t *testing.T) {
 	var none *agentkit.Plan
@@ -196,6 +259,194 @@ func TestPlanIsNotStored(t *testing.T) {
 	for i, err := range []error{first, second} {
 		if n := strings.Count(fmt.Sprint(err), errDisk.Error()); !errors.Is(err, agentkit.ErrNotStored) || n != 2-i {
 			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+// Prompts that begin with a command go to it, with the text after it, and all others to Config.Prompt.
+func TestCommands(t *testing.T) {
+	h := newHouse()
+	run := func(name string) func(context.Context, *anyTurn, string) error {
+		return func(ctx context.Context, t *anyTurn, input string) error {
+			h.note("%s %q of %d", name, input, len(t.Request().Prompt))
+			return t.Sayf(ctx, "done")
+		}
+	}
+	config := agentkit.Config[struct{}]{Commands: []agentkit.Command[struct{}]{
+		{Name: "plan", Description: "Plans", Run: run("plan")}, {Name: "web", Description: "Searches", Hint: "what", Run: run("web")},
+	}}
+	config.Open = func(_ context.Context, _ *agentkit.Session[struct{}], o *agentkit.Opening) error {
+		o.Commands = append(o.Commands, acp.SlashCommand("own", "Of Open", "more"))
+		return nil
+	}
+	c, s := playing(t, h, config, func(_ context.Context, turn *anyTurn) error {
+		h.note("prompt %q", agentkit.PromptText(turn.Request()))
+		return nil
+	})
+	for _, text := range []string{"/plan", "  /web  the\n weather ", "/planet", "plan", "/", "/own x", "see /plan"} {
+		wantStop(t, s, text, acp.StopReasonEndTurn)
+	}
+	if _, err := s.Prompt(t.Context(), acp.ResourceLinkBlock("a", "file:///a"), acp.TextBlock("/web a")); err != nil {
+		t.Error(err)
+	}
+	wantLines(t, "notes", h.noted(), `plan "" of 1`, `web "the\n weather" of 1`, `prompt "/planet"`, `prompt "plan"`, `prompt "/"`,
+		`prompt "/own x"`, `prompt "see /plan"`, `web "a" of 2`)
+	wantLines(t, "told", c.heard()[:1], "commands: 3")
+
+	for _, wrong := range [][]agentkit.Command[struct{}]{
+		{{Run: run("")}}, {{Name: "a b", Run: run("")}}, {{Name: "a"}}, {{Name: "a", Run: run("")}, {Name: "a", Run: run("")}},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("taken: %+v", wrong)
+				}
+			}()
+			agentkit.NewSessions(agentkit.Config[struct{}]{
+				Prompt:   func(context.Context, *anyTurn, *acp.PromptRequest) (*acp.PromptResponse, error) { return nil, nil },
+				Commands: wrong,
+			})
+		}()
+	}
+}
+
+// Serve serves a client, and closes the sessions after it.
+func TestServe(t *testing.T) {
+	h := newHouse()
+	config := h.config(nil)
+	config.WhileBusy = agentkit.Queue // which needs options
+	theirs, ours := acp.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- agentkit.NewSessions(config).Serve(context.WithoutCancel(t.Context()), theirs, nil) }()
+	c := dial(t, ours, tapped)
+	ask(t, begin(t, c, "/w"), "hello")
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	wantLines(t, "notes", h.noted()[1:], "close of /w")
+}
+
+type styled struct {
+	Style string
+	Loud  bool
+}
+
+// Options of Select and Toggle are checked, stored and restored; the fields change between turns.
+func TestSelectAndToggle(t *testing.T) {
+	for _, booleans := range []bool{false, true} {
+		store, h := open(t, t.TempDir()), newHouse()
+		gate := make(chan struct{})
+		config := agentkit.Config[styled]{
+			Store: store,
+			Open: func(_ context.Context, s *agentkit.Session[styled], o *agentkit.Opening) error {
+				o.Select("style", "Style", &s.State.Style, "plain", "fancy")
+				o.ConfigOptions[0].Description = acp.Some("How it looks")
+				o.Toggle("loud", "Loud", &s.State.Loud)
+				o.ConfigOptions = append(o.ConfigOptions, acp.SelectOption("own", "Own", "x", acp.SelectValue("x", "X"), acp.SelectValue("y", "Y")))
+				h.note("open %+v", s.State)
+				return nil
+			},
+			Prompt: func(ctx context.Context, turn *agentkit.Turn[styled], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+				h.note("begin %+v", turn.State)
+				if agentkit.PromptText(req) == "wait" {
+					if err := turn.Sayf(ctx, "waiting"); err != nil {
+						return nil, err
+					}
+					<-gate
+				}
+				h.note("end %+v", turn.State)
+				return nil, nil
+			},
+			SetOption: func(_ context.Context, _ *agentkit.Session[styled], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error) {
+				value, ok := req.Select()
+				h.note("set %s %s %v", req.ConfigID, value, ok)
+				return []acp.SessionConfigOption{acp.SelectOption("own", "Own", value, acp.SelectValue("x", "X"), acp.SelectValue("y", "Y"))}, nil
+			},
+			Title: func([]acp.ContentBlock) string { return "" },
+		}
+		theirs, ours := acp.Pipe()
+		sessions := agentkit.NewSessions(config)
+		served := make(chan error, 1)
+		go func() { served <- sessions.Serve(context.WithoutCancel(t.Context()), theirs, nil) }()
+		c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Accept: map[string]string{
+			"CFG-16": "values and options that are none are what is tested",
+		}}), acp.ClientHandlers{}, &acp.ClientOptions{BooleanConfig: booleans})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := func(want string) {
+			t.Helper()
+			var got []string
+			for _, option := range s.ConfigOptions().Value() {
+				switch v := option.Variant.(type) {
+				case *acp.SessionConfigOptionSelect:
+					got = append(got, fmt.Sprint(option.ID, "=", v.CurrentValue))
+				case *acp.SessionConfigOptionBoolean:
+					got = append(got, fmt.Sprint(option.ID, "=", v.CurrentValue))
+				}
+			}
+			wantLines(t, "options", got, strings.Fields(want)...)
+		}
+		yes, no := "on", "off"
+		loud := func(on bool) error {
+			return s.SetConfigOption(t.Context(), "loud", map[bool]acp.SessionConfigValueID{true: "on", false: "off"}[on])
+		}
+		if booleans {
+			yes, no = "true", "false"
+			loud = func(on bool) error { return s.SetBooleanConfigOption(t.Context(), "loud", on) }
+		}
+		now("style=plain loud=" + no + " own=x")
+		turn := s.Stream(t.Context(), acp.TextBlock("wait"))
+		for range turn.Updates() {
+			break // it has begun
+		}
+		if err := errors.Join(s.SetConfigOption(t.Context(), "style", "fancy"), loud(true)); err != nil {
+			t.Fatal(err)
+		}
+		now("style=fancy loud=" + yes + " own=x")
+		close(gate)
+		if _, err := turn.Result(); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, s, "again")
+		wantLines(t, "notes", h.noted(), "open {Style:plain Loud:false}", "begin {Style:plain Loud:false}", "end {Style:plain Loud:false}",
+			"begin {Style:fancy Loud:true}", "end {Style:fancy Loud:true}")
+
+		for name, req := range map[string]acp.SetSessionConfigOptionRequest{
+			"no option":    acp.NewSetSessionConfigOptionRequestValueID(s.ID(), "none", "fancy"),
+			"no value":     acp.NewSetSessionConfigOptionRequestValueID(s.ID(), "style", "loud"),
+			"not a value":  acp.NewSetSessionConfigOptionRequestBoolean(s.ID(), "style", true),
+			"of SetOption": acp.NewSetSessionConfigOptionRequestValueID(s.ID(), "own", "z"),
+			"of a toggle":  acp.NewSetSessionConfigOptionRequestValueID(s.ID(), "loud", "true"),
+		} {
+			_, err := rpc.Call[acp.SetSessionConfigOptionResponse](t.Context(), c, acp.MethodSetSessionConfigOption, &req)
+			wantError(t, name, err, acp.ErrInvalidParams)
+		}
+		if err := s.SetConfigOption(t.Context(), "own", "y"); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "notes", h.noted(), "set own y true")
+		now("own=y style=fancy loud=" + yes)
+		if s, err = c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		now("style=fancy loud=" + yes + " own=x")
+		wantLines(t, "notes", h.noted(), "open {Style:fancy Loud:true}")
+		if d := s.ConfigOptions().Value()[0].Description.Value(); d != "How it looks" {
+			t.Errorf("the description is %q", d)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
 		}
 	}
 }

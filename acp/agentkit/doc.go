@@ -5,11 +5,10 @@
 // experimental features it serves session/fork, see [Config].Fork, and passes on system prompts, see [Opening]; the
 // others are left to the agent. For version 2, see package github.com/acpgo/sdk/acp/v2draft/agentkit.
 //
-// [Sessions] is the starting point. [Sessions.Handlers] returns the handlers of an agent:
+// [Sessions] is the starting point, and [Sessions.Serve] serves a client:
 //
 //	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Open: open, Prompt: prompt})
-//	defer sessions.Close()
-//	err := acp.ServeAgent(ctx, acp.Stdio(), sessions.Handlers(), sessions.Options(nil))
+//	err := sessions.Serve(ctx, acp.Stdio(), nil)
 //
 // # What is stored
 //

@@ -50,19 +50,13 @@ func (s *Session[S]) showsModes() bool {
 func (s *Session[S]) setModes(o *Opening) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.modes, s.mode, s.options = o.Modes, o.Mode, o.ConfigOptions
+	s.modes, s.mode, s.options, s.fields = o.Modes, o.Mode, o.ConfigOptions, o.fields
 	if !s.hasMode(s.mode) {
 		s.mode = ""
 		if len(s.modes) > 0 {
 			s.mode = s.modes[0].ID
 		}
 	}
-}
-
-func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.options = options
 }
 
 func (s *Session[S]) hasMode(id acp.SessionModeID) bool {
@@ -182,14 +176,10 @@ func (ss *Sessions[S]) setOption(
 		if err != nil {
 			return nil, err
 		}
-	case ss.config.SetOption == nil:
-		return nil, acp.InvalidParamsf("the session has no option %.64q", req.ConfigID)
 	default:
-		options, err := ss.config.SetOption(ctx, s, req)
-		if err != nil {
+		if err := s.chooseOption(ctx, req); err != nil {
 			return nil, err
 		}
-		s.setOptions(options)
 	}
 	return &acp.SetSessionConfigOptionResponse{ConfigOptions: s.ConfigOptions()}, nil
 }

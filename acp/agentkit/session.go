@@ -43,8 +43,9 @@ type Session[S any] struct {
 
 	mu      sync.Mutex
 	mode    acp.SessionModeID
-	modes   []acp.SessionMode         // not changed after Config.Open
-	options []acp.SessionConfigOption // the author's
+	modes   []acp.SessionMode                          // not changed after Config.Open
+	options []acp.SessionConfigOption                  // the author's
+	fields  map[acp.SessionConfigID]func(value string) // those of Select and Toggle; not changed after Config.Open
 	titled  bool
 	turn    *Turn[S]     // that runs, or waits for the answer to the one before
 	waiting []*prompt[S] // behind it
@@ -123,6 +124,8 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 			return err
 		}
 	}
+	o.Commands = s.sessions.commands()
+	o.booleans = s.Conn().SupportsBooleanConfig()
 	if open := s.sessions.config.Open; open != nil {
 		if err := open(ctx, s, o); err != nil {
 			return err
@@ -164,7 +167,7 @@ func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
 	if err != nil {
 		return err
 	}
-	o.Mode = state.Mode
+	o.Mode, o.chosen = state.Mode, state.Options
 	if state.State == nil {
 		return nil
 	}
@@ -456,6 +459,7 @@ func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid
 		return s.switchMode(context.WithoutCancel(ctx), u.CurrentModeID)
 	case *acp.SessionUpdateConfigOptionUpdate:
 		s.setOptions(u.ConfigOptions)
+		return s.storeOptions(ctx)
 	}
 	return s.said.add(ctx, update, valid)
 }

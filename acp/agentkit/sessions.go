@@ -19,8 +19,13 @@ import (
 // Config configures the sessions of an agent. S is the author's state of a session.
 type Config[S any] struct {
 	// Prompt answers a prompt. It is required. Its context behaves like that of acp.AgentHandlers.Prompt. One turn of a
-	// session runs at a time.
+	// session runs at a time. A nil response without an error ends the turn with the stop reason end_turn, and an error
+	// that matches ErrDismissed ends it with cancelled.
 	Prompt func(ctx context.Context, t *Turn[S], req *acp.PromptRequest) (*acp.PromptResponse, error)
+
+	// Commands are commands with which a prompt may begin. They are sent to the client, and Run of the command answers
+	// such a prompt; all other prompts go to Prompt.
+	Commands []Command[S]
 
 	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and the fields of o. An
 	// error is sent to the client as the answer, and the session is not open; Close is not called for it then. Updates
@@ -38,8 +43,9 @@ type Config[S any] struct {
 	// current one. An error refuses it. Without SetMode every mode of the list is accepted.
 	SetMode func(ctx context.Context, s *Session[S], mode acp.SessionModeID) error
 
-	// SetOption, if set, is called when the client sets a config option other than the one for the modes. It returns
-	// all of the author's options with their new values. Without it all are refused.
+	// SetOption, if set, is called when the client sets a config option other than the one for the modes and those of
+	// Opening.Select and Opening.Toggle, to one of its values. It returns all of the author's options with their new
+	// values; those of Select and Toggle may be left out. Without it such options cannot be changed.
 	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
 
 	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. A kind that allows or rejects is the
@@ -131,11 +137,16 @@ type Opening struct {
 	// and the category "mode", before the author's, unless the author has such an option.
 	Modes []acp.SessionMode
 	Mode  acp.SessionModeID
-	// ConfigOptions are the author's config options with their current values.
+	// ConfigOptions are the author's config options with their current values: see Select and Toggle.
 	ConfigOptions []acp.SessionConfigOption
-	// Commands are sent to the client: after the answer for a session that was created or resumed, and before the
-	// answer, after the history, for one that was loaded.
+	// Commands are sent to the client. Before Open is called, they are those of Config.Commands. They are sent after the
+	// answer for a session that was created or resumed, and before the answer, after the history, for one that was
+	// loaded.
 	Commands []acp.AvailableCommand
+
+	chosen   map[acp.SessionConfigID]string       // the values that were stored of the options of Select and Toggle
+	booleans bool                                 // the client knows boolean options
+	fields   map[acp.SessionConfigID]func(string) // set what Select and Toggle were given
 }
 
 // Sessions holds the sessions of an agent. One Sessions may serve several connections, which do not see each other's
@@ -151,6 +162,7 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Prompt == nil {
 		panic("agentkit: NewSessions without Config.Prompt")
 	}
+	checkCommands(config.Commands)
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
@@ -195,6 +207,14 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 		o.Experimental |= acp.FeatureFork
 	}
 	return &o
+}
+
+// Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers and the settings of
+// Options, and then closes the sessions. opts may be nil. An agent that adds handlers, or serves several clients, calls
+// Handlers, Options, acp.ServeAgent and Close itself.
+func (ss *Sessions[S]) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
+	defer ss.Close()
+	return acp.ServeAgent(ctx, transport, ss.Handlers(), ss.Options(opts))
 }
 
 // Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that
@@ -372,9 +392,10 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 
 // saved is the stored form of the state of a session.
 type saved struct {
-	Mode    acp.SessionModeID `json:"mode,omitempty"`
-	State   json.RawMessage   `json:"state,omitempty"`
-	Refused []acp.MessageID   `json:"refused,omitempty"` // prompts that are not part of the conversation, with their turns
+	Mode    acp.SessionModeID              `json:"mode,omitempty"`
+	Options map[acp.SessionConfigID]string `json:"options,omitempty"` // those of Select and Toggle
+	State   json.RawMessage                `json:"state,omitempty"`
+	Refused []acp.MessageID                `json:"refused,omitempty"` // prompts that are not part of the conversation, with their turns
 }
 
 // maxRefused is how many refused prompts of a session are remembered, the last ones.

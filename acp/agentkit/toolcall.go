@@ -128,10 +128,7 @@ func (c *ToolCall) State() acp.ToolCall {
 // Begin reports that the tool is running, if the call is still pending. It is for tools that need no permission or
 // already have it. Progress, Terminal, Run, and Ask when the user allows the call, do this automatically.
 func (c *ToolCall) Begin() error {
-	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
-		c.begin(u)
-		return nil
-	})
+	return c.allowed(c.ctx)
 }
 
 // Progress shows a text after the content that the call already shows. A pending call becomes in progress.
@@ -243,15 +240,22 @@ func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 }
 
 // Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request includes the whole call
-// as the client knows it. Without options the user may allow or reject it, once.
+// as the client knows it. Without options the user may allow or reject it, once. [Config].Policy decides first; the
+// user is not asked about a call that it allows or rejects.
 //
 // It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
 // progress. Otherwise the error is ErrRejected for the other options and for answers that were not offered or are not
-// known; ErrDismissed if there was no answer, after which agents usually end the turn; or the reason why the question
-// could not be asked, such as acp.ErrTurnCancelled. All of them can be passed to Fail.
+// known, or if Config.Policy rejects the call; ErrDismissed if there was no answer, which ends the turn as cancelled if
+// Config.Prompt returns it; or the reason why the question could not be asked, such as acp.ErrTurnCancelled. All of
+// them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
 	if len(options) == 0 {
 		options = []acp.PermissionOption{acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject")}
+	}
+	if chosen, err := c.decide(); err != nil {
+		return chosen, err
+	} else if chosen.Kind != "" {
+		return chosen, c.allowed(ctx)
 	}
 	whole, err := c.whole(ctx)
 	if err != nil {
@@ -269,17 +273,53 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 	if !ok || i < 0 {
 		return acp.PermissionOption{}, ErrRejected
 	}
-	chosen := options[i]
-	switch chosen.Kind {
-	case acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways:
-		return chosen, c.send(ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
-			c.begin(u)
-			return nil
-		})
-	default:
-		return chosen, ErrRejected
+	if chosen := options[i]; allows(chosen.Kind) {
+		return chosen, c.allowed(ctx)
 	}
+	return options[i], ErrRejected
 }
+
+func allows(kind acp.PermissionOptionKind) bool {
+	return kind == acp.PermissionOptionKindAllowOnce || kind == acp.PermissionOptionKindAllowAlways
+}
+
+// allowed makes a call that is pending one in progress, because it may go on.
+func (c *ToolCall) allowed(ctx context.Context) error {
+	return c.send(ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
+		c.begin(u)
+		return nil
+	})
+}
+
+// decide returns what Config.Policy decides, as an option that nobody was shown; its kind is "" if the user is to be
+// asked.
+func (c *ToolCall) decide() (acp.PermissionOption, error) {
+	s, ok := c.session.(interface {
+		policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error)
+	})
+	if !ok {
+		return acp.PermissionOption{}, nil
+	}
+	decide := s.policy()
+	if decide == nil {
+		return acp.PermissionOption{}, nil
+	}
+	kind, why, err := decide(c.State())
+	if err != nil || kind == "" {
+		return acp.PermissionOption{}, err
+	}
+	option := acp.PermissionOption{OptionID: acp.PermissionOptionID(kind), Name: why, Kind: kind}
+	if allows(kind) {
+		return option, nil
+	}
+	return option, acp.Public(&rejectedError{why})
+}
+
+// rejectedError says that Config.Policy has rejected a tool call, and why. The client may read it.
+type rejectedError struct{ why string }
+
+func (e *rejectedError) Error() string        { return "not allowed: " + e.why }
+func (e *rejectedError) Is(target error) bool { return target == ErrRejected }
 
 // Done ends the call as completed. Options may add more, such as acp.WithOutput.
 func (c *ToolCall) Done(options ...acp.ToolCallOption) error {

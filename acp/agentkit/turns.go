@@ -257,9 +257,26 @@ func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptR
 		t.err = err
 	} else {
 		t.begun = true
-		t.response, t.err = t.sessions.config.Prompt(ctx, t, req)
+		t.applyOptions()
+		t.response, t.err = undismissed(t.handle(ctx, req))
 	}
 	return t.response, t.err
+}
+
+// handle has the author answer the prompt: a command, or Config.Prompt.
+func (t *Turn[S]) handle(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	if run, input, ok := t.sessions.command(req); ok {
+		return nil, run(ctx, t, input)
+	}
+	return t.sessions.config.Prompt(ctx, t, req)
+}
+
+// undismissed makes a turn that fails because the user has dismissed a question one that was cancelled.
+func undismissed(res *acp.PromptResponse, err error) (*acp.PromptResponse, error) {
+	if errors.Is(err, ErrDismissed) {
+		return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
+	return res, err
 }
 
 // errTurnLost is the error of prompts that a turn has taken whose handler has panicked.

@@ -1,0 +1,175 @@
+package agentkit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Select adds a config option of which the user chooses one of the values. *field is the current value; one that is not
+// among the values becomes the first one. When the client sets the option, the value is checked, stored, and restored
+// when the session is opened again; *field gets it when the next turn begins, so that it does not change during a turn.
+//
+// The option is the last element of ConfigOptions, where it may be given a description, or values other names.
+// Config.SetOption is not called for it. To change it, the agent sends acp.ConfigUpdate with [Session.ConfigOptions],
+// changed.
+func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, values ...string) {
+	if stored, ok := o.chosen[id]; ok {
+		*field = stored
+	}
+	if !slices.Contains(values, *field) {
+		*field = values[0]
+	}
+	choices := make([]acp.SessionConfigSelectOption, len(values))
+	for i, value := range values {
+		choices[i] = acp.SelectValue(acp.SessionConfigValueID(value), value)
+	}
+	o.bind(acp.SelectOption(id, name, acp.SessionConfigValueID(*field), choices...), func(value string) { *field = value })
+}
+
+// Toggle is like Select, for an option that is on or off. Clients that do not know boolean options get one with the
+// values "on" and "off".
+func (o *Opening) Toggle(id acp.SessionConfigID, name string, field *bool) {
+	if stored, ok := o.chosen[id]; ok {
+		*field = stored == on
+	}
+	option := acp.BooleanOption(id, name, *field)
+	if !o.booleans {
+		option = acp.SelectOption(id, name, valueOf(option), acp.SelectValue(on, "On"), acp.SelectValue(off, "Off"))
+	}
+	o.bind(option, func(value string) { *field = value == on })
+}
+
+// The values of a Toggle, as they are stored.
+const on, off = "on", "off"
+
+// bind adds an option that the kit serves.
+func (o *Opening) bind(option acp.SessionConfigOption, set func(value string)) {
+	if o.fields == nil {
+		o.fields = map[acp.SessionConfigID]func(string){}
+	}
+	o.fields[option.ID] = set
+	o.ConfigOptions = append(o.ConfigOptions, option)
+}
+
+// valueOf returns the current value of an option.
+func valueOf(option acp.SessionConfigOption) acp.SessionConfigValueID {
+	switch v := option.Variant.(type) {
+	case *acp.SessionConfigOptionSelect:
+		return v.CurrentValue
+	case *acp.SessionConfigOptionBoolean:
+		if v.CurrentValue {
+			return on
+		}
+		return off
+	}
+	return ""
+}
+
+// withValue returns an option with the value of a request, or false if the option does not have that value.
+func withValue(option acp.SessionConfigOption, req *acp.SetSessionConfigOptionRequest) (acp.SessionConfigOption, bool) {
+	switch v := option.Variant.(type) {
+	case *acp.SessionConfigOptionSelect:
+		value, ok := req.Select()
+		changed := *v
+		changed.CurrentValue = value
+		option.Variant = &changed
+		return option, ok && hasValue(v.Options, value)
+	case *acp.SessionConfigOptionBoolean:
+		value, ok := req.Bool()
+		option.Variant = &acp.SessionConfigOptionBoolean{CurrentValue: value}
+		return option, ok
+	}
+	return option, true // a kind that only the author knows
+}
+
+// hasValue reports whether a value is among those of a select.
+func hasValue(options acp.SessionConfigSelectOptions, value acp.SessionConfigValueID) bool {
+	in := func(list []acp.SessionConfigSelectOption) bool {
+		return slices.ContainsFunc(list, func(o acp.SessionConfigSelectOption) bool { return o.Value == value })
+	}
+	switch list := options.Variant.(type) {
+	case acp.SessionConfigSelectOptionsUngrouped:
+		return in(list)
+	case acp.SessionConfigSelectOptionsGrouped:
+		return slices.ContainsFunc(list, func(g acp.SessionConfigSelectGroup) bool { return in(g.Options) })
+	}
+	return true
+}
+
+// setOptions replaces the options, except those of Select and Toggle that the author has left out.
+func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(options)
+	for _, old := range s.options {
+		same := func(o acp.SessionConfigOption) bool { return o.ID == old.ID }
+		if s.fields[old.ID] != nil && !slices.ContainsFunc(options, same) {
+			all = append(all, old)
+		}
+	}
+	s.options = all
+}
+
+// applyOptions gives the author's fields the values of the options. A turn begins.
+func (s *Session[S]) applyOptions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, option := range s.options {
+		if set := s.fields[option.ID]; set != nil {
+			set(string(valueOf(option)))
+		}
+	}
+}
+
+// storeOptions stores the values of the options of Select and Toggle.
+func (s *Session[S]) storeOptions(ctx context.Context) error {
+	if s.said.store == nil || len(s.fields) == 0 {
+		return nil
+	}
+	values := map[acp.SessionConfigID]string{}
+	s.mu.Lock()
+	for _, option := range s.options {
+		if s.fields[option.ID] != nil {
+			values[option.ID] = string(valueOf(option))
+		}
+	}
+	s.mu.Unlock()
+	return s.changeStored(context.WithoutCancel(ctx), func(_ *sessionstore.Record, state *saved) error {
+		state.Options = values
+		return nil
+	})
+}
+
+// chooseOption sets an option to the value of a request. One choice is made at a time.
+func (s *Session[S]) chooseOption(ctx context.Context, req *acp.SetSessionConfigOptionRequest) error {
+	s.mu.Lock()
+	options := s.options
+	s.mu.Unlock()
+	i := slices.IndexFunc(options, func(o acp.SessionConfigOption) bool { return o.ID == req.ConfigID })
+	if i < 0 {
+		return acp.InvalidParamsf("the session has no option %.64q", req.ConfigID)
+	}
+	changed, ok := withValue(options[i], req)
+	if !ok {
+		return acp.InvalidParamsf("the option %.64q has no such value", req.ConfigID)
+	}
+	if s.fields[req.ConfigID] != nil {
+		options = slices.Clone(options)
+		options[i] = changed
+		s.setOptions(options)
+		return s.storeOptions(ctx)
+	}
+	set := s.sessions.config.SetOption
+	if set == nil {
+		return acp.InvalidParamsf("the option %.64q cannot be changed", req.ConfigID)
+	}
+	options, err := set(ctx, s, req)
+	if err != nil {
+		return err
+	}
+	s.setOptions(options)
+	return nil
+}
