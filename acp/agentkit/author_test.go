@@ -450,3 +450,62 @@ func TestSelectAndToggle(t *testing.T) {
 		}
 	}
 }
+
+// Nobody opens a session before a login, which is that of one connection.
+func TestLogin(t *testing.T) {
+	store, h, ctx := open(t, t.TempDir()), newHouse(), t.Context()
+	config := h.config(store)
+	valid := false
+	config.Login = &agentkit.Login{
+		Methods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "key", Name: "Key"}), acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "bad", Name: "Bad"})},
+		Run: func(_ context.Context, _ *acp.AgentConn, method acp.AuthMethodID) error {
+			h.note("login %s", method)
+			if method == "bad" {
+				return acp.InvalidParamsf("a bad key")
+			}
+			return nil
+		},
+		Valid:  func(context.Context, *acp.AgentConn) (bool, error) { return valid, nil },
+		Logout: func(context.Context, *acp.AgentConn) error { h.note("logout"); return nil },
+	}
+	sessions := agentkit.NewSessions(config)
+	c, other := connect(t, sessions, nil, tapped), connect(t, sessions, nil, tapped)
+	refused := func(c *client, want error) {
+		t.Helper()
+		s, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("a new session: %v, want %v", err, want)
+		}
+		id := acp.SessionID("none")
+		if s != nil {
+			id = s.ID()
+		}
+		_, err = c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"})
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("loading: %v, want %v", err, want)
+		}
+		_, err = c.ListSessions(ctx, &acp.ListSessionsRequest{})
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("listing: %v, want %v", err, want)
+		}
+	}
+	refused(c, acp.ErrAuthRequired)
+	_, err := c.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "bad"})
+	wantError(t, "a login that is refused", err, acp.ErrInvalidParams)
+	refused(c, acp.ErrAuthRequired)
+	if _, err := c.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "key"}); err != nil {
+		t.Fatal(err)
+	}
+	refused(c, nil)
+	refused(other, acp.ErrAuthRequired)
+	if _, err := c.Logout(ctx, &acp.LogoutRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	refused(c, acp.ErrAuthRequired)
+	valid = true
+	refused(other, nil)
+	notes := strings.Join(h.noted(), "; ")
+	if !strings.Contains(notes, "login bad; login key; open 0") || !strings.Contains(notes, "logout; open 0") {
+		t.Errorf("notes: %s", notes)
+	}
+}

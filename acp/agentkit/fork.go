@@ -13,6 +13,9 @@ import (
 func (ss *Sessions[S]) forkSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest,
 ) (*acp.ForkSessionResponse, error) {
+	if err := ss.authorize(ctx, session.Conn()); err != nil {
+		return nil, err
+	}
 	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acp.NewSessionRequest{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,

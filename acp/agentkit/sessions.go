@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
@@ -65,6 +67,10 @@ type Config[S any] struct {
 	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume or
 	// delete any. Sessions does not close the store.
 	Store sessionstore.Store
+
+	// Login, if set, has clients log in first. The agent must be served with the options that Sessions.Options returns,
+	// which offer its Methods.
+	Login *Login
 
 	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
 	// Sessions.Options returns, which enable acp.FeatureFork.
@@ -155,6 +161,9 @@ type Sessions[S any] struct {
 	config Config[S]
 
 	open *turns.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
+
+	loginMu  sync.Mutex
+	loggedIn map[*acp.AgentConn]bool
 }
 
 // NewSessions returns the sessions of an agent. It panics without Config.Prompt.
@@ -169,7 +178,11 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 		config.Title = turns.FirstWords[acp.ContentBlock]
 	}
 	life := func(s *Session[S]) *turns.Life { return &s.life }
-	return &Sessions[S]{config: config, open: turns.NewTable[*acp.AgentConn, acp.SessionID](config.MaxSessions, life)}
+	return &Sessions[S]{
+		config:   config,
+		open:     turns.NewTable[*acp.AgentConn, acp.SessionID](config.MaxSessions, life),
+		loggedIn: map[*acp.AgentConn]bool{},
+	}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
@@ -183,6 +196,12 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 
 		SetSessionConfigOption: Bind(ss, ss.setOption),
 	}
+	if login := ss.config.Login; login != nil {
+		h.Logout = ss.logout
+		if login.Run != nil {
+			h.Authenticate = ss.authenticate
+		}
+	}
 	if ss.config.Store != nil {
 		h.LoadSession = ss.loadSession
 		h.ResumeSession = ss.resumeSession
@@ -195,8 +214,9 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with the settings that WhileBusy and Fork need; opts may be nil. With Queue, Steer or
-// Fork, an agent must be served with these options: otherwise no session can be opened, or the agent does not start.
+// Options returns a copy of opts with the settings that WhileBusy, Fork and Login need; opts may be nil. With Queue,
+// Steer, Fork or Login, an agent must be served with these options: otherwise no session can be opened, or the agent
+// does not start.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
@@ -205,6 +225,9 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
 	if ss.config.Fork {
 		o.Experimental |= acp.FeatureFork
+	}
+	if login := ss.config.Login; login != nil {
+		o.AuthMethods = append(slices.Clone(login.Methods), o.AuthMethods...)
 	}
 	return &o
 }
@@ -252,6 +275,9 @@ var errOptions = errors.New("agentkit: WhileBusy needs the options that Sessions
 
 // opening opens a session.
 func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o *Opening) (*Session[S], error) {
+	if err := ss.authorize(ctx, session.Conn()); err != nil {
+		return nil, err
+	}
 	if ss.config.WhileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
 		return nil, errOptions
 	}
@@ -347,6 +373,9 @@ func (ss *Sessions[S]) closeSession(
 func (ss *Sessions[S]) deleteSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.DeleteSessionRequest,
 ) (*acp.DeleteSessionResponse, error) {
+	if err := ss.authorize(ctx, session.Conn()); err != nil {
+		return nil, err
+	}
 	_, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
@@ -356,8 +385,11 @@ func (ss *Sessions[S]) deleteSession(
 }
 
 func (ss *Sessions[S]) listSessions(
-	ctx context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest,
+	ctx context.Context, conn *acp.AgentConn, req *acp.ListSessionsRequest,
 ) (*acp.ListSessionsResponse, error) {
+	if err := ss.authorize(ctx, conn); err != nil {
+		return nil, err
+	}
 	page, err := ss.config.Store.List(ctx, sessionstore.Query{
 		Cwd: req.Cwd.Value(), Cursor: req.Cursor.Value(), Limit: ss.config.PageSize,
 	})
