@@ -38,12 +38,9 @@ func serve(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Open: open, Prompt: answer, WhileBusy: agentkit.Queue})
-	err = acp.ServeAgent(ctx, acp.Stdio(), sessions.Handlers(), sessions.Options(&acp.AgentOptions{
-		Info: acp.Implementation{Name: "kit-agent", Version: "1.0"},
-		Conn: acp.ConnOptions{DrainTime: time.Second},
-	}))
-	sessions.Close()
+	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, WhileBusy: agentkit.Queue}
+	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
+	err = agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts)
 	return errors.Join(err, store.Close())
 }
 
@@ -55,64 +52,53 @@ type turn = agentkit.Turn[state]
 // open prepares a session that is new, loaded or resumed.
 func open(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
 	o.Modes = []acp.SessionMode{{ID: "ask", Name: "Ask first"}, {ID: "auto", Name: "Do it"}}
-	for _, sc := range scenes {
-		o.Commands = append(o.Commands, acp.AvailableCommand{Name: sc.word, Description: sc.title})
-	}
 	if n := len(o.MCPServers); n > 0 {
 		log.Printf("kit-agent: %d MCP servers are not started: there is no model that would use them", n)
 	}
 	return nil
 }
 
-// scenes are what the words of a prompt are for.
-var scenes = []struct {
-	word, title string
-	play        func(ctx context.Context, t *turn, prompt []string) error
-}{
-	{"plan", "Make a plan", func(context.Context, *turn, []string) error { return nil }},
-	{"think", "Think about it", think},
-	{"read", "Read a file", readFile},
-	{"edit", "Edit a file", editFile},
-	{"run", "Run a command", runCommand},
-	{"long", "Write a long text", writeLong},
+// commands are what the words of a prompt are for.
+var commands = []agentkit.Command[state]{
+	{Name: "think", Description: "Think about it", Run: think},
+	{Name: "read", Description: "Read a file", Hint: "FILE", Run: readFile},
+	{Name: "edit", Description: "Edit a file", Hint: "FILE", Run: editFile},
+	{Name: "run", Description: "Run a command", Hint: "`COMMAND`", Run: runCommand},
+	{Name: "long", Description: "Write a long text", Run: writeLong},
 }
 
-// answer answers a prompt. When it fails or is cancelled, the turn closes what is open.
+// answer answers a prompt that is not a command. When it fails or is cancelled, the turn closes what is open.
 func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	prompt := strings.Fields(agentkit.PromptText(req))
+	text := agentkit.PromptText(req)
 	has := func(word string) bool {
-		return slices.ContainsFunc(prompt, func(w string) bool { return strings.EqualFold(strings.Trim(w, "/.,:"), word) })
+		return slices.ContainsFunc(strings.Fields(text), func(w string) bool { return strings.EqualFold(strings.Trim(w, ".,:"), word) })
 	}
-	var plan []acp.PlanEntry
-	show := func() error {
-		if !has("plan") {
-			return nil
+	todo := slices.DeleteFunc(slices.Clone(commands), func(c agentkit.Command[state]) bool { return !has(c.Name) })
+	var plan *agentkit.Plan
+	if has("plan") {
+		var steps []string
+		for _, c := range todo {
+			steps = append(steps, c.Description)
 		}
-		return t.Update(ctx, acp.WholePlan(plan...))
+		plan = t.Plan(ctx, steps...)
 	}
-	for _, sc := range scenes {
-		if !has(sc.word) {
-			continue
+	for i, c := range todo {
+		err := errors.Join(plan.Start(i), c.Run(ctx, t, text))
+		if err == nil {
+			err = plan.Done(i)
 		}
-		plan = append(plan, acp.PlanEntry{Content: sc.title, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatusInProgress})
-		err := errors.Join(show(), sc.play(ctx, t, prompt))
-		if errors.Is(err, agentkit.ErrDismissed) {
-			return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-		} else if err != nil {
+		if err != nil {
 			return nil, err
 		}
-		plan[len(plan)-1].Status = acp.PlanEntryStatusCompleted
 	}
-	_, err := fmt.Fprintf(t.NewMessage(ctx), "You said: %s", strings.Join(prompt, " "))
-	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(err, show())
+	return nil, t.Sayf(ctx, "You said: %s", text)
 }
 
-func think(ctx context.Context, t *turn, _ []string) error {
-	_, err := fmt.Fprint(t.NewThought(ctx), "There is no model here: the prompt says what comes next.")
-	return err
+func think(ctx context.Context, t *turn, _ string) error {
+	return t.Update(ctx, acp.AgentThoughtText("There is no model here: the prompt says what comes next."))
 }
 
-func writeLong(ctx context.Context, t *turn, _ []string) error {
+func writeLong(ctx context.Context, t *turn, _ string) error {
 	message := t.NewMessage(ctx)
 	for range 2400 {
 		if _, err := fmt.Fprint(message, "On and on it goes. "); err != nil {
@@ -121,15 +107,6 @@ func writeLong(ctx context.Context, t *turn, _ []string) error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return nil
-}
-
-// use runs a tool as a tool call.
-func use(ctx context.Context, t *turn, kind acp.ToolKind, title string, do func(*agentkit.ToolCall) error) error {
-	call, err := t.StartToolCall(ctx, title, acp.WithKind(kind))
-	if err != nil {
-		return err
-	}
-	return call.End(do(call))
 }
 
 // permit asks the user, unless that is not needed.
@@ -146,9 +123,9 @@ func permit(ctx context.Context, t *turn, call *agentkit.ToolCall) error {
 	return t.SaveState(ctx)
 }
 
-func readFile(ctx context.Context, t *turn, prompt []string) error {
+func readFile(ctx context.Context, t *turn, prompt string) error {
 	path := fileIn(t, prompt, "notes.txt")
-	return use(ctx, t, acp.ToolKindRead, "Read "+filepath.Base(path), func(call *agentkit.ToolCall) error {
+	return t.Tool(ctx, acp.ToolKindRead, "Read "+filepath.Base(path), func(call *agentkit.ToolCall) error {
 		file, err := t.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
 		if err != nil {
 			return err
@@ -157,9 +134,9 @@ func readFile(ctx context.Context, t *turn, prompt []string) error {
 	})
 }
 
-func editFile(ctx context.Context, t *turn, prompt []string) error {
+func editFile(ctx context.Context, t *turn, prompt string) error {
 	path := fileIn(t, prompt, "demo.txt")
-	return use(ctx, t, acp.ToolKindEdit, "Edit "+filepath.Base(path), func(call *agentkit.ToolCall) error {
+	return t.Tool(ctx, acp.ToolKindEdit, "Edit "+filepath.Base(path), func(call *agentkit.ToolCall) error {
 		file, err := t.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
 		if errors.Is(err, acp.ErrResourceNotFound) {
 			file = &acp.ReadTextFileResponse{} // it is made
@@ -175,23 +152,26 @@ func editFile(ctx context.Context, t *turn, prompt []string) error {
 	})
 }
 
-func runCommand(ctx context.Context, t *turn, prompt []string) error {
+func runCommand(ctx context.Context, t *turn, prompt string) error {
 	argv := []string{"echo", "hello"}
-	if parts := strings.Split(strings.Join(prompt, " "), "`"); len(parts) > 2 && strings.TrimSpace(parts[1]) != "" {
+	if parts := strings.Split(prompt, "`"); len(parts) > 2 && strings.TrimSpace(parts[1]) != "" {
 		argv = strings.Fields(parts[1])
 	}
-	return use(ctx, t, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
+	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
 		if err := permit(ctx, t, call); err != nil {
 			return err
 		}
-		_, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.Cwd())})
-		return err
+		res, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.Cwd())})
+		if err != nil {
+			return err
+		}
+		return res.ExitStatus.Value().Err()
 	})
 }
 
 // fileIn is the last file that a prompt names, or def, in the session's directory.
-func fileIn(t *turn, prompt []string, def string) string {
-	for _, word := range prompt {
+func fileIn(t *turn, prompt, def string) string {
+	for _, word := range strings.Fields(prompt) {
 		if name := strings.Trim(word, "`'\",.:;"); strings.Contains(name, ".") {
 			def = name
 		}

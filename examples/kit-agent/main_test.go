@@ -213,7 +213,7 @@ func TestConversation(t *testing.T) {
 		"execute: Run echo hello there, completed: a terminal",
 		"agent: You said: " + text,
 	}
-	plan := "plan: Make a plan (completed) Think about it (completed) Edit a file (completed) Run a command (completed)"
+	plan := "plan: Think about it (completed) Edit a file (completed) Run a command (completed)"
 	asked := h.wants(t, "the first turn", append(slices.Clone(first), "title: "+text, plan)...)
 	if len(asked) != 2 || asked[0].Title.Value() != "Edit demo.txt" || len(asked[0].Content.Value()) != 1 || asked[1].Kind.Value() != acp.ToolKindExecute {
 		t.Errorf("asked %+v", asked)
@@ -333,8 +333,30 @@ func TestLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), "\n"); n > 200 {
-		t.Errorf("main.go has %d lines, more than 200", n)
+	if n := strings.Count(string(source), "\n"); n > 180 {
+		t.Errorf("main.go has %d lines, more than 180", n)
+	}
+}
+
+// A command is advertised, and runs without an answer around it. One that fails says how.
+func TestCommands(t *testing.T) {
+	h := start(t, t.TempDir(), t.TempDir())
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt(t, s, "/think", acp.StopReasonEndTurn)
+	h.wants(t, "a command", "thought: There is no model here: the prompt says what comes next.", "title: /think")
+	prompt(t, s, "/run `false`", acp.StopReasonEndTurn)
+	h.wants(t, "a command that fails", `execute: Run false, failed: a terminal "exit status 1"`)
+	prompt(t, s, "/run `no-such-program`", acp.StopReasonEndTurn)
+	lines, _ := h.told()
+	if len(lines) != 1 || !strings.Contains(lines[0], "no-such-program") {
+		t.Errorf("of a command that does not exist the client shows %q", lines)
+	}
+	h.stop(t)
+	if said := h.stderr.String(); !strings.Contains(said, "Run false") || !strings.Contains(said, "exit status 1") {
+		t.Errorf("the agent said %q", said)
 	}
 }
 

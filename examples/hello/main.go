@@ -1,0 +1,21 @@
+// Command hello is a complete agent, the smallest one: it repeats what it is told.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+)
+
+func main() {
+	sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: answer})
+	if err := sessions.Serve(context.Background(), acp.Stdio(), nil); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func answer(ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return nil, t.Sayf(ctx, "You said: %s", agentkit.PromptText(req))
+}
