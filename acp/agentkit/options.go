@@ -8,7 +8,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Select adds a config option of which the user chooses one of the values. *field is the current value; one that is not
+// Select adds a config option of which the user chooses one of the values, at least one. *field is the current value; one that is not
 // among the values becomes the first one. When the client sets the option, the value is checked, stored, and restored
 // when the session is opened again; *field gets it when the next turn begins, so that it does not change during a turn.
 //

@@ -206,8 +206,9 @@ func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
 // the turn, so the error that Fail returns is not err.
 //
 // The client shows of err what it would see if a handler returned it: the text of an error of v2draft.Public or of a
-// v2draft.Error, which may be wrapped, and of this package's own; of any other error only that the tool failed, because its
-// text may hold what is not for others. Log that one. With a nil error nothing is added to what the call shows.
+// v2draft.Error, which may be wrapped, and of this package's own; the error with which the client itself has answered a call,
+// and the exit status of an exec.ExitError; of any other error only that the tool failed, because its text may hold what is
+// not for others. Log that one. With a nil error nothing is added to what the call shows.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
@@ -227,8 +228,8 @@ func (c *ToolCall) Fail(err error) error {
 }
 
 // End ends the call with what its tool has returned: by Done if err is nil, else by Fail. It returns an error if the turn
-// should end: err, if the user has dismissed a question or the context of the call has ended, or that of sending. A tool that
-// fails for another reason does not end the turn, and End returns nil.
+// should end: err, if the user has dismissed a question, the context of the call has ended or a message was not sent because
+// it is not valid, or that of sending. A tool that fails for another reason does not end the turn, and End returns nil.
 func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
