@@ -509,3 +509,37 @@ func TestLogin(t *testing.T) {
 		t.Errorf("notes: %s", notes)
 	}
 }
+
+// Without Sessions, errors of tools go to the logger of the connection.
+func TestToolErrorsOfAConnection(t *testing.T) {
+	h, ctx := newHouse(), t.Context()
+	theirs, ours := acp.Pipe()
+	agent, err := acp.StartAgent(ctx, theirs, acp.AgentHandlers{
+		NewSession: newSession,
+		Prompt: agentkit.HandlePrompt(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			call, err := agentkit.StartToolCall(ctx, s, "Read the disk")
+			if err != nil {
+				return nil, err
+			}
+			return nil, call.End(errors.New("disk sda1 is broken"))
+		}),
+	}, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(h, nil))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStop(t, session, "go", acp.StopReasonEndTurn)
+	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+	if log := h.log(); !strings.Contains(log, "Read the disk") || !strings.Contains(log, "disk sda1 is broken") {
+		t.Errorf("logged %q", log)
+	}
+}
