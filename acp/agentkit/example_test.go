@@ -2,7 +2,6 @@ package agentkit_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"os"
 
@@ -32,12 +31,11 @@ func ExampleSessions() {
 			if err := t.SaveState(ctx); err != nil {
 				return nil, err
 			}
-			err := t.Update(ctx, acp.AgentMessageText(fmt.Sprintf("This is prompt %d.", t.State.Prompts)))
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+			return nil, t.Sayf(ctx, "This is prompt %d.", t.State.Prompts)
 		},
 	})
 	defer sessions.Close()
-	talk(sessions.Handlers(), sessions.Options(nil)) // a real agent calls acp.ServeAgent with them
+	talk(sessions.Handlers(), sessions.Options(nil)) // a real agent calls sessions.Serve, without Close
 
 	// Output:
 	// This is prompt 1.

@@ -42,9 +42,9 @@ var (
 //
 // Texts and tool calls started with the handler's context, or one derived from it, belong to the turn. When the handler
 // returns, and before the prompt is answered, open texts are closed, and then open tool calls are closed as failed.
-// This also happens if the turn was cancelled or the handler panics. An error that matches ErrDismissed ends the turn with
-// the stop reason cancelled. Nothing can be started with that context
-// afterwards. Sessions do this without HandlePrompt.
+// This also happens if the turn was cancelled or the handler panics. Nothing can be started with that context
+// afterwards. An error that matches ErrDismissed ends the turn with the stop reason cancelled. Sessions do all of this
+// without HandlePrompt.
 func HandlePrompt(
 	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
 ) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {

@@ -8,13 +8,14 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Select adds a config option of which the user chooses one of the values, at least one. *field is the current value; one that is not
-// among the values becomes the first one. When the client sets the option, the value is checked, stored, and restored
-// when the session is opened again; *field gets it when the next turn begins, so that it does not change during a turn.
+// Select adds a config option of which the user chooses one of the values; there must be one. *field is the current
+// value, or, if that is not among the values, becomes the first one. When the client sets the option, the value is
+// checked, stored, and restored when the session is opened again. *field gets it when the next turn begins, so that it
+// does not change during a turn.
 //
-// The option is the last element of ConfigOptions, where it may be given a description, or values other names.
-// Config.SetOption is not called for it. To change it, the agent sends acp.ConfigUpdate with [Session.ConfigOptions],
-// changed.
+// The option is the last element of ConfigOptions, where Config.Open may add a description or change the names of the
+// values. Config.SetOption is not called for it. An agent that changes it itself sends acp.ConfigUpdate; *field then has
+// that value from the next turn on.
 func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, values ...string) {
 	if stored, ok := o.chosen[id]; ok {
 		*field = stored
