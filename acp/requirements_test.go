@@ -72,6 +72,9 @@ func TestRequirements(t *testing.T) {
 	tests := testsOfTheModule(t)
 	ids, kept := map[string]bool{}, map[string]int{}
 	for _, r := range conformance.Requirements() {
+		if ids[r.ID] {
+			t.Errorf("%s has two rows", r.ID)
+		}
 		ids[r.ID] = true
 		kept[r.KeptBy]++
 		names := tests.ids[strings.ReplaceAll(r.ID, "-", "")]
