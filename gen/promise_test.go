@@ -16,6 +16,7 @@ import (
 // exports with the package of every later release of the last year, and counts those that break, by what is stable and
 // what is experimental. It needs the shared folder of schemas.
 func TestPromise(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	releases := yearOfSchemas(t)
 	if len(releases) == 0 {
 		t.Skip("SKIPPED: no schemas: set ACP_SHARED")

@@ -232,11 +232,11 @@ func TestPlan(t *testing.T) {
 	turn := s.Stream(t.Context(), acp.TextBlock("go"))
 	for u := range turn.Updates() {
 		if plan, ok := u.Variant.(*acp.SessionUpdatePlan); ok {
-			line := ""
+			var line strings.Builder
 			for _, e := range plan.Entries {
-				line += fmt.Sprintf("%s %s ", e.Content, e.Status)
+				line.WriteString(fmt.Sprintf("%s %s ", e.Content, e.Status))
 			}
-			shown = append(shown, strings.TrimSpace(line))
+			shown = append(shown, strings.TrimSpace(line.String()))
 		}
 	}
 	if _, err := turn.Result(); err != nil {

@@ -96,7 +96,7 @@ func failure(t *testing.T, address string, o *DialOptions) error {
 	// A server that closes at once may be faster than the message: both errors count.
 	err = s.Write([]byte(req(1, "initialize", `{"protocolVersion":1}`)))
 	if read, failed := c.next().(error); failed {
-		err = errors.Join(err, read)
+		err = fmt.Errorf("%v; %w", err, read)
 	}
 	return err
 }
