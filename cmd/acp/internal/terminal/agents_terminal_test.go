@@ -36,7 +36,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 	cmd.Dir = t.TempDir()
 	cmd.Env = screen.Env("HOME="+home, "ACP_REGISTRY_URL="+server.URL, "ACP_REGISTRY_DIR="+filepath.Join(home, "agents"))
 	x = screen.Start(t, cmd, 100, 30)
-	x.Wait(`agent:   Code \x1b[2Jagent (code-acp) 1.2.0`, "fetches: http://127.0.0.1:", "the registry gives no sum", "starts:  ./code-acp --acp", "Install it? [y/N]")
+	x.Wait(`agent:   Code \x1b[2Jagent (code-acp) 1.2.0`, "fetches: http://127.0.0.1:", "the registry has no checksum", "starts:  ./code-acp --acp", "Install it? [y/N]")
 	return x, filepath.Join(home, "agents", "agents", "code-acp"), fetched
 }
 
