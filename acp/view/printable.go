@@ -12,8 +12,9 @@ import (
 // UTF-8 become U+FFFD. The beginning of a workflow command of a CI server, "::" at the start of a line or "##[", is
 // escaped too.
 //
-// Text that arrives in pieces may be converted piece by piece. Printable does not know the width of the terminal: a long
-// line continues at the left edge of the next row.
+// Text that arrives in pieces may be converted piece by piece, except that a workflow command split between two pieces is
+// not recognized. Printable does not know the width of the terminal: a long line continues at the left edge of the next
+// row.
 func Printable(text string) string { return plain.Text(text) }
 
 // PrintableLine is like [Printable], but the result is one line: newlines and tabs are written as \n and \t. It keeps the
