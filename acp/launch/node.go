@@ -46,7 +46,7 @@ func readRegular(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() || info.Size() > maxPackage {
-		return nil, fmt.Errorf("%s is not a regular file of a readable size", name)
+		return nil, fmt.Errorf("%s is not a regular file, or is too large", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {

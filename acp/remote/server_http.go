@@ -411,4 +411,4 @@ func (l *httpLink) await(ctx context.Context, out *outStream, rcv *receiver, ew 
 }
 
 // errReplaced is why a receiver ends that another one has taken over from.
-var errReplaced = errors.New("the stream is already read by another request")
+var errReplaced = errors.New("the stream was taken over by another request")
