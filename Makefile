@@ -20,7 +20,7 @@ RACED       += acp/view conformance/recording conformance/recording/relay exampl
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
-	examples/kit-agent examples/kit-client internal/test/ledger
+	examples/kit-agent examples/kit-client internal/ledger
 endif
 # What these packages test besides, only without the race detector: values, and bounds of memory.
 UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/test/stress

@@ -22,8 +22,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/faultpipe"
-	"github.com/acpgo/sdk/internal/test/ledger"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/faultpipe"
 	"github.com/acpgo/sdk/internal/test/gentest"
-	"github.com/acpgo/sdk/internal/test/ledger"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

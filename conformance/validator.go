@@ -12,7 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	account "github.com/acpgo/sdk/internal/test/ledger"
+	account "github.com/acpgo/sdk/internal/ledger"
 )
 
 // Validator checks the messages of one connection, in the order in which they were written. It

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/conformance/probe"
-	"github.com/acpgo/sdk/internal/test/modelstub"
+	"github.com/acpgo/sdk/internal/modelstub"
 )
 
 // modelFlags are the flags of a fake model.

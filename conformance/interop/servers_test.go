@@ -25,8 +25,8 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/proc"
-	"github.com/acpgo/sdk/internal/test/modelstub"
 )
 
 // otherServer is a server that is started for a test.

@@ -171,7 +171,7 @@ func runCommand(ctx context.Context, t *turn, prompt string) error {
 
 // fileIn is the last file that a prompt names, or def, in the session's directory.
 func fileIn(t *turn, prompt, def string) string {
-	for _, word := range strings.Fields(prompt) {
+	for word := range strings.FieldsSeq(prompt) {
 		if name := strings.Trim(word, "`'\",.:;"); strings.Contains(name, ".") {
 			def = name
 		}

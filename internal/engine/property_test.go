@@ -18,8 +18,8 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/gentest"
-	"github.com/acpgo/sdk/internal/test/ledger"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

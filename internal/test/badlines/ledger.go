@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acpgo/sdk/internal/test/ledger"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // An Answer is a response that the side under test sent.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/test/ledger"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // books are the accounts of one side of a connection. What must never happen, such as a second answer to

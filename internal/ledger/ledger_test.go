@@ -3,7 +3,7 @@ package ledger_test
 import (
 	"testing"
 
-	"github.com/acpgo/sdk/internal/test/ledger"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 func TestRequests(t *testing.T) {
