@@ -116,7 +116,7 @@ func TestREG7_NPM(t *testing.T) {
 		{"named", "several@1.0.0", "x", ""},
 		{"several", "several@1.0.0", "", `has no command of the same name, only ["x" "y"]`},
 		{"missing", "several@1.0.0", "z", `has no command "z"`},
-		{"outside", "outside@1.0.0", "", "elsewhere"},
+		{"outside", "outside@1.0.0", "", "outside its directory"},
 	} {
 		t.Run(x.id, func(t *testing.T) {
 			s.set(npmEntry(x.id, "1.0.0", x.pkg, x.cmd))

@@ -247,6 +247,6 @@ func TestRunRecordPipeOfNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := begin(t, staging{command: []string{"run", "--record", pipe}, cols: 200, rows: 24})
-	p.Wait("a pipe from which nobody reads")
+	p.Wait("is a pipe without a reader")
 	p.Leave(statusFailed)
 }
