@@ -260,6 +260,7 @@ func TestWholeTurn(t *testing.T) {
 	files := map[string]string{"/home/ada/a.txt": "one\ntwo\n"}
 	terminals := map[acp.TerminalID]bool{}
 	var seen []string
+	announced := make(chan struct{})
 	conn := connect(t, acp.AgentHandlers{
 		NewSession: func(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			acp.AfterResponse(ctx, func(ctx context.Context) {
@@ -317,6 +318,7 @@ func TestWholeTurn(t *testing.T) {
 			switch u := n.Update.Variant.(type) {
 			case *acp.SessionUpdateAvailableCommandsUpdate:
 				seen = append(seen, "commands")
+				close(announced)
 			case *acp.SessionUpdateToolCall:
 				seen = append(seen, "tool_call "+string(u.RawInput))
 			}
@@ -353,7 +355,9 @@ func TestWholeTurn(t *testing.T) {
 			return nil, nil
 		},
 	}, nil)
-	res, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("add a line"))
+	session := start(t, conn)
+	<-announced
+	res, err := session.Prompt(t.Context(), acp.TextBlock("add a line"))
 	if err != nil || res.StopReason != acp.StopReasonEndTurn {
 		t.Fatal(res, err)
 	}

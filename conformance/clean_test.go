@@ -594,8 +594,9 @@ func terminalHandlers(h *acp.ClientHandlers) {
 			close(terminals[id].ended)
 		}
 	}
-	h.KillTerminal = func(_ context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-		kill(req.TerminalID)
+	h.KillTerminal = func(ctx context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+		// Recordings are compared, so the answers to kill and to a wait must not race.
+		acp.AfterResponse(ctx, func(context.Context) { kill(req.TerminalID) })
 		return nil, nil
 	}
 	h.ReleaseTerminal = func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {

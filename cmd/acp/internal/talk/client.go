@@ -197,6 +197,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.recorder = recorder{client: c}
+	c.initialized.Store(new(acp.InitializeResponse))
 	backoff := time.Duration(0) // the default
 	if o.NoReconnect {
 		backoff = time.Nanosecond // that there is no other connection is said at once
@@ -319,7 +320,7 @@ func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.
 // Agent is the agent's name, as the user calls it.
 func (c *Client) Agent() string { return c.opts.Agent.Name }
 
-// Initialized is the agent's latest answer to initialize; it must not be changed.
+// Initialized is the agent's latest answer to initialize, and empty before the first one; it must not be changed.
 func (c *Client) Initialized() *acp.InitializeResponse { return c.initialized.Load() }
 
 // Capabilities are what the agent has advertised.
