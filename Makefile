@@ -9,22 +9,23 @@ ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
 
-# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them, and
-# every night all. The others judge one value after the other: the race detector would find nothing in them, and take ten
-# times as long.
-RACED       := acp acp/agentkit acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore acp/v2draft \
-	acp/v2draft/agentkit internal/engine internal/turns internal/wire
+# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them and
+# version 2, whose connections share the code of version 1, and every night all. The others judge one value after the other:
+# the race detector would find nothing in them, and take ten times as long.
+RACED       := acp acp/agentkit acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
+	internal/turns internal/wire
 ifneq ($(ACP_TEST),)
-RACED       += acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \
+RACED       += acp/v2draft acp/v2draft/agentkit acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \
 	examples/proxy internal/test/faultpipe internal/test/faultproxy internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
 	examples/kit-agent examples/kit-client internal/ledger
 endif
-# What these packages test besides, only without the race detector: values, and bounds of memory.
-UNRACED     := acp acp/v2draft acp/agentkit internal/engine internal/test/stress
-UNRACED_RUN := Generated|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
+# VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
+VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
+UNRACED     := acp acp/agentkit internal/engine $(if $(ACP_TEST),acp/v2draft internal/test/stress)
+UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
 RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
 
@@ -59,18 +60,18 @@ lint: ## what make check does but for the tests
 	@diff="$$(for dir in . cmd/acp $(CONTRIB); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# The library comes first. Programs that tests start are built once, into a folder that is new with each run. ACP_TEST=full
-# has more of every test, and all of the other modules, whose tests wait more than they compute, beside the library; see Tests in
-# CONTRIBUTING.md. vet is a part of lint.
+# Programs that tests start are built once, into a folder that is new with each run. The other modules, whose tests wait more
+# than they compute, run beside the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md. vet is a part
+# of lint.
 TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8
 test: ## the tests of the library, with the race detector, and short ones of the other modules; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
 	$(GO) build -o "$$dir/client.exe" ./examples/client; \
-	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory $(if $(ACP_TEST),-j2) library modules
+	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory -j2 library modules
 
 library:
-	$(TEST) $(RACE) $(RACED:%=./%)
+	$(TEST) $(RACE) $(if $(filter nightly,$(ACP_TEST)),,-skip '$(VALUES)') $(RACED:%=./%)
 	$(TEST) $$($(GO) list ./... | grep -vxF $(RACED:%=-e $(MODULE)/%))
 	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
 ifeq ($(ACP_TEST),)

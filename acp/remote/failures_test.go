@@ -582,8 +582,8 @@ func TestFailure_ClientGone(t *testing.T) {
 
 // A client that does not read holds the agent up, and its connection ends after a while.
 func TestFailure_ClientStopsReading(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	onEach(t, allWays[:tier.Pick(1, 1, 3, 3)], func(t *testing.T, r *route) {
+	tier.Need(t, tier.Full)
+	onEach(t, allWays, func(t *testing.T, r *route) {
 		const stall = 10 * time.Second // a busy machine may take a second for a message
 		r.open(&remote.HandlerOptions{StallTimeout: stall, MaxBuffered: 1 << 20, Expiry: stall, KeepAlive: -1}, &remote.DialOptions{ReopenTime: time.Second})
 		r.connect()
@@ -674,7 +674,7 @@ func TestFailure_ProxyBuffers(t *testing.T) {
 
 // What a proxy cuts when it is idle is kept alive by both sides.
 func TestFailure_IdleCut(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	onEach(t, allWays, func(t *testing.T, r *route) {
 		const idle = 10 * time.Second
 		r.open(&remote.HandlerOptions{KeepAlive: idle / 5}, &remote.DialOptions{KeepAlive: idle / 5},

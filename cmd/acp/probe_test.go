@@ -98,7 +98,7 @@ func TestProbeBadAgents(t *testing.T) {
 		least      tier.Tier
 	}{
 		{"dies", "INI-4", true, tier.Short},
-		{"silent", "INI-4", true, tier.Short},
+		{"silent", "INI-4", true, tier.Normal},
 		{"banner", "TRN-5 INI-16", false, tier.Full},
 		{"floods", "INI-16", false, tier.Full},
 		{"forks", "INI-16", false, tier.Normal},

@@ -561,7 +561,7 @@ var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	var launch probe.Launch
-	every := tier.Pick(len(mutants), 16, 1, 1)
+	every := tier.Pick(len(mutants), 23, 1, 1)
 	if tier.Current() > tier.Short {
 		launch = exampleAgent(t)
 	}

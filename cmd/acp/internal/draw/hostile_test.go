@@ -297,7 +297,7 @@ func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	all := themes()
 	for width := 1; width <= 200; width++ {
-		if width > 24 && width%tier.Pick(40, 11, 11, 1) != 0 {
+		if width > tier.Pick(4, 24, 24, 24) && width%tier.Pick(40, 11, 11, 1) != 0 {
 			continue
 		}
 		var b strings.Builder
@@ -319,8 +319,10 @@ func TestWidths(t *testing.T) {
 }
 
 func FuzzDraw(f *testing.F) {
-	for _, text := range corpus {
-		f.Add(text, 80)
+	for i, text := range corpus {
+		if i%tier.Pick(8, 1, 1, 1) == 0 {
+			f.Add(text, 80)
+		}
 	}
 	all := themes()
 	f.Fuzz(func(t *testing.T, text string, width int) {
