@@ -203,7 +203,7 @@ func TestReadNamesMayBeSent(t *testing.T) {
 		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block}))
 		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: annotated("editor")}))
 		var update acp.SessionUpdate
-		if err := json.Unmarshal([]byte(`{"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"sing","status":"sung"}`), &update); err != nil {
+		if err := json.Unmarshal([]byte(`{"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"hum","status":"hummed"}`), &update); err != nil {
 			t.Error(err)
 		}
 		passed <- s.Update(ctx, update)
