@@ -45,3 +45,13 @@ func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
 
 // Waiting is how many bytes wait for loops over updates, but for a little of each.
 func Waiting(c *Conn) int64 { return c.load.loops.Load() }
+
+// CancelTurns has the peer cancel n turns of one session, and returns the order in which their contexts end.
+func CancelTurns(n int) (order []int) {
+	var s session
+	for i := range n {
+		s.incoming = append(s.incoming, &inbound{cancel: func(error) { order = append(order, i) }})
+	}
+	new(Conn).carryOut(s.step(event{kind: cancelRead}), nil)
+	return order
+}

@@ -398,3 +398,10 @@ func TestRecalledThenSessionCancelled(t *testing.T) {
 		}
 	})
 }
+
+// A turn that waits for an earlier one is cancelled before that one, whose end would let it begin.
+func TestCancelLatestTurnFirst(t *testing.T) {
+	if got := engine.CancelTurns(3); !slices.Equal(got, []int{2, 1, 0}) {
+		t.Errorf("got %v", got)
+	}
+}

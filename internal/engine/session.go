@@ -69,7 +69,7 @@ const (
 // effects are what a step leaves to be done without the lock, in this order.
 type effects struct {
 	refuse   error             // the event is refused
-	end      []*inbound        // the contexts of these turns of the peer's end
+	end      []*inbound        // the contexts of these turns of the peer's end, one after the other
 	before   []<-chan struct{} // what is awaited before the peer is told
 	recall   []*outgoingTurn   // the peer is asked to end the requests of these
 	withdraw []*inbound        // these questions are answered as cancelled
@@ -272,9 +272,9 @@ func (s *session) busy(cancelled bool) bool {
 }
 
 // cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be
-// sent.
+// sent. It returns the latest one first: when a turn ends, one that waits for it must know of its own cancellation.
 func (s *session) cancelTurns() (turns []*inbound) {
-	for _, in := range s.incoming {
+	for _, in := range slices.Backward(s.incoming) {
 		if !in.freed {
 			in.cancelled.Store(true)
 			turns = append(turns, in)
