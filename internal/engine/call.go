@@ -10,12 +10,15 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
+// methodCancelRequest is the protocol's own notification, which either side may send.
+const methodCancelRequest = "$/cancel_request"
+
 // notify sends a notification.
 func (c *Conn) notify(ctx context.Context, method string, params any) error {
 	if c.opts.Call == nil {
 		return c.tell(ctx, method, encodable(params))
 	}
-	call := c.outgoing(method, params)
+	call := newOutgoing(method, params)
 	call.Notification = true
 	return c.opts.Call(ctx, &call.Call, func(ctx context.Context) error { return c.tell(ctx, method, call.encodable()) })
 }
@@ -25,8 +28,8 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 	if !sent {
 		// It waits for the peer as a call does, and the peer may wait for what our queues hold.
 		var f *nestedCall
-		ctx, f = c.beginCall(ctx)
-		defer c.endCall(f)
+		ctx, f = c.calls.begin(ctx)
+		defer c.calls.end(f)
 		err = c.wire.Notify(ctx, method, params)
 	}
 	if err != nil {
@@ -50,8 +53,8 @@ func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 
 // run sends the request and waits for its answer.
 func (p *pending) run(ctx context.Context, params wire.Encodable) error {
-	ctx, f := p.conn.beginCall(ctx)
-	defer p.conn.endCall(f)
+	ctx, f := p.conn.calls.begin(ctx)
+	defer p.conn.calls.end(f)
 	err := p.start(ctx, params)
 	if err != nil {
 		return named(p.method, err)
@@ -87,13 +90,13 @@ type pending struct {
 	method  string
 	result  result
 	call    wire.Call
-	session string        // its id
-	turn    *outgoingTurn // whose request it is, or nil
+	session string // its id
+	failed  func() // if set, the reader calls it when the answer is an error, or could not be decoded
 
 	// Set by the reader before the wire's call is done.
 	err   error
-	queue *session // nil when nothing of it is queued
-	after uint64   // the notifications of the session that come before the response
+	queue *queue // nil when nothing of it is queued
+	after uint64 // the notifications of the session that come before the response
 }
 
 // A result is where the result of a call goes.
@@ -135,8 +138,8 @@ func (p *pending) Answered(resp wire.Response) {
 	if p.err != nil && context.Cause(p.conn.base) == ErrClosed {
 		p.err = ErrClosed // the peer may only have noticed that this side is closing
 	}
-	if p.err != nil && p.turn != nil {
-		p.turn.failed()
+	if p.err != nil && p.failed != nil {
+		p.failed()
 	}
 }
 

@@ -2,18 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/wire"
-)
-
-type (
-	// ID is the id of a request.
-	ID = wire.ID
-	// Error is a JSON-RPC error object.
-	Error = wire.Error
 )
 
 // Config tunes a connection; package rpc's Options say what the fields mean. The zero value of each field
@@ -69,43 +63,6 @@ type Errors struct {
 	RequestCancelled error
 }
 
-// UnsentError is the error of a call that this side has refused to send.
-type UnsentError struct {
-	Method string
-	Err    error
-}
-
-// Error gives method and error.
-func (e *UnsentError) Error() string { return e.Method + ": acp: not sent: " + e.Err.Error() }
-
-// Unwrap returns why the call was refused.
-func (e *UnsentError) Unwrap() error { return e.Err }
-
-// The error codes that the engine answers with.
-const (
-	codeInvalidRequest   = -32600
-	codeMethodNotFound   = -32601
-	codeInvalidParams    = -32602
-	codeInternalError    = -32603
-	codeRequestCancelled = -32800
-)
-
-// Sentinel is an error that is nothing but its text, and a constant.
-type Sentinel string
-
-// Error implements the error interface.
-func (s Sentinel) Error() string { return string(s) }
-
-// What ends a call or a turn; package rpc says when.
-const (
-	ErrClosed        Sentinel = "acp: connection closed"
-	ErrUnsupported   Sentinel = "acp: not supported by the peer"
-	ErrExperimental  Sentinel = "acp: experimental feature not enabled"
-	ErrTurnCancelled Sentinel = "acp: turn cancelled"
-	ErrStuck         Sentinel = "acp: handlers do not end"
-	ErrOverflow      Sentinel = "acp: update queue overflow while its consumer waits for a call"
-)
-
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -124,5 +81,23 @@ func (c Config) withDefaults() Config {
 func setDefault[T int | time.Duration](v *T, d T) {
 	if *v == 0 {
 		*v = d
+	}
+}
+
+var errNextTwice = errors.New("acp: middleware called next more than once")
+
+// once is a middleware whose second call of next fails, because a call and its result are used once.
+func (m Middleware) once() Middleware {
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context, call *Call, next func(context.Context) error) error {
+		var called atomic.Bool
+		return m(ctx, call, func(ctx context.Context) error {
+			if called.Swap(true) {
+				return errNextTwice
+			}
+			return next(ctx)
+		})
 	}
 }

@@ -60,10 +60,24 @@
 //
 // # Where the rules are
 //
-// What happens to the turns of a session, and to the questions that belong to them, is session.step: one function from
-// an event to the session's next state and what is to be done, under one lock; carryOut does it, without the lock. The
-// rules of order and backpressure are in queue.go, those of holders in flow.go, and what one request goes through in
-// dispatch.go. A turn of this side is in one of these phases, see phase:
+// A file uses only files that stand below it in this list, so each can be read without those above. From the bottom:
+//
+//	locks, errors, values, tasks   errors and answers, JSON values of any type, goroutines
+//	calls, budget                  holders and the calls they wait for, room for answers
+//	config, route                  what the owner of a connection sets
+//	queue, flow                    order and byte limits: of a session's notifications, of a loop's updates
+//	session                        the turns of one session, and their cancellation
+//	conn                           a connection: its sessions, and all of the above together
+//	report, middleware             what the owner is told, and what the owner puts around calls
+//	request                        a request of the peer, up to its answer
+//	call, method                   a call of this side; typed methods
+//	follow, turn, keep             turns of this side, their ends, turns of the peer beyond their requests
+//	notification                   from the reader to a queue, and from there to a handler or a loop
+//	reader, start, rpc             what the reader decides; how a connection begins and ends
+//
+// Up to session nothing knows a connection. What happens to the turns of a session, and to the questions that belong to
+// them, is session.step: one function from an event to the session's next state and what is to be done, under one lock;
+// Conn.carryOut does it, without the lock. A turn of this side is in one of these phases, see phase:
 //
 //	                           ┌──► recalling ──┐
 //	                           │                ▼
@@ -79,13 +93,15 @@
 //
 // # Locks
 //
-// There are four kinds, and a goroutine takes them in this order only; see locks_race.go:
+// There are five kinds, and a goroutine takes them in this order only; see locks_race.go:
 //
 //  1. inbound.mu, while one request's answer is written, so that a cancellation comes before or behind it
-//  2. Conn.mu, the sessions' states, and the requests and nested calls in progress
-//  3. session.mu, one session's queue
-//  4. flow.mu, what waits for one loop
+//  2. Conn.mu, the sessions' states, and the requests in progress
+//  3. callsInFlight.mu, the calls that holders wait for
+//  4. queue.mu, one session's queue
+//  5. flow.mu, what waits for one loop
 //
+// No other lock is taken while that of tasks or of reserving is held.
 // The locks of package wire come behind these. Functions of users are called with none of them held.
 // Under the race detector TestLockOrder checks the order of every lock that is taken.
 package engine

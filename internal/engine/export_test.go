@@ -19,7 +19,7 @@ func Left(c *Conn) string {
 	defer c.mu.Unlock()
 	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
 	waits := int(c.calls.waits.Load())
-	requested, reserved, loops := c.requested.Load(), c.reserving.held, c.load.loops.Load()
+	requested, reserved, loops := c.requested.Load(), c.reserving.held, c.loops.bytes.Load()
 	n := len(c.inbound) + c.serving + len(c.calls.nested) + len(c.calls.stalled) + waits + len(c.reserving.waiting)
 	if n == 0 && bytes|workers|nested|requested|reserved|loops == 0 {
 		return ""
@@ -44,13 +44,13 @@ func AwaitHandled(c *Conn, id string) {
 func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
 
 // Waiting is how many bytes wait for loops over updates, but for a little of each.
-func Waiting(c *Conn) int64 { return c.load.loops.Load() }
+func Waiting(c *Conn) int64 { return c.loops.bytes.Load() }
 
 // CancelTurns has the peer cancel n turns of one session, and returns the order in which their contexts end.
 func CancelTurns(n int) (order []int) {
 	var s session
 	for i := range n {
-		s.incoming = append(s.incoming, &inbound{cancel: func(error) { order = append(order, i) }})
+		s.incoming = append(s.incoming, &incoming{cancel: func(error) { order = append(order, i) }})
 	}
 	new(Conn).carryOut(s.step(event{kind: cancelRead}), nil)
 	return order

@@ -8,6 +8,7 @@ import "sync"
 type (
 	answerLock = sync.Mutex
 	connLock   = sync.Mutex
+	callsLock  = sync.Mutex
 	queueLock  = sync.Mutex
 	flowLock   = sync.Mutex
 )

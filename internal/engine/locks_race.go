@@ -11,8 +11,9 @@ type rank int
 
 const (
 	rankAnswer rank = iota + 1 // inbound.mu: one request's answer
-	rankConn                   // Conn.mu: the sessions and their turns, the requests and calls in progress
-	rankQueue                  // session.mu: one session's queue
+	rankConn                   // Conn.mu: the sessions and their turns, the requests in progress
+	rankCalls                  // callsInFlight.mu: the calls that holders wait for
+	rankQueue                  // queue.mu: one session's queue
 	rankFlow                   // flow.mu: what waits for one loop over updates
 )
 
@@ -21,6 +22,7 @@ const (
 type (
 	answerLock = lock[ofAnswer]
 	connLock   = lock[ofConn]
+	callsLock  = lock[ofCalls]
 	queueLock  = lock[ofQueue]
 	flowLock   = lock[ofFlow]
 )
@@ -50,11 +52,13 @@ func (l *lock[R]) Unlock() {
 type (
 	ofAnswer struct{}
 	ofConn   struct{}
+	ofCalls  struct{}
 	ofQueue  struct{}
 	ofFlow   struct{}
 )
 
 func (ofAnswer) rank() rank { return rankAnswer }
 func (ofConn) rank() rank   { return rankConn }
+func (ofCalls) rank() rank  { return rankCalls }
 func (ofQueue) rank() rank  { return rankQueue }
 func (ofFlow) rank() rank   { return rankFlow }

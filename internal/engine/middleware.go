@@ -4,175 +4,14 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
-	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
-
-// memberMeta is the member of parameters that carries what is not part of the protocol.
-const memberMeta = "_meta"
-
-var errNextTwice = errors.New("acp: middleware called next more than once")
-
-// once is a middleware whose second call of next fails, because a call and its result are used once.
-func (m Middleware) once() Middleware {
-	if m == nil {
-		return nil
-	}
-	return func(ctx context.Context, call *Call, next func(context.Context) error) error {
-		var called atomic.Bool
-		return m(ctx, call, func(ctx context.Context) error {
-			if called.Swap(true) {
-				return errNextTwice
-			}
-			return next(ctx)
-		})
-	}
-}
-
-// serveRequest runs the handler of a request.
-func (c *Conn) serveRequest(in *inbound) (result any, err error) {
-	if c.opts.Serve == nil {
-		err = c.guard(in.req.Method, func() (err error) {
-			result, err = in.route.serve(in, in.params)
-			return err
-		})
-		return in.verified(result, err)
-	}
-	call := &Call{
-		Method: in.req.Method, ID: in.req.ID, Incoming: true, Session: in.session.id,
-		Size: in.length, Meta: in.meta, Params: plainParams(in.params),
-	}
-	null := false // the handler's result, of a fallback
-	err = c.guard(in.req.Method, func() error {
-		return c.opts.Serve(in, call, func(ctx context.Context) error {
-			var result any
-			err := c.guard(in.req.Method, func() (err error) {
-				result, err = in.route.serve(ctx, in.replacing(call.Params))
-				return err
-			})
-			if err == nil && result != nil {
-				_, err = codec.Append(nil, encodable(result))
-			}
-			call.Result, err = in.outcome(result, err)
-			null = err == nil && call.Result == nil
-			return err
-		})
-	})
-	if err == nil && call.Result == nil && !null {
-		err = errNilResult
-	}
-	return in.verified(call.Result, err)
-}
-
-// verified returns what a handler returned, unless the route refuses the result.
-func (in *inbound) verified(result any, err error) (any, error) {
-	if err == nil && in.route.Verify != nil {
-		err = in.route.Verify(result)
-	}
-	return result, err
-}
-
-// replacing is what a handler is given when the middleware has let params pass.
-func (in *inbound) replacing(params any) any {
-	if p, ok := in.params.(*fallbackParams); ok {
-		return p.replaced(params)
-	}
-	return params
-}
-
-// serveNotification runs the handler of a notification, or gives it to the loop that wants it, within the middleware. It
-// returns the notification's name too.
-func (c *Conn) serveNotification(
-	ctx context.Context, s *session, route *Route, kept *withMeta, size int,
-) (method string, err error) {
-	method = route.Method
-	if p, ok := kept.params.(*fallbackParams); ok {
-		method = p.method
-	}
-	call := &Call{
-		Method: method, Incoming: true, Notification: true, Session: s.id,
-		Size: kept.length, Meta: kept.meta, Params: plainParams(kept.params),
-	}
-	return method, c.guard(method, func() error {
-		return c.opts.Serve(ctx, call, func(ctx context.Context) error {
-			params := call.Params
-			if p, ok := kept.params.(*fallbackParams); ok {
-				params = p.replaced(params)
-			}
-			if route.Feeds && c.feed(s, params, size) || route.notify == nil {
-				return nil
-			}
-			return c.guard(method, func() error { return route.notify(ctx, params) })
-		})
-	})
-}
-
-// plainParams are parameters as middleware sees them.
-func plainParams(params any) any {
-	if p, ok := params.(*fallbackParams); ok {
-		return p.raw
-	}
-	return params
-}
-
-// replaced are the parameters for the fallback when middleware has made params of them.
-func (p *fallbackParams) replaced(params any) any {
-	raw, ok := params.(json.RawMessage)
-	if !ok {
-		return params
-	}
-	return &fallbackParams{method: p.method, raw: raw}
-}
-
-// withMeta are the parameters of a notification in a queue, their _meta, and how long their text is.
-type withMeta struct {
-	params any
-	meta   map[string]json.RawMessage
-	length int
-}
-
-// keepMeta keeps what the middleware, if there is any, is told of a notification's parameters. The reader calls it.
-func (c *Conn) keepMeta(value any, params []byte) any {
-	if c.opts.Serve == nil {
-		return value
-	}
-	return &withMeta{value, c.metaOf(params), len(params)}
-}
-
-// metaOf is the _meta in parameters, for middleware, which may be none. The reader calls it.
-func (c *Conn) metaOf(params []byte) map[string]json.RawMessage {
-	if c.opts.Serve == nil {
-		return nil
-	}
-	return metaIn(c.decode, params)
-}
-
-// metaIn is the _meta in parameters.
-func metaIn(d *codec.Decoder, params []byte) (meta map[string]json.RawMessage) {
-	if !bytes.Contains(params, []byte(memberMeta)) {
-		return nil
-	}
-	d.Reset(params)
-	if d.Kind() != '{' {
-		return nil
-	}
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) == memberMeta && d.Kind() == '{' {
-			meta = codec.DecodeRawMap(d)
-		} else {
-			d.Skip()
-		}
-	}
-	return meta
-}
 
 // outgoing is a call of this side within its middleware.
 type outgoing struct {
@@ -180,8 +19,8 @@ type outgoing struct {
 	had map[string]json.RawMessage // the _meta of the parameters
 }
 
-// outgoing says of a call what its parameters say.
-func (c *Conn) outgoing(method string, params any) *outgoing {
+// newOutgoing says of a call what its parameters say.
+func newOutgoing(method string, params any) *outgoing {
 	o := &outgoing{Call: Call{Method: method, Params: params}}
 	if params == nil {
 		return o
@@ -220,21 +59,6 @@ func (l *look) done() {
 		l.text = nil
 	}
 	looks.Put(l)
-}
-
-// around makes a call within its middleware.
-func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
-	c := t.conn
-	call := c.outgoing(t.method, params)
-	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
-		err := t.run(ctx, call.encodable())
-		call.ID = t.id()
-		if err != nil {
-			return err
-		}
-		call.Result = t.value
-		return nil
-	}))
 }
 
 // replaced is the result of a call within its middleware.

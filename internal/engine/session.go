@@ -1,25 +1,96 @@
 // The state of a session beside its queue: the turns of both sides and the questions that belong to them. All of it
-// changes in step, which is where the rules of turns and their cancellation stand.
+// changes in step, which is where the rules of turns and their cancellation stand. It knows no connection: whoever makes
+// a step carries its effects out.
 
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 )
 
 // session is what the connection knows of one session, or, under "", of everything that belongs to none. Sessions
 // come and go with traffic.
 type session struct {
-	conn *Conn
-	id   string
+	id         string
+	concurrent bool // the peer may have several turns at a time
 
 	queue // has a lock of its own
 
-	// Guarded by conn.mu, changed by step.
-	incoming  []*inbound      // turns of the peer's in progress, and those whose answer is being sent
-	questions []*inbound      // the peer's questions in progress that a cancelled turn answers
+	// Guarded by Conn.mu, changed by step.
+	incoming  []*incoming     // turns of the peer's in progress, and those whose answer is being sent
+	questions []*incoming     // the peer's questions in progress that a cancelled turn answers
 	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun
+}
+
+// active reports whether anything but notifications is going on; Conn.mu is held.
+func (s *session) active() bool { return len(s.incoming)+len(s.questions)+len(s.outgoing) > 0 }
+
+// incoming is a request of the peer's in progress, or a turn that no request has asked for, as its session knows it. It
+// is the context of the handler.
+type incoming struct {
+	context.Context
+	cancel   context.CancelCauseFunc
+	route    *Route
+	question question      // the request; nil for a turn that no request has asked for
+	ends     []*incoming   // the turns that are answered first
+	done     chan struct{} // of a turn: closed when the answer was sent, and the turn is over
+	entered  chan struct{} // of a turn beside others: closed when EnterTurn has called for it
+
+	freed     bool        // its session may take the next turn; guarded by Conn.mu
+	cancelled atomic.Bool // the turn was; set with Conn.mu held
+}
+
+// A question is a request that is answered as cancelled when the turn of this side that it belongs to is cancelled.
+type question interface {
+	// withdraw takes the request away from its handler, and reports whether the caller must call answerCancelled.
+	withdraw() bool
+	answerCancelled()
+}
+
+// TurnSpec says how a turn runs.
+type TurnSpec struct {
+	// Session is the id of the session that the turn belongs to.
+	Session string
+	// CancelMethod and CancelParams are the notification that cancels it.
+	CancelMethod string
+	CancelParams any
+	// Cancelled makes the result of a turn that was cancelled before its request was sent, see Route.Cancelled. Without
+	// it such a turn fails with ErrTurnCancelled.
+	Cancelled func(result any) any
+}
+
+// outgoingTurn is a turn of this side in progress.
+type outgoingTurn struct {
+	spec    TurnSpec
+	session *session
+	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
+	inside  <-chan struct{}                 // closed when a notification handler waits for the end
+	left    bool                            // it was taken out of its session; used by whoever runs it
+	unsent  bool                            // its request could not be sent; used by whoever runs it
+
+	// Guarded by Conn.mu; see session.step.
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	phase    phase
+	wanted   bool                  // it was cancelled before its request was on its way
+	told     bool                  // together with the session, and who did that tells the peer
+	settled  chan struct{}         // closed when its request was sent, or could not be
+	posted   chan struct{}         // of a cancelled turn: closed when its cancellation is on its way, if there is one
+	recalled chan struct{}         // of a turn that was recalled: closed when it is known to be over, or cancelled
+	first    uint64                // the notifications of the session that came before it
+	ended    bool                  // what ends it was read,
+	last     uint64                // and before that these notifications of the session
+	accepted bool                  // the answer has come, of a turn that goes on after it
+	request  interface{ cancel() } // set when its request is sent
+
+	behind []<-chan struct{} // what its request waits for; set when it is begun
+
+	// Of a turn that goes on after its answer, see TurnEnd.
+	endRead  chan struct{}         // closed when what ends it was read; nil: its answer ends it
+	notified func(params any) bool // reports the end; the reader's
 }
 
 // phase is how far a turn of this side is.
@@ -43,7 +114,7 @@ const (
 // event is something that happens in a session.
 type event struct {
 	kind eventKind
-	in   *inbound      // the peer's request that it is about, if any
+	in   *incoming     // the peer's request that it is about, if any
 	turn *outgoingTurn // the turn of this side that it is about, if any
 }
 
@@ -69,16 +140,16 @@ const (
 // effects are what a step leaves to be done without the lock, in this order.
 type effects struct {
 	refuse   error             // the event is refused
-	end      []*inbound        // the contexts of these turns of the peer's end, one after the other
+	end      []*incoming       // the contexts of these turns of the peer's end, one after the other
 	before   []<-chan struct{} // what is awaited before the peer is told
 	recall   []*outgoingTurn   // the peer is asked to end the requests of these
-	withdraw []*inbound        // these questions are answered as cancelled
+	withdraw []*incoming       // these questions are answered as cancelled
 	told     []*outgoingTurn   // the peer is told that these are cancelled
 	posted   []chan struct{}   // are closed then, for those who wait for it
 	after    []<-chan struct{} // what is awaited last
 }
 
-// step is what an event does to a session; conn.mu is held.
+// step is what an event does to a session; Conn.mu is held.
 func (s *session) step(e event) (do effects) {
 	in, turn := e.in, e.turn
 	switch e.kind {
@@ -97,14 +168,14 @@ func (s *session) step(e event) (do effects) {
 				do.refuse = errBusy
 				break
 			}
-			if !s.conn.opts.ConcurrentTurns {
-				in.ends = slices.DeleteFunc(slices.Clone(s.incoming), func(turn *inbound) bool { return turn.freed })
+			if !s.concurrent {
+				in.ends = slices.DeleteFunc(slices.Clone(s.incoming), func(turn *incoming) bool { return turn.freed })
 			}
 			s.incoming = append(s.incoming, in)
 		case route.Cancelled != nil:
 			s.questions = append(s.questions, in)
 			if s.cancelling() {
-				do.withdraw = []*inbound{in}
+				do.withdraw = []*incoming{in}
 			}
 		}
 	case turnOpened:
@@ -123,7 +194,7 @@ func (s *session) step(e event) (do effects) {
 	case turnFreed:
 		in.freed = true
 	case answerSent:
-		is := func(other *inbound) bool { return other == in }
+		is := func(other *incoming) bool { return other == in }
 		s.incoming = slices.DeleteFunc(s.incoming, is)
 		s.questions = slices.DeleteFunc(s.questions, is)
 
@@ -266,14 +337,14 @@ var (
 // busy reports whether the session has a turn of the peer's that keeps another one from coming. Whether those count
 // that were cancelled, and have not ended yet, is for the caller to say.
 func (s *session) busy(cancelled bool) bool {
-	return !s.conn.opts.ConcurrentTurns && slices.ContainsFunc(s.incoming, func(in *inbound) bool {
+	return !s.concurrent && slices.ContainsFunc(s.incoming, func(in *incoming) bool {
 		return !in.freed && (cancelled || in.Err() == nil && !in.cancelled.Load())
 	})
 }
 
 // cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be
 // sent. It returns the latest one first: when a turn ends, one that waits for it must know of its own cancellation.
-func (s *session) cancelTurns() (turns []*inbound) {
+func (s *session) cancelTurns() (turns []*incoming) {
 	for _, in := range slices.Backward(s.incoming) {
 		if !in.freed {
 			in.cancelled.Store(true)
@@ -293,58 +364,11 @@ func (s *session) holds(turn *outgoingTurn) bool {
 	return turn.endRead != nil && !turn.accepted && s.outgoing[0] != turn
 }
 
-// step makes a step in a session, and does what comes of it.
-func (c *Conn) step(s *session, e event) error {
-	c.mu.Lock()
-	do := s.step(e)
-	c.mu.Unlock()
-	c.carryOut(do, nil)
-	return do.refuse
-}
-
-// carryOut does what comes of a step. tell tells the peer of a cancellation; nil is the usual way.
-func (c *Conn) carryOut(do effects, tell func()) {
-	for _, in := range do.end {
-		in.cancel(ErrTurnCancelled)
-	}
-	for _, wait := range do.before {
-		<-wait
-	}
-	for _, turn := range do.recall {
-		turn.request.cancel()
-	}
-	if tell == nil && len(do.told) > 0 {
-		spec := &do.told[0].spec
-		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // which logs
-	}
-	cancelQuestions(do.withdraw, do.posted, tell)
-	for _, wait := range do.after {
-		<-wait
-	}
-}
-
-// postCancel sends a cancellation, however much is unsent.
-func (c *Conn) postCancel(method string, params any) error {
-	err := c.wire.Post(method, encodable(params))
-	if err != nil {
-		c.opts.Logger.Debug("cancellation not sent", "error", err)
-	}
-	return err
-}
-
-// cancelQuestions tells the peer that turns are cancelled, answers their questions as cancelled, and closes posted.
-// After tell, no question is answered another way. tell may run middleware, whose panic must not keep others waiting.
-func cancelQuestions(questions []*inbound, posted []chan struct{}, tell func()) {
-	questions = slices.DeleteFunc(questions, func(in *inbound) bool { return !in.withdraw() })
-	defer func() {
-		for _, in := range questions {
-			in.answerCancelled()
-		}
-		for _, c := range posted {
-			close(c)
-		}
-	}()
-	if tell != nil {
-		tell()
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

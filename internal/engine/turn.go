@@ -11,71 +11,6 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// TurnSpec says how a turn runs.
-type TurnSpec struct {
-	// Session is the id of the session that the turn belongs to.
-	Session string
-	// CancelMethod and CancelParams are the notification that cancels it.
-	CancelMethod string
-	CancelParams any
-	// Cancelled makes the result of a turn that was cancelled before its request was sent, see Route.Cancelled. Without
-	// it such a turn fails with ErrTurnCancelled.
-	Cancelled func(result any) any
-}
-
-// outgoingTurn is a turn of this side in progress.
-type outgoingTurn struct {
-	spec    TurnSpec
-	session *session
-	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
-	inside  <-chan struct{}                 // closed when a notification handler waits for the end
-	left    bool                            // it was taken out of its session; used by whoever runs it
-	unsent  bool                            // its request could not be sent; used by whoever runs it
-
-	// Guarded by Conn.mu; see session.step.
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	phase    phase
-	wanted   bool          // it was cancelled before its request was on its way
-	told     bool          // together with the session, and who did that tells the peer
-	settled  chan struct{} // closed when its request was sent, or could not be
-	posted   chan struct{} // of a cancelled turn: closed when its cancellation is on its way, if there is one
-	recalled chan struct{} // of a turn that was recalled: closed when it is known to be over, or cancelled
-	first    uint64        // the notifications of the session that came before it
-	ended    bool          // what ends it was read,
-	last     uint64        // and before that these notifications of the session
-	accepted bool          // the answer has come, of a turn that goes on after it
-	request  *pending      // set when its request is sent
-
-	behind []<-chan struct{} // what its request waits for; set when it is begun
-
-	// Of a turn that goes on after its answer, see TurnEnd.
-	endRead  chan struct{}         // closed when what ends it was read; nil: its answer ends it
-	notified func(params any) bool // reports the end; the reader's
-}
-
-// feed hands a notification to the session's oldest turn that it belongs to, if updates of that are read, and
-// reports whether the notification is done with. When the connection is ending it is dropped: Close ends turns whose
-// updates may still be queued, and neither the handler nor another turn must get a later one when those are lost. That
-// is looked at again at the end, because the turn may have ended meanwhile. feed runs on the session's worker.
-func (c *Conn) feed(s *session, params any, size int) bool {
-	closing := func() bool { return c.base.Err() != nil }
-	if closing() || c.feeding.Load() == 0 {
-		return closing()
-	}
-	c.mu.Lock()
-	position := s.current()
-	var to func(any, int) bool
-	for _, turn := range s.outgoing {
-		if turn.first < position && (!turn.ended || position <= turn.last) {
-			to = turn.feed
-			break
-		}
-	}
-	c.mu.Unlock()
-	return to != nil && to(params, size) || closing()
-}
-
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
 // would, and answers the questions to this side's user as cancelled. The peer is told even if there is no turn.
 // The cancellation is on its way when CancelSession returns.
@@ -103,7 +38,7 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 	if c.opts.Call == nil {
 		err = c.postCancel(spec.CancelMethod, spec.CancelParams)
 	} else {
-		call := c.outgoing(spec.CancelMethod, spec.CancelParams)
+		call := newOutgoing(spec.CancelMethod, spec.CancelParams)
 		call.Notification = true
 		err = c.opts.Call(ctx, &call.Call, func(context.Context) error { return c.postCancel(spec.CancelMethod, call.encodable()) })
 	}
@@ -123,13 +58,23 @@ func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], para
 	return RunTurnUntil(ctx, c, m, params, spec, byAnswer[R]{})
 }
 
+// RunTurnUntil is RunTurn for a turn that goes on after its answer, until end says that it is over.
+// An error that the peer answers ends it too.
+func RunTurnUntil[P, A, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+) (*R, error) {
+	turn := &outgoingTurn{spec: spec}
+	return runTurn(ctx, c, m, params, turn, expect(turn, end))
+}
+
 func runTurn[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, turn *outgoingTurn, out *outcome[A, R],
 ) (*R, error) {
 	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
-		turn.answered(func() bool { return out.answered(answer) })
+		turn.answered(c, func() bool { return out.answered(answer) })
 	}}
-	answer.conn, answer.method, answer.result, answer.turn = c, m.Name, answer, turn
+	answer.conn, answer.method, answer.result = c, m.Name, answer
+	answer.failed = func() { turn.failed(c) }
 	run := func(ctx context.Context, params wire.Encodable) error {
 		err := c.turn(ctx, &answer.pending, params, turn)
 		if turn.unsent && turn.spec.Cancelled != nil && errors.Is(err, ErrTurnCancelled) {
@@ -143,7 +88,7 @@ func runTurn[P, A, R any](
 		}
 		return out.result, nil
 	}
-	call := c.outgoing(m.Name, params)
+	call := newOutgoing(m.Name, params)
 	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
 		err := run(ctx, call.encodable())
 		call.ID = answer.id()
@@ -159,7 +104,7 @@ func runTurn[P, A, R any](
 func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, turn *outgoingTurn) {
 	c.mu.Lock()
 	turn.ctx, turn.cancel = ctx, cancel
-	turn.session = c.sessionLocked(turn.spec.Session)
+	turn.session = &c.sessionLocked(turn.spec.Session).session
 	do := turn.session.step(event{kind: turnBegun, turn: turn})
 	c.mu.Unlock()
 	if turn.endRead != nil {
@@ -201,7 +146,7 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(c.base, func() { cancel(context.Cause(c.base)) })()
 	if turn.session == nil {
-		defer c.endCall(c.beginCallIn(holderOf(ctx), cancel))
+		defer c.calls.end(c.calls.beginIn(holderOf(ctx), cancel))
 		c.begin(ctx, cancel, turn)
 	}
 	defer c.leave(turn)
@@ -230,12 +175,12 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	}
 	// What was received before the end of the turn belongs to it, also when there was no answer.
 	if s := turn.session; err != nil {
-		c.awaitTurn(caller, s, s.position(), c.opts.DrainTime, turn.inside)
+		c.awaitTurn(caller, &s.queue, s.position(), c.opts.DrainTime, turn.inside)
 		return err
 	}
 	switch {
 	case turn.endRead != nil && p.err == nil:
-		c.awaitTurn(caller, turn.session, turn.last, 0, turn.inside)
+		c.awaitTurn(caller, &turn.session.queue, turn.last, 0, turn.inside)
 	case p.queue != nil:
 		c.awaitTurn(caller, p.queue, p.after, 0, turn.inside)
 	}
@@ -276,12 +221,12 @@ func (c *Conn) send(
 // awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
 // wants it to go on, and for bound, or the grace, otherwise.
 func (c *Conn) awaitTurn(
-	ctx context.Context, s *session, position uint64, bound time.Duration, inside <-chan struct{},
+	ctx context.Context, q *queue, position uint64, bound time.Duration, inside <-chan struct{},
 ) {
 	if insideHandler(ctx) {
 		return
 	}
-	handled := s.reached(position, insideRequest(ctx))
+	handled := q.reached(position, insideRequest(ctx))
 	if bound == 0 {
 		select {
 		case <-handled:
@@ -308,6 +253,7 @@ func (c *Conn) awaitTurn(
 // goroutine; the other methods are safe for concurrent use.
 type Turn[U, R any] struct {
 	flow    // what waits for the loop
+	conn    *Conn
 	method  string
 	turn    *outgoingTurn // nil if it could not be begun
 	cancel  context.CancelCauseFunc
@@ -351,7 +297,7 @@ func StartTurnUntil[U, P, A, R any](
 	}}
 	out := expect(t.turn, end)
 	c.begin(ctx, t.cancel, t.turn)
-	started := c.spawn(taskFunc(func() {
+	started := c.tasks.spawn(taskFunc(func() {
 		// Deferred, because middleware may end the goroutine, and may refuse the turn before it is run.
 		defer t.end()
 		defer t.cancel(nil)
@@ -379,8 +325,8 @@ func FailedTurn[U, R any](ctx context.Context, c *Conn, err error) *Turn[U, R] {
 }
 
 func newTurn[U, R any](ctx context.Context, c *Conn, method string) *Turn[U, R] {
-	t := &Turn[U, R]{method: method, done: make(chan struct{}), inside: make(chan struct{})}
-	t.flow.init(c, holderOf(ctx))
+	t := &Turn[U, R]{conn: c, method: method, done: make(chan struct{}), inside: make(chan struct{})}
+	t.flow.init(&c.loops, holderOf(ctx))
 	t.body = context.WithValue(ctx, holderKey{}, holder(&t.flow))
 	return t
 }
@@ -436,8 +382,9 @@ func (t *Turn[U, R]) Cancel() {
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
 	if !isClosed(t.done) {
-		f := t.conn.beginCallIn(t.starter, t.cancel)
-		defer t.conn.endCall(f)
+		calls := &t.conn.calls
+		f := calls.beginIn(t.starter, t.cancel)
+		defer calls.end(f)
 		if f != nil && slices.ContainsFunc(f.holders, isHandling) {
 			t.once.Do(func() { close(t.inside) })
 		}
@@ -449,15 +396,6 @@ func (t *Turn[U, R]) Result() (*R, error) {
 		return nil, named(t.method, errors.Join(ErrOverflow, t.err))
 	}
 	return t.result, t.err
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // Done is closed when the turn is over. Updates may still be there to be read. To wait for it without

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+type (
+	// ID is the id of a request.
+	ID = wire.ID
+	// Error is a JSON-RPC error object.
+	Error = wire.Error
+)
+
+// UnsentError is the error of a call that this side has refused to send.
+type UnsentError struct {
+	Method string
+	Err    error
+}
+
+// Error gives method and error.
+func (e *UnsentError) Error() string { return e.Method + ": acp: not sent: " + e.Err.Error() }
+
+// Unwrap returns why the call was refused.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
+// The error codes that the engine answers with.
+const (
+	codeInvalidRequest   = -32600
+	codeMethodNotFound   = -32601
+	codeInvalidParams    = -32602
+	codeInternalError    = -32603
+	codeRequestCancelled = -32800
+)
+
+// Sentinel is an error that is nothing but its text, and a constant.
+type Sentinel string
+
+// Error implements the error interface.
+func (s Sentinel) Error() string { return string(s) }
+
+// What ends a call or a turn; package rpc says when.
+const (
+	ErrClosed        Sentinel = "acp: connection closed"
+	ErrUnsupported   Sentinel = "acp: not supported by the peer"
+	ErrExperimental  Sentinel = "acp: experimental feature not enabled"
+	ErrTurnCancelled Sentinel = "acp: turn cancelled"
+	ErrStuck         Sentinel = "acp: handlers do not end"
+	ErrOverflow      Sentinel = "acp: update queue overflow while its consumer waits for a call"
+)
+
+// closedErr is the error that says that the connection is over, and why if this side did not end it.
+func closedErr(cause error) error {
+	if cause == nil || errors.Is(cause, wire.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, cause)
+}
+
+// A refusal is an Error that the engine answers with by itself.
+func refusal(code int, message string, data map[string]string) *Error {
+	e := &Error{Code: code, Message: message}
+	if data != nil {
+		e.Data, _ = json.Marshal(data) // of strings, which cannot fail
+	}
+	return e
+}
+
+// MethodNotFound is the answer to a request for a method that does not exist here. Of a very long name it
+// has the beginning.
+func MethodNotFound(method string) *Error {
+	return refusal(codeMethodNotFound, "Method not found", map[string]string{"method": echoed(method)})
+}
+
+// invalidParams is the answer to parameters that do not fit: the pointer is in the message and in the data.
+func invalidParams(err error) *Error {
+	bad, ok := errors.AsType[*codec.Error](err)
+	if !ok {
+		return refusal(codeInvalidParams, "Invalid params: "+err.Error(), nil)
+	}
+	return refusal(codeInvalidParams, "Invalid params: "+bad.Error(),
+		map[string]string{"pointer": bad.Pointer, "reason": bad.Msg})
+}
+
+var (
+	// requestCancelled is the answer to a request whose handler has failed because the peer cancelled it.
+	requestCancelled = refusal(codeRequestCancelled, "Request cancelled", nil)
+
+	errHandlerEnded = errors.New("the handler has ended its goroutine")
+	errNilResult    = errors.New("acp: the handler returned neither a result nor an error")
+)
+
+// maxEcho is how many bytes of what the peer sent an error repeats.
+const maxEcho = 256
+
+// echoed is s as an error repeats it.
+func echoed(s string) string {
+	if len(s) <= maxEcho {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxEcho], "") + "…"
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"slices"
+)
+
+// KeepTurn has run called after the answer to the turn's request that ctx belongs to was sent, as the rest
+// of that turn: what cancels the turn ends the context of run, with the cause ErrTurnCancelled, and what
+// ends the turn waits for run to return. run calls free before it tells the peer that the turn is over,
+// because the peer may react with its next one; until then the session is busy. If the request is answered
+// with an error, drop is called instead. Outside the handler of a turn's request KeepTurn returns false and
+// does nothing.
+func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), drop func()) bool {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok || !in.route.Turn {
+		return false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.answered.Load() || in.rest != nil {
+		return false
+	}
+	in.rest, in.drop = run, drop
+	return true
+}
+
+// OpenTurn begins a turn in a session of the peer's that no request has asked for. The context that it
+// returns ends when the peer cancels the turn, with the cause ErrTurnCancelled, when ctx ends, or the
+// connection. free and end must be called, as in KeepTurn, free before end. It fails when the session is
+// busy.
+func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
+	in := &inbound{conn: c, incoming: incoming{route: &Route{Turn: true}, done: make(chan struct{})}}
+	in.answered.Store(true)
+	in.Context, in.cancel = context.WithCancelCause(ctx)
+	c.mu.Lock()
+	s := &c.sessionLocked(id).session
+	in.session = s
+	if err = ErrClosed; c.base.Err() == nil {
+		err = s.step(event{kind: turnOpened, in: &in.incoming}).refuse
+	}
+	c.mu.Unlock()
+	if err != nil {
+		in.cancel(err)
+		c.release(s)
+		return nil, nil, nil, err
+	}
+	stop := context.AfterFunc(c.base, func() { in.cancel(context.Cause(c.base)) })
+	return in, in.free, func() { stop(); in.end() }, nil
+}
+
+// AwaitTurn waits until the turns are over that began in their session before the one that ctx belongs to,
+// for agents that hold prompts until their turn comes; see Options.ConcurrentTurns. It returns the cause of
+// ctx if that ends first.
+func AwaitTurn(ctx context.Context) error {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok {
+		return nil
+	}
+	for _, turn := range in.earlier() {
+		select {
+		case <-turn.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// EnterTurn calls enter for the turn that ctx belongs to, after it was called for all turns of the session that came
+// before, or those were over: handlers run at the same time, and with it they know in which order their turns came. It
+// returns the cause of ctx if that ends first. It is called once for a turn, when Options.ConcurrentTurns is set, and
+// enter must be quick.
+func EnterTurn(ctx context.Context, enter func()) error {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok || in.entered == nil {
+		enter()
+		return nil
+	}
+	for _, turn := range in.earlier() {
+		if turn.entered == nil { // one that no request has asked for
+			continue
+		}
+		select {
+		case <-turn.entered:
+		case <-turn.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	enter()
+	close(in.entered)
+	return nil
+}
+
+// earlier are the turns of the session that came before this one and are not over, the first one first.
+func (in *inbound) earlier() []*incoming {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	turns := slices.Clone(in.session.incoming)
+	return turns[:max(0, slices.Index(turns, &in.incoming))]
+}

@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// inbound is a request of the peer's in progress, and the context of its handler.
+type inbound struct {
+	incoming
+
+	conn    *Conn
+	req     wire.Request
+	session *session
+	params  any
+	meta    map[string]json.RawMessage // of the parameters, for middleware
+	length  int                        // of their text
+	size    int                        // what the message counts for
+	after   uint64                     // the notifications of the session that come first
+
+	reserved atomic.Int64 // for the answer; changed by the rules of reserving
+
+	mu        answerLock  // held while the answer is written
+	answered  atomic.Bool // set with mu held
+	withdrawn bool        // from its handler, which does not answer it any more
+	goesOn    bool        // it was answered, and goes on
+	then      []func(context.Context)
+
+	// Of a turn that goes on after its answer, see KeepTurn.
+	rest func(ctx context.Context, free func())
+	drop func()
+}
+
+// inboundKey is the context key under which a handler's request is found.
+type inboundKey struct{}
+
+// Value returns in itself under inboundKey.
+func (in *inbound) Value(key any) any {
+	if key == (inboundKey{}) {
+		return in
+	}
+	return in.Context.Value(key)
+}
+
+// insideRequest reports whether ctx belongs to the handler of a request.
+func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) != nil }
+
+// run serves the request. Its handler runs even if the request was cancelled before, if only to see
+// that, but not if it was answered.
+func (in *inbound) run() {
+	defer in.markDone()
+	defer in.finish(nil, errHandlerEnded) // for a handler that ends its goroutine, as a test's FailNow does
+	select {
+	case <-in.session.reached(in.after, true):
+	case <-in.conn.base.Done():
+		in.finish(nil, ErrClosed)
+		return
+	}
+	for _, turn := range in.ends {
+		select {
+		case <-turn.done:
+		case <-in.Done():
+			in.finish(nil, context.Cause(in))
+			return
+		}
+	}
+	if in.wasAnswered() {
+		return
+	}
+	in.finish(in.serve())
+}
+
+// markDone says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
+func (in *inbound) markDone() {
+	in.discharge()
+	if !in.wasWithdrawn() {
+		in.req.Done()
+	}
+}
+
+// withdraw takes a question of a cancelled turn away from its handler, and reports whether the caller is
+// to answer it.
+func (in *inbound) withdraw() bool {
+	in.mu.Lock()
+	first := !in.answered.Load()
+	in.answered.Store(true)
+	in.withdrawn = in.withdrawn || first
+	in.mu.Unlock()
+	in.cancel(ErrTurnCancelled)
+	return first
+}
+
+// wasWithdrawn reports whether the request was taken away from its handler, and is answered as cancelled.
+func (in *inbound) wasWithdrawn() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.withdrawn
+}
+
+// answerCancelled answers a question that was withdrawn.
+func (in *inbound) answerCancelled() {
+	defer in.req.Done()
+	in.forget()
+	err := in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled(nil))})
+	in.sent(err)
+	in.reportUnsent(err)
+	in.conn.tasks.spawn(taskFunc(in.followUp))
+}
+
+// wasAnswered reports whether the request was answered.
+func (in *inbound) wasAnswered() bool { return in.answered.Load() }
+
+// finish answers the request, if nobody has, and runs what is to come after the answer. What calls an author's
+// functions, as those of a result, an error or a logger are, is done without the lock.
+func (in *inbound) finish(result any, err error) {
+	if in.wasAnswered() {
+		return
+	}
+	first, err := in.conclude(result, err)
+	in.reportUnsent(err)
+	if first {
+		in.followUp()
+		in.carryOn()
+	}
+}
+
+// conclude waits until there is room for the answer, and answers; see answer. Meanwhile what the handler has reserved
+// for it stays reserved. An author's functions, which may wait for other answers, are called while no room is taken.
+func (in *inbound) conclude(result any, err error) (first bool, _ error) {
+	defer in.conn.reserving.free(&in.reserved, false)
+	if in.route.Inline { // the reader waits
+		in.conn.wire.AwaitFlood(in.conn.base)
+		return in.answer(in.prepare(result, err))
+	}
+	in.req.AwaitRoom(in.conn.base)
+	cancelled := in.cancelled.Load()
+	if err == nil {
+		result = wire.Ready(encodable(result))
+	}
+	answer := in.prepare(result, err)
+	room := in.req.TakeRoom(in.conn.base, int(in.reserved.Load()))
+	defer in.req.LeaveRoom(room)
+	if in.cancelled.Load() != cancelled && in.route.Cancelled != nil {
+		answer = in.prepare(result, err)
+	}
+	return in.answer(answer)
+}
+
+// prepare makes the answer, and reports a failure.
+func (in *inbound) prepare(result any, err error) wire.Answer {
+	result, err = in.outcome(result, err)
+	if err == nil {
+		return wire.Answer{Result: wire.Ready(encodable(result))}
+	}
+	e, hidden := in.conn.opts.Errors.Visible(err)
+	in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
+	return wire.Answer{Failure: e}
+}
+
+// answer answers the request and reports true, if nobody has; the error says why the answer was not sent as it was.
+// The lock is held until the answer is on its way, so that it comes before a cancellation that finds the request
+// answered.
+func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.answered.Load() {
+		return false, nil
+	}
+	in.answered.Store(true)
+	in.goesOn = answer.Failure == nil && in.rest != nil
+	// Before the answer is on its way, because the peer may react to it with its next turn.
+	in.forget()
+	err = in.req.Answer(answer)
+	in.sent(err)
+	return true, err
+}
+
+// outcome is what a request is answered with when its handler has returned this.
+func (in *inbound) outcome(result any, err error) (any, error) {
+	if in.route.Cancelled != nil && (in.cancelled.Load() || in.wasWithdrawn()) {
+		if err != nil {
+			result = nil
+		}
+		return in.route.Cancelled(result), nil
+	}
+	errs := &in.conn.opts.Errors
+	if err == nil {
+		return result, nil
+	}
+	if in.Err() != nil { // by the peer, or because this side ends the connection
+		if e, _ := errs.Visible(err); e.Code == codeInternalError {
+			err = requestCancelled
+		}
+	}
+	return result, err
+}
+
+// followUp runs what was left for after the answer, when nothing more can be.
+func (in *inbound) followUp() {
+	for _, f := range in.then {
+		// guard reports a panic; there is no caller to return an error to.
+		_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
+	}
+}
+
+// forget takes the request out of those in progress.
+func (in *inbound) forget() {
+	if !in.goesOn {
+		in.cancel(context.Canceled)
+	}
+	c := in.conn
+	c.mu.Lock()
+	if key := wire.Canonical(in.req.ID); c.inbound[key] == &in.incoming {
+		delete(c.inbound, key)
+	}
+	if in.goesOn {
+		c.mu.Unlock()
+		return
+	}
+	c.serving--
+	in.session.step(event{kind: turnFreed, in: &in.incoming})
+	c.mu.Unlock()
+}
+
+// leave takes the request out of its session, when its answer is on its way. Before, whatever has to come
+// behind that answer must find the request there.
+func (in *inbound) leave() {
+	_ = in.conn.step(in.session, event{kind: answerSent, in: &in.incoming}) // which refuses nothing
+	in.conn.release(in.session)
+}
+
+// reportUnsent tells the owner why an answer was not sent as it was.
+func (in *inbound) reportUnsent(err error) {
+	if err == nil {
+		return
+	}
+	level := slog.LevelDebug // the connection is over
+	if _, ok := errors.AsType[*codec.Error](err); ok {
+		level = slog.LevelWarn
+	}
+	in.conn.opts.Logger.Log(in, level, "answer not sent as it was", "method", in.req.Method, "error", err)
+}
+
+// sent notes that the answer was sent, or why not as it was.
+func (in *inbound) sent(err error) {
+	if err != nil && in.goesOn {
+		in.goesOn = false
+		in.forget()
+	}
+	if in.goesOn {
+		return
+	}
+	in.leave()
+	if in.done != nil {
+		close(in.done)
+	}
+}
+
+// AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
+// writer, so that what fn sends comes strictly after it: available commands after session/new, for
+// example. fn's context ends with the connection. Outside the handler of a request it returns false
+// and does nothing.
+func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok {
+		return false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.answered.Load() {
+		return false
+	}
+	in.then = append(in.then, fn)
+	return true
+}
+
+// serve runs the handler.
+func (in *inbound) serve() (result any, err error) {
+	c := in.conn
+	if c.opts.Serve == nil {
+		err = c.guard(in.req.Method, func() (err error) {
+			result, err = in.route.serve(in, in.params)
+			return err
+		})
+		return in.verified(result, err)
+	}
+	call := &Call{
+		Method: in.req.Method, ID: in.req.ID, Incoming: true, Session: in.session.id,
+		Size: in.length, Meta: in.meta, Params: plainParams(in.params),
+	}
+	null := false // the handler's result, of a fallback
+	err = c.guard(in.req.Method, func() error {
+		return c.opts.Serve(in, call, func(ctx context.Context) error {
+			var result any
+			err := c.guard(in.req.Method, func() (err error) {
+				result, err = in.route.serve(ctx, in.replacing(call.Params))
+				return err
+			})
+			if err == nil && result != nil {
+				_, err = codec.Append(nil, encodable(result))
+			}
+			call.Result, err = in.outcome(result, err)
+			null = err == nil && call.Result == nil
+			return err
+		})
+	})
+	if err == nil && call.Result == nil && !null {
+		err = errNilResult
+	}
+	return in.verified(call.Result, err)
+}
+
+// verified returns what a handler returned, unless the route refuses the result.
+func (in *inbound) verified(result any, err error) (any, error) {
+	if err == nil && in.route.Verify != nil {
+		err = in.route.Verify(result)
+	}
+	return result, err
+}
+
+// replacing is what a handler is given when the middleware has let params pass.
+func (in *inbound) replacing(params any) any {
+	if p, ok := in.params.(*fallbackParams); ok {
+		return p.replaced(params)
+	}
+	return params
+}
+
+// discharge takes a request out of the budget when its handler has returned, and what the handler left for afterwards.
+func (in *inbound) discharge() {
+	in.conn.reserving.free(&in.reserved, true)
+	in.conn.requested.Add(int64(-in.size))
+}
+
+// Reserve waits until the handler of the request that ctx belongs to may make an answer that takes n bytes. What is
+// reserved is free again when the answer was handed to the writer, or the request is over. Another call replaces what the
+// request has reserved: it never waits, because two that wait while each holds a part would wait for each other, and fails
+// if there is no room for more. Reserve returns the cause of ctx when that ends first. Outside the handler of a request
+// it does nothing.
+func Reserve(ctx context.Context, n int) error {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	switch {
+	case !ok:
+		return nil
+	case n <= 0:
+		in.conn.reserving.free(&in.reserved, false)
+		return nil
+	}
+	b, r := &in.conn.reserving, &reservation{&in.reserved, int64(n), make(chan struct{})}
+	if done, err := b.reserve(r); done {
+		return err
+	}
+	select {
+	case <-r.ready:
+		return nil
+	case <-ctx.Done():
+	case <-in.conn.base.Done():
+		ctx = in.conn.base
+	}
+	b.withdraw(r)
+	return context.Cause(ctx)
+}
+
+// carryOn runs what is left of a turn that was answered.
+func (in *inbound) carryOn() {
+	if !in.goesOn {
+		if in.drop != nil {
+			_ = in.conn.guard(in.req.Method, func() error { in.drop(); return nil })
+		}
+		return
+	}
+	defer func() {
+		in.conn.mu.Lock()
+		in.conn.serving--
+		in.conn.mu.Unlock()
+		in.end()
+	}()
+	// guard reports a panic; there is no caller to return an error to.
+	_ = in.conn.guard(in.req.Method, func() error { in.rest(in, in.free); return nil })
+}
+
+// free lets the session take its next turn.
+func (in *inbound) free() { _ = in.conn.step(in.session, event{kind: turnFreed, in: &in.incoming}) }
+
+// end ends a turn that was longer than its request.
+func (in *inbound) end() {
+	in.free()
+	in.cancel(context.Canceled)
+	in.leave()
+	close(in.done)
+}
