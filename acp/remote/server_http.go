@@ -4,7 +4,6 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -111,8 +110,6 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 	return nil
 }
 
-var errGone = refuse(http.StatusNotFound, "unknown connection")
-
 // httpConnection finds the connection that a request names.
 func (s *Server) httpConnection(r *http.Request, principal string) (*httpLink, error) {
 	id := r.Header.Get(HeaderConnection)
@@ -204,8 +201,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	if err != nil {
 		return err
 	}
-	l := newHTTPLink(c, id)
-	l.queue(body)
+	l := newHTTPLink(c, id, body)
 	l.enter()
 	defer l.leave()
 	c.register(l)
@@ -216,7 +212,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	timer := time.NewTimer(s.opts.InitializeTimeout)
 	defer timer.Stop()
 	select {
-	case <-l.initialized:
+	case <-l.out.initialized:
 	case <-timer.C:
 		l.endInput(errInitialize)
 		return refuse(http.StatusGatewayTimeout, "the agent did not answer")
@@ -224,14 +220,14 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 		l.endInput(errInitialize)
 		return nil
 	}
-	if l.opened() {
+	if !l.out.refused {
 		w.Header().Set(HeaderConnection, c.peer.ConnectionID)
 	} else {
 		l.endInput(errInitialize)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if _, err := w.Write(l.answer); err != nil {
+	if _, err := w.Write(l.out.answer); err != nil {
 		l.endInput(errInitialize)
 	}
 	return nil
@@ -260,9 +256,6 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string
 	return nil
 }
 
-// errDeleted is why a connection ended that its client has deleted.
-var errDeleted = errorEOF("acp: the client has ended the connection")
-
 // stream answers a GET with the agent's messages.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string) error {
 	if !accepts(r.Header, "text/event-stream") {
@@ -276,13 +269,13 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 		return errGone
 	}
 	defer l.leave()
-	out, rcv, err := l.attach(r.Context(), r.Header.Get(HeaderSession), r.Header.Get("Last-Event-ID"), http.NewResponseController(w))
+	out, rcv, err := l.out.attach(r.Context(), r.Header.Get(HeaderSession), r.Header.Get("Last-Event-ID"), http.NewResponseController(w))
 	if err != nil {
 		return err
 	}
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
-	defer l.detach(out, rcv)
+	defer l.out.detach(out, rcv)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
@@ -293,10 +286,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 	err = ew.begin(rcv.start)
 	for err == nil {
 		var more bool
-		if more, err = l.send(r.Context(), out, rcv, ew); !more || err != nil {
+		if more, err = l.out.send(r.Context(), out, rcv, ew); !more || err != nil {
 			break
 		}
-		err = l.await(r.Context(), out, rcv, ew)
+		err = rcv.await(r.Context(), ew, s.opts.KeepAlive)
 	}
 	if err != nil && r.Context().Err() == nil && !errors.Is(err, errReplaced) {
 		l.c.log.Debug("acp: a stream was lost", "session", out.session, "error", err)
@@ -316,99 +309,3 @@ func accepts(h http.Header, kind string) bool {
 	}
 	return false
 }
-
-// eventWriter writes a stream of events to one GET.
-type eventWriter struct {
-	w     io.Writer
-	rc    *http.ResponseController
-	stall time.Duration
-	timed bool      // the deadline ends the stream also while nothing is written
-	until time.Time // the deadline that is set
-	timer *time.Timer
-}
-
-// writeChunk is how much is written at once: each such part must be taken within the time of stall. No block but that
-// of a long event is longer.
-const writeChunk = blockSize
-
-// write writes one part of the stream, and flushes it.
-func (e *eventWriter) write(p []byte) error {
-	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
-		e.until = now.Add(e.stall)
-		// Below a middleware without deadlines the http.Server's own hold.
-		if err := e.rc.SetWriteDeadline(e.until); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-	}
-	if _, err := e.w.Write(p); err != nil {
-		return err
-	}
-	return e.rc.Flush()
-}
-
-func (e *eventWriter) end() {
-	e.rest()
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-}
-
-var comment = []byte(":\n\n")
-
-// begin shows that the stream is there and, unless cursor is empty, where it begins: by an event that is only an id.
-func (e *eventWriter) begin(cursor string) error {
-	if cursor == "" {
-		return e.comment()
-	}
-	return e.write([]byte(string(comment) + beforeID + cursor + "\n\n"))
-}
-
-// comment shows that the stream is alive.
-func (e *eventWriter) comment() error { return e.write(comment) }
-
-// pause is called while nothing is written.
-func (e *eventWriter) pause() {
-	if e.timed {
-		e.rest()
-	}
-}
-
-// tick reports when the stream has been idle for the given time; 0 is never.
-func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
-	switch {
-	case idle <= 0:
-		return nil
-	case e.timer == nil:
-		e.timer = time.NewTimer(idle)
-	default:
-		e.timer.Reset(idle)
-	}
-	return e.timer.C
-}
-
-// rest takes the deadline back: the connection of TCP may have other requests afterwards.
-func (e *eventWriter) rest() {
-	if !e.until.IsZero() {
-		e.until = time.Time{}
-		_ = e.rc.SetWriteDeadline(time.Time{}) // as it was set
-	}
-}
-
-// await waits until there is something to send, and keeps the stream alive in the meantime.
-func (l *httpLink) await(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) error {
-	ew.pause()
-	tick := ew.tick(l.c.server.opts.KeepAlive)
-	select {
-	case <-rcv.wake:
-		return nil
-	case <-tick:
-		return ew.comment()
-	case <-rcv.replaced:
-		return errReplaced
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// errReplaced is why a receiver ends that another one has taken over from.
-var errReplaced = errors.New("the stream was taken over by another request")

@@ -1,0 +1,185 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// httpLink is the stream of an agent whose client speaks HTTP: two halves, and how long they live. It locks itself
+// before its outbox, and that before its inbox.
+type httpLink struct {
+	c   *connection
+	in  inbox
+	out outbox
+
+	mu     sync.Mutex // also held while the connection ends
+	active int        // POSTs and GETs under way
+	expiry *time.Timer
+}
+
+// newHTTPLink returns a link into whose inbox initialize, a request with that id, is put.
+func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
+	l := &httpLink{c: c, in: inbox{max: c.server.opts.MaxQueued, wake: make(chan struct{}, 1)}}
+	l.out.init(c, id, l.in.pause)
+	l.in.push(initialize)
+	return l
+}
+
+// enter notes that a request of HTTP uses the connection, which lives at least until leave. It returns false if the
+// connection has ended.
+func (l *httpLink) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end := l.in.ended(); l.out.stopped() || end != nil && !errors.Is(end, ErrServerClosed) {
+		return false
+	}
+	if l.active++; l.expiry != nil {
+		l.expiry.Stop()
+	}
+	return true
+}
+
+func (l *httpLink) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active--; l.active > 0 || l.in.ended() != nil || l.out.stopped() {
+		return
+	}
+	if l.expiry == nil {
+		l.expiry = time.AfterFunc(l.c.server.opts.Expiry, l.expire)
+	} else {
+		l.expiry.Reset(l.c.server.opts.Expiry)
+	}
+}
+
+func (l *httpLink) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active == 0 {
+		l.endForClient(ErrExpired)
+	}
+}
+
+// deliver passes a message to the agent. session is the session that it is about, and named is the one in the header. A
+// request waits for room.
+func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named string, line []byte) error {
+	if l.in.ended() != nil {
+		return errGone
+	}
+	switch m.Kind {
+	case wire.KindRequest:
+		if err := l.out.expect(m, session); err != nil {
+			return err
+		}
+		err := l.in.addRequest(ctx, line)
+		if err != nil {
+			l.out.forget(m.ID)
+		}
+		return err
+	case wire.KindResponse:
+		if err := l.out.answered(m.ID, named); err != nil {
+			return err
+		}
+	}
+	return l.in.add(line)
+}
+
+// Read returns the next message that the client has sent.
+func (l *httpLink) Read() ([]byte, error) { return l.ReadLine(nil) }
+
+func (l *httpLink) ReadLine(beforeWait func()) ([]byte, error) { return l.in.read(beforeWait) }
+
+// Write sends one message.
+func (l *httpLink) Write(message []byte) error {
+	return l.WriteLines(append(wire.AppendLine(nil, message), '\n'))
+}
+
+// WriteLines puts each line into its stream, and waits for room before each.
+func (l *httpLink) WriteLines(lines []byte) error {
+	err := l.out.write(lines)
+	if err == error(ErrStalled) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.close(ErrStalled, ErrStalled)
+	}
+	return err
+}
+
+// TryWriteLines is WriteLines if there is room for all of it.
+func (l *httpLink) TryWriteLines(lines []byte) bool { return l.out.tryWrite(lines) }
+
+// endInput implements link.
+func (l *httpLink) endInput(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopInput(why)
+}
+
+// stopInput is endInput with mu held. It returns false if the input has ended before.
+func (l *httpLink) stopInput(why error) bool {
+	if !l.in.stop(why) {
+		return false
+	}
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+	l.c.endsSoon()
+	return true
+}
+
+// delete ends the connection for a client that asks for it. It returns false if it has ended before.
+func (l *httpLink) delete() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endForClient(errDeleted)
+}
+
+// errDeleted is why a connection ended that its client has deleted.
+var errDeleted = errorEOF("acp: the client has ended the connection")
+
+// endForClient ends the connection for a client that wants nothing more, or has gone; mu is held.
+func (l *httpLink) endForClient(why error) bool {
+	if !l.stopInput(why) {
+		return false
+	}
+	l.out.stop()
+	return true
+}
+
+// close ends the connection in both directions, for the agent with these errors; mu is held.
+func (l *httpLink) close(read, write error) {
+	l.stopInput(read)
+	l.in.close(write)
+	l.out.close(write)
+}
+
+// Close ends the connection for the agent.
+func (l *httpLink) Close() error {
+	l.finish(nil)
+	return nil
+}
+
+// finish implements link.
+func (l *httpLink) finish(error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	why := fmt.Errorf("%w by this side", rpc.ErrClosed)
+	l.stopInput(fmt.Errorf("%w: %w", why, io.EOF)) // first, so that no request comes that is not answered
+	l.in.close(why)
+	l.out.finish(why)
+}
+
+// cut implements link.
+func (l *httpLink) cut(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.close(why, why)
+	l.out.cut()
+}

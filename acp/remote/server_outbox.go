@@ -1,0 +1,625 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// outbox is the outgoing half of an httpLink: it knows the requests in progress, and puts what the agent writes into
+// out-streams, each of which has a buffer of events and at most one receiver, a GET that sends them. A stream without a
+// receiver keeps its events.
+type outbox struct {
+	c           *connection
+	initID      wire.ID
+	initialized chan struct{} // closed when initialize is answered
+	answer      []byte        // to initialize; set before initialized is closed
+	refused     bool          // it is an error; likewise
+
+	decode *codec.Decoder    // the writer's
+	wake   chan struct{}     // for the agent
+	pause  func(paused bool) // called with mu held, when the agent begins to wait for room, and when it does not any more
+
+	mu       sync.Mutex
+	streams  map[string]*outStream
+	retired  []string            // sessions that were closed or deleted lately, the first one first
+	last     *outStream          // to which a message was added last
+	buffered int                 // bytes in streams, and under way
+	progress uint64              // changes with what the agent may wait for
+	full     bool                // the agent waits for room in streams
+	requests map[wire.ID]request // the client's, in progress
+	asked    map[wire.ID]string  // the session of each request of the agent's in progress
+	over     bool                // nothing more will be sent: receivers send what there is, and end
+	closed   error               // why the agent cannot write any more
+}
+
+// request is a request of the client.
+type request struct {
+	session  string
+	received bool // somebody read the session's stream when it came
+	first    bool // the stream may be opened when it is answered; see comesFirst
+	ends     bool // it closes or deletes the session
+}
+
+// maxRequests is how many requests of a client may be in progress: more than an agent takes, see rpc.Options.
+const maxRequests = 16 << 10
+
+// maxAsked is how many requests of an agent a connection remembers the sessions of.
+const maxAsked = 4096
+
+func (o *outbox) init(c *connection, initialize wire.ID, pause func(paused bool)) {
+	*o = outbox{
+		c:           c,
+		initID:      initialize,
+		initialized: make(chan struct{}),
+		decode:      codec.NewDecoder(nil),
+		wake:        make(chan struct{}, 1),
+		pause:       pause,
+		streams:     map[string]*outStream{},
+		requests:    map[wire.ID]request{initialize: {}},
+		asked:       map[wire.ID]string{},
+	}
+}
+
+// expect notes a request of the client, which is about a session, before the agent can read it.
+func (o *outbox) expect(m wire.Message, session string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, twice := o.requests[m.ID]; twice && !m.ID.IsNull() {
+		return invalidRequest(m.ID, "a request with this id is in progress")
+	}
+	if len(o.requests) >= maxRequests {
+		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
+	}
+	out := o.streams[session]
+	o.requests[m.ID] = request{
+		session:  session,
+		received: out != nil && out.receiver != nil,
+		first:    comesFirst[string(m.Method)],
+		ends:     string(m.Method) == methodClose || string(m.Method) == methodDelete,
+	}
+	if len(o.retired) > 0 {
+		o.retired = slices.DeleteFunc(o.retired, func(s string) bool { return s == session })
+	}
+	return nil
+}
+
+// forget takes back expect, for a request that the agent does not get.
+func (o *outbox) forget(id wire.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.requests, id)
+}
+
+// answered notes an answer of the client. named is the session in its header.
+func (o *outbox) answered(id wire.ID, named string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of, ok := o.asked[id]
+	if ok && named != "" && of != "" && named != of {
+		return refuse(http.StatusBadRequest, HeaderSession+" is not the session of the request")
+	}
+	delete(o.asked, id)
+	return nil
+}
+
+// write puts each line into its stream, and waits for room before each.
+func (o *outbox) write(lines []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.roomAgain()
+	for len(lines) > 0 {
+		end := bytes.IndexByte(lines, '\n')
+		if err := o.put(lines[:end]); err != nil {
+			return err
+		}
+		lines = lines[end+1:]
+		if out := o.last; out != nil && out.kept > pacedBytes && out.receiver != nil && !out.slow {
+			o.pace(out)
+		}
+	}
+	return nil
+}
+
+// roomAgain notes that the agent does not wait any more; mu is held.
+func (o *outbox) roomAgain() {
+	if o.full {
+		o.full = false
+		o.pause(false)
+	}
+}
+
+// tryWrite is write if there is room for all of it.
+func (o *outbox) tryWrite(lines []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	opts := &o.c.server.opts
+	// Each line can need a stream of its own.
+	if o.closed != nil || o.buffered+len(lines)+bytes.Count(lines, newline)*framing > opts.MaxBuffered ||
+		len(o.streams)+bytes.Count(lines, newline) > opts.MaxStreams {
+		return false
+	}
+	for len(lines) > 0 {
+		end := bytes.IndexByte(lines, '\n')
+		// There is room, so that only what ends the connection keeps it from being put, and write would say that of the next
+		// message.
+		_ = o.put(lines[:end])
+		lines = lines[end+1:]
+	}
+	return true
+}
+
+// put puts one message into its stream; mu is held, but not while it waits for room.
+func (o *outbox) put(line []byte) error {
+	if o.closed != nil {
+		return o.closed
+	}
+	if o.over { // for a client that wants nothing more
+		return nil
+	}
+	m := wire.Peek(o.decode, line)
+	var session []byte
+	switch m.Kind {
+	case wire.KindResponse:
+		if o.answerInitialize(m, line) {
+			return nil
+		}
+		req := o.requests[m.ID]
+		err := o.putInto(o.streamOfAnswer(m.ID), line)
+		if req.ends && m.Failure == nil {
+			o.retire(req.session)
+		}
+		return err
+	case wire.KindRequest, wire.KindNotification:
+		if !bytes.HasPrefix(m.Method, ofProtocol) {
+			session = wire.TextMember(o.decode, m.Params, memberSession)
+		}
+	}
+	if out := o.streams[string(session)]; out != nil && o.hasRoom(len(line)) {
+		// The name of a session is copied only for a new stream.
+		o.append(out, line)
+	} else if err := o.putInto(string(session), line); err != nil {
+		return err
+	}
+	if m.Kind == wire.KindRequest && len(o.asked) < maxAsked {
+		o.asked[m.ID] = string(session)
+	}
+	return nil
+}
+
+const (
+	// pacedBytes is how much of a stream that is read an agent may be ahead.
+	pacedBytes = 1 << 20
+	// paceTime is for how long it then waits for a receiver that takes nothing.
+	paceTime = 100 * time.Millisecond
+)
+
+// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is held, but not
+// meanwhile. It does not wait for long when nothing is taken: until MaxBuffered other streams go on.
+func (o *outbox) pace(out *outStream) {
+	timer := time.NewTimer(paceTime)
+	defer timer.Stop()
+	for !o.over && !out.slow && out.receiver != nil && out.kept > pacedBytes/2 {
+		before := out.kept
+		late := o.awaitTaken(timer)
+		switch {
+		case out.kept < before:
+			timer.Reset(paceTime)
+		case late:
+			out.slow = true
+		}
+	}
+}
+
+// ofProtocol is the prefix of the names of the connection's own methods.
+var ofProtocol = []byte("$/")
+
+// answerInitialize keeps the answer to initialize for the POST that waits for it; mu is held.
+func (o *outbox) answerInitialize(m wire.Message, line []byte) bool {
+	if o.answer != nil || m.ID != o.initID {
+		return false
+	}
+	delete(o.requests, m.ID)
+	o.answer = bytes.Clone(line)
+	o.refused = m.Failure != nil || m.Result == nil
+	close(o.initialized)
+	return true
+}
+
+// streamOfAnswer says into which stream an answer goes, and that its request is over; mu is held. An answer is behind
+// what its session was sent before, so it is in the same stream: except that a client can wait for the answer before
+// it reads that.
+func (o *outbox) streamOfAnswer(id wire.ID) (session string) {
+	req, ok := o.requests[id]
+	if !ok {
+		return ""
+	}
+	delete(o.requests, id)
+	if out := o.streams[req.session]; req.first && !req.received && (out == nil || out.receiver == nil) {
+		return ""
+	}
+	return req.session
+}
+
+// putInto puts a message into the stream of a session, when there is room; mu is held, but not while it waits.
+func (o *outbox) putInto(session string, line []byte) error {
+	for !o.over {
+		if o.hasRoom(len(line)) {
+			if out := o.streamFor(session); out != nil {
+				o.append(out, line)
+				return nil
+			}
+		}
+		if err := o.awaitRoom(); err != nil {
+			return err
+		}
+	}
+	return o.closed
+}
+
+// hasRoom reports whether the given number of bytes may be kept in addition; mu is held.
+func (o *outbox) hasRoom(size int) bool {
+	return o.buffered == 0 || o.buffered+size+framing <= o.c.server.opts.MaxBuffered
+}
+
+// awaitTaken waits until some of the kept data was taken, or it is late; mu is held, but not while waiting.
+func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-o.wake:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// awaitRoom waits until some of the kept data was taken; mu is held, but not while waiting. It fails when the
+// connection has ended, and ends it if nothing was taken for a long time.
+func (o *outbox) awaitRoom() error {
+	stall := o.c.server.opts.StallTimeout
+	progress := o.progress
+	timer := time.NewTimer(stall)
+	defer timer.Stop()
+	if !o.full {
+		o.full = true
+		o.pause(true)
+	}
+	for !o.over && progress == o.progress {
+		late := o.awaitTaken(timer)
+		if late && progress == o.progress && !o.over {
+			o.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", o.buffered)
+			o.end(ErrStalled)
+		}
+	}
+	return o.closed
+}
+
+// streamFor returns the stream of a session, a new one if need be, or nil if there are too many; mu is held.
+func (o *outbox) streamFor(session string) *outStream {
+	if out := o.streams[session]; out != nil {
+		return out
+	}
+	if len(o.streams) >= o.c.server.opts.MaxStreams {
+		o.sweep()
+		if len(o.streams) >= o.c.server.opts.MaxStreams {
+			return nil
+		}
+	}
+	out := &outStream{session: session}
+	if history := o.c.server.opts.History; history != nil {
+		out.history = history(o.c.peer, session)
+	}
+	o.streams[session] = out
+	return out
+}
+
+// maxRetired is how many sessions that were closed keep their streams, for clients that lose the answer.
+const maxRetired = 16
+
+// retire notes that a session was closed or deleted, and forgets the stream of one for which that was long ago; mu is
+// held.
+func (o *outbox) retire(session string) {
+	if o.retired = append(o.retired, session); len(o.retired) <= maxRetired {
+		return
+	}
+	old := o.retired[0]
+	o.retired = slices.Delete(o.retired, 0, 1)
+	if out := o.streams[old]; out != nil && out.idle() {
+		delete(o.streams, old)
+	}
+}
+
+// sweep forgets empty streams without a reader; mu is held.
+func (o *outbox) sweep() {
+	for session, out := range o.streams {
+		if out.idle() {
+			delete(o.streams, session)
+		}
+	}
+}
+
+// append puts a message into a stream; mu is held.
+func (o *outbox) append(out *outStream, line []byte) {
+	id := ""
+	if out.history != nil {
+		id = out.history.Add(line)
+	}
+	o.count(out.add(id, line))
+	o.last = out
+	o.c.server.bytesOut.Add(uint64(len(line)))
+	if out.receiver != nil {
+		signal(out.receiver.wake)
+	}
+}
+
+// count changes how many bytes are kept; mu is held.
+func (o *outbox) count(n int) {
+	o.buffered += n
+	o.c.server.buffered.Add(int64(n))
+}
+
+// attach makes the caller the receiver of a stream. It ends the previous receiver, and waits for its end. If there is a
+// history, the stream continues after the cursor, unless that is empty.
+func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream, *receiver, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		if o.over {
+			return nil, nil, errGone
+		}
+		out := o.streamFor(session)
+		if out == nil {
+			return nil, nil, refuse(http.StatusTooManyRequests, "too many streams")
+		}
+		var missed iter.Seq2[string, []byte]
+		if cursor != "" && out.history != nil {
+			var ok bool
+			if missed, ok = out.history.After(cursor); !ok {
+				return nil, nil, refuse(http.StatusConflict, "the events after Last-Event-ID are no longer available")
+			}
+		}
+		old := out.receiver
+		if old == nil {
+			if missed != nil {
+				o.rewind(out, missed)
+			}
+			out.receiver = &receiver{
+				rc:       rc,
+				wake:     make(chan struct{}, 1),
+				replaced: make(chan struct{}),
+				done:     make(chan struct{}),
+			}
+			if out.history != nil && !out.begun {
+				out.receiver.start = out.history.Start()
+			}
+			o.advance() // the agent may have waited for this stream to be made
+			return out, out.receiver, nil
+		}
+		if o.c.server.opts.RejectSecondStream {
+			return nil, nil, refuse(http.StatusConflict, "the stream is read by another request")
+		}
+		old.end()
+		o.mu.Unlock()
+		select {
+		case <-old.done:
+		case <-ctx.Done():
+		}
+		o.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, nil, errGone
+		}
+	}
+}
+
+// rewind replaces the content of a stream with the messages that its client has missed, which include that content; mu
+// is held.
+func (o *outbox) rewind(out *outStream, missed iter.Seq2[string, []byte]) {
+	o.drop(out)
+	for id, line := range missed {
+		o.count(out.add(id, line))
+	}
+}
+
+func (o *outbox) detach(out *outStream, rcv *receiver) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rcv.over = true
+	out.receiver = nil
+	if o.over {
+		o.drop(out)
+	}
+	close(rcv.done)
+	o.advance() // it may have been the last to need the stream
+}
+
+// send sends the content of a stream to the client of ctx, and reports whether there can be more.
+func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(out.blocks) > 0 {
+		if rcv.over {
+			return false, errReplaced
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx) // what is not begun is kept for the next receiver
+		}
+		b := out.next()
+		o.mu.Unlock()
+		sent := 0
+		for sent < len(b.events) && err == nil {
+			n := min(len(b.events)-sent, writeChunk)
+			if err = ew.write(b.events[sent : sent+n]); err == nil {
+				sent += n
+				o.taken(out, n)
+			}
+		}
+		o.mu.Lock()
+		if err != nil {
+			o.giveBack(out, b.events, sent)
+			return false, err
+		}
+		out.done(b)
+	}
+	return !o.over, nil
+}
+
+// taken records that the given number of bytes of a stream were taken; mu is not held.
+func (o *outbox) taken(out *outStream, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.release(out, n)
+}
+
+// release is taken with mu held.
+func (o *outbox) release(out *outStream, n int) {
+	o.count(-n)
+	if out.kept -= n; out.kept < pacedBytes {
+		out.slow = false
+	}
+	o.advance()
+}
+
+// advance makes the agent check again what it waits for; mu is held.
+func (o *outbox) advance() {
+	o.progress++
+	signal(o.wake)
+}
+
+// giveBack puts the data that its receiver could not send back into a stream; mu is held. sent is how much of events
+// was sent; the chunk after that may have arrived or not. An event that ends there is sent again only if it is an
+// answer: a call without an answer would wait forever, and of two it takes the first, but a notification must not
+// arrive twice. Events that end later have not arrived.
+func (o *outbox) giveBack(out *outStream, events []byte, sent int) {
+	unsure := min(sent+writeChunk, len(events))
+	begin := 0
+	if i := bytes.LastIndex(events[:sent], []byte(behindEvent)); i >= 0 {
+		begin = i + len(behindEvent)
+	}
+	var again []byte
+	lost := 0
+	for begin < unsure {
+		end := begin + bytes.Index(events[begin:], []byte(behindEvent)) + len(behindEvent)
+		if end > unsure {
+			break
+		}
+		line := events[begin : end-len(behindEvent)]
+		if bytes.HasPrefix(line, []byte(beforeID)) {
+			_, line, _ = bytes.Cut(line, newline)
+		}
+		line = line[len(beforeEvent):]
+		if wire.Peek(codec.NewDecoder(nil), line).Kind == wire.KindResponse {
+			again = append(again, events[begin:end]...)
+		} else {
+			lost++
+		}
+		begin = end
+	}
+	again = append(again, events[begin:]...)
+	if lost > 0 && !o.over {
+		o.c.log.Warn("acp: a stream broke while messages were sent, of which it is not known whether they came",
+			"session", out.session, "messages", lost)
+	}
+	o.release(out, len(events)-sent-len(again))
+	if len(again) > 0 {
+		out.blocks = slices.Insert(out.blocks, 0, &block{again})
+	}
+}
+
+// stopped reports whether nothing more will be sent.
+func (o *outbox) stopped() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.over
+}
+
+// stop makes receivers send the remaining data, and end.
+func (o *outbox) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stopLocked()
+}
+
+func (o *outbox) stopLocked() {
+	if o.over {
+		return
+	}
+	o.over = true
+	undelivered := 0
+	for _, out := range o.streams {
+		if out.receiver != nil {
+			signal(out.receiver.wake)
+		} else {
+			undelivered += out.kept
+			o.drop(out)
+		}
+	}
+	if undelivered > 0 {
+		o.c.log.Info("acp: a connection ended with undelivered messages", "bytes", undelivered)
+	}
+	signal(o.wake)
+}
+
+// drop discards the content of a stream; mu is held.
+func (o *outbox) drop(out *outStream) {
+	o.count(-out.kept)
+	out.blocks, out.spare, out.kept = nil, nil, 0
+}
+
+// close is stop for an agent that cannot write any more either, for that reason.
+func (o *outbox) close(why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.end(why)
+}
+
+// end is close with mu held.
+func (o *outbox) end(why error) {
+	if o.closed == nil {
+		o.closed = why
+	}
+	o.stopLocked()
+}
+
+// finish answers the requests in progress with an error, and is close then.
+func (o *outbox) finish(why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.over {
+		for _, id := range slices.Collect(maps.Keys(o.requests)) {
+			line, encErr := wire.AppendError(nil, &id, agentGone)
+			if encErr != nil {
+				continue // an id that came is one that can be sent
+			}
+			// It is short, and the last of its stream: that it exceeds what is kept does not matter.
+			if m := (wire.Message{ID: id, Failure: agentGone}); !o.answerInitialize(m, line) {
+				if out := o.streamFor(o.streamOfAnswer(id)); out != nil {
+					o.append(out, line)
+				}
+			}
+		}
+	}
+	o.end(why)
+}
+
+// agentGone answers the requests that an agent has left unanswered.
+var agentGone = &wire.Error{Code: codeInternal, Message: "Internal error: the agent has ended"}
+
+// cut ends the receivers at once.
+func (o *outbox) cut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, out := range o.streams {
+		if out.receiver != nil {
+			out.receiver.end()
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// outStream is one stream of events: the connection's own, or that of a session.
+type outStream struct {
+	session  string
+	blocks   []*block // the last one may be added to
+	kept     int      // bytes in them, and those that the receiver is sending
+	slow     bool     // the receiver was waited for in vain; see pace
+	spare    *block   // a short one
+	receiver *receiver
+	history  History // or nil
+	begun    bool    // a receiver has got some of it
+}
+
+// block is a row of whole events, which are sent together. It has up to blockSize bytes, or one event.
+type block struct{ events []byte }
+
+// blockSize is how long a block may be, so that streams with much in them take little more memory than that.
+const blockSize = 64 << 10
+
+// blocks are those that were needed for more than a few messages.
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// add adds an event, and returns how long it is. Its id is empty if it has none.
+func (out *outStream) add(id string, line []byte) (size int) {
+	size = len(line) + framing
+	if id != "" {
+		size += len(beforeID) + len(id) + 1
+	}
+	var b *block
+	if n := len(out.blocks); n > 0 {
+		b = out.blocks[n-1]
+	}
+	if b == nil || len(b.events)+size > blockSize {
+		if b, out.spare = out.spare, nil; b == nil {
+			b = blocks.Get().(*block)
+		}
+		out.blocks = append(out.blocks, b)
+	}
+	if id != "" {
+		b.events = append(append(append(b.events, beforeID...), id...), '\n')
+	}
+	b.events = append(append(b.events, beforeEvent...), line...)
+	// JSON has them between tokens only, where they are space, but an event's lines end with them.
+	wire.ReplaceAll(b.events[len(b.events)-len(line):], '\r', ' ')
+	b.events = append(b.events, behindEvent...)
+	out.kept += size
+	return size
+}
+
+// next takes the first block, or nil.
+func (out *outStream) next() *block {
+	if len(out.blocks) == 0 {
+		return nil
+	}
+	b := out.blocks[0]
+	out.blocks = slices.Delete(out.blocks, 0, 1)
+	out.begun = true
+	return b
+}
+
+// done keeps a block for later messages: of this stream, of any, or not at all if it is too long.
+func (out *outStream) done(b *block) {
+	b.events = b.events[:0]
+	switch size := cap(b.events); {
+	case size < blockSize/4:
+		out.spare = b
+	case size <= 2*blockSize:
+		blocks.Put(b)
+	}
+}
+
+// idle reports whether a stream has no reader and is empty.
+func (out *outStream) idle() bool { return out.receiver == nil && len(out.blocks) == 0 }
+
+// receiver is a GET that reads a stream.
+type receiver struct {
+	start    string // the cursor before what it gets, if it is the first that gets anything, and there is a history
+	rc       *http.ResponseController
+	wake     chan struct{}
+	replaced chan struct{} // closed when another one takes over
+	done     chan struct{} // closed when it has ended
+	over     bool          // replaced is closed, or done will be
+}
+
+// end has a receiver end, also while it writes; mu is held, so that it has not ended yet.
+func (rcv *receiver) end() {
+	if rcv.over {
+		return
+	}
+	rcv.over = true
+	close(rcv.replaced)
+	// If deadlines are not supported, it ends when its data is taken.
+	_ = rcv.rc.SetWriteDeadline(time.Now().Add(-time.Second))
+}
+
+var newline = []byte{'\n'}
+
+const (
+	beforeID    = "id: "
+	beforeEvent = "data: "
+	behindEvent = "\n\n"
+	framing     = len(beforeEvent) + len(behindEvent)
+)
+
+// eventWriter writes a stream of events to one GET.
+type eventWriter struct {
+	w     io.Writer
+	rc    *http.ResponseController
+	stall time.Duration
+	timed bool      // the deadline ends the stream also while nothing is written
+	until time.Time // the deadline that is set
+	timer *time.Timer
+}
+
+// writeChunk is how much is written at once: each such part must be taken within the time of stall. No block but that
+// of a long event is longer.
+const writeChunk = blockSize
+
+// write writes one part of the stream, and flushes it.
+func (e *eventWriter) write(p []byte) error {
+	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
+		e.until = now.Add(e.stall)
+		// Below a middleware without deadlines the http.Server's own hold.
+		if err := e.rc.SetWriteDeadline(e.until); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if _, err := e.w.Write(p); err != nil {
+		return err
+	}
+	return e.rc.Flush()
+}
+
+func (e *eventWriter) end() {
+	e.rest()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+var comment = []byte(":\n\n")
+
+// begin shows that the stream is there and, unless cursor is empty, where it begins: by an event that is only an id.
+func (e *eventWriter) begin(cursor string) error {
+	if cursor == "" {
+		return e.comment()
+	}
+	return e.write([]byte(string(comment) + beforeID + cursor + "\n\n"))
+}
+
+// comment shows that the stream is alive.
+func (e *eventWriter) comment() error { return e.write(comment) }
+
+// pause is called while nothing is written.
+func (e *eventWriter) pause() {
+	if e.timed {
+		e.rest()
+	}
+}
+
+// tick reports when the stream has been idle for the given time; 0 is never.
+func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
+	switch {
+	case idle <= 0:
+		return nil
+	case e.timer == nil:
+		e.timer = time.NewTimer(idle)
+	default:
+		e.timer.Reset(idle)
+	}
+	return e.timer.C
+}
+
+// rest takes the deadline back: the connection of TCP may have other requests afterwards.
+func (e *eventWriter) rest() {
+	if !e.until.IsZero() {
+		e.until = time.Time{}
+		_ = e.rc.SetWriteDeadline(time.Time{}) // as it was set
+	}
+}
+
+// errReplaced is why a receiver ends that another one has taken over from.
+var errReplaced = errors.New("the stream was taken over by another request")
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until there is something to send, and keeps the stream alive with a comment when it was idle for so long.
+func (rcv *receiver) await(ctx context.Context, ew *eventWriter, idle time.Duration) error {
+	ew.pause()
+	select {
+	case <-rcv.wake:
+		return nil
+	case <-ew.tick(idle):
+		return ew.comment()
+	case <-rcv.replaced:
+		return errReplaced
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
