@@ -10,43 +10,15 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
-	"sync/atomic"
 	"time"
-
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 var (
 	errSessionOver = errors.New("acp: the session has ended")
 	errSuspect     = errors.New("acp: the server may have lost the connection's state")
+	errSilent      = errors.New("acp: the server was silent for too long")
 	errNoHeaders   = errors.New("acp: timeout waiting for the headers of a stream; a proxy may be buffering responses")
 )
-
-// eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
-// reopens it when it was lost. The goroutine leaves the data that it reads in r for the reader of the messages, which
-// takes them from there, and then lets it go on.
-type eventStream struct {
-	s       *httpStream
-	session string
-	life    context.Context // ends with the stream
-	cancel  context.CancelCauseFunc
-
-	r      *eventReader  // of who has the turn: the goroutine, or the reader of the messages
-	count  int           // messages; likewise
-	resume chan struct{} // it is the goroutine's turn
-	last   atomic.Int64  // when the last message came, in nanoseconds since 1970
-
-	after  chan struct{} // closed when what comes may be read: behind the answer to initialize
-	opened chan struct{} // closed when it was open once, or never will be
-	kicked chan struct{} // it is to be opened again at once
-
-	// Guarded by s.mu.
-	wasOpen bool
-	err     error                   // why it will not be opened any more
-	failure error                   // why opening it failed last
-	endGet  context.CancelCauseFunc // ends the GET in progress
-	again   chan struct{}           // set while somebody waits until it is open again; closed then
-}
 
 // stream returns the stream of a session, or of the connection, which begins to open if there is none; mu is held. It
 // is nil when all is over.
@@ -442,5 +414,3 @@ func (s *httpStream) silent() {
 		}
 	}
 }
-
-var _ rpc.FastStream = (*httpStream)(nil)

@@ -1,11 +1,7 @@
 package remote
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,9 +10,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/wire"
 )
-
-// maxHeld is how much data is held back for sessions that have no name yet.
-const maxHeld = 4 << 20
 
 // httpStream is the client's stream over HTTP. Messages are sent by POSTs, which lanes make, see client_post.go; they
 // come from event streams, see client_events.go, and in the bodies of POSTs. The goroutines of both belong to the
@@ -81,23 +74,53 @@ type call struct {
 	unknown error
 }
 
-func (d *dialer) connectHTTP() *httpStream {
-	s := &httpStream{
-		d:       d,
-		decode:  codec.NewDecoder(nil),
-		encode:  codec.NewDecoder(nil),
-		wake:    make(chan struct{}, 1),
-		calls:   map[rpc.ID]*call{},
-		asked:   map[rpc.ID]string{},
-		streams: map[string]*eventStream{},
-		lanes:   map[lane][]*post{},
-		flying:  map[*post]context.CancelCauseFunc{},
-		prompts: map[string]*post{},
-		cancels: map[string]*post{},
-	}
-	s.life, s.end = context.WithCancelCause(context.Background())
-	return s
+// lane is a queue of messages that are POSTed one after the other. Answers to the agent have their own lanes, so that a
+// request that the server makes wait does not hold them up.
+type lane struct {
+	session string
+	answers bool
 }
+
+// post is a message that is to be sent.
+type post struct {
+	message []byte
+	kind    wire.Kind
+	method  string
+	id      rpc.ID // of a request or a response
+	session string // what it is sent for; "" is the connection
+	after   []*post
+	began   time.Time     // when its POST was made; guarded by the stream's mu
+	made    chan struct{} // closed then
+	done    chan struct{} // closed when the server has taken it, or nobody tries any more
+}
+
+// eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
+// reopens it when it was lost. The goroutine leaves the data that it reads in r for the reader of the messages, which
+// takes them from there, and then lets it go on.
+type eventStream struct {
+	s       *httpStream
+	session string
+	life    context.Context // ends with the stream
+	cancel  context.CancelCauseFunc
+
+	r      *eventReader  // of who has the turn: the goroutine, or the reader of the messages
+	count  int           // messages; likewise
+	resume chan struct{} // it is the goroutine's turn
+	last   atomic.Int64  // when the last message came, in nanoseconds since 1970
+
+	after  chan struct{} // closed when what comes may be read: behind the answer to initialize
+	opened chan struct{} // closed when it was open once, or never will be
+	kicked chan struct{} // it is to be opened again at once
+
+	// Guarded by s.mu.
+	wasOpen bool
+	err     error                   // why it will not be opened any more
+	failure error                   // why opening it failed last
+	endGet  context.CancelCauseFunc // ends the GET in progress
+	again   chan struct{}           // set while somebody waits until it is open again; closed then
+}
+
+var _ rpc.FastStream = (*httpStream)(nil)
 
 // spawn runs f in a goroutine of the stream's, unless that ends; mu is held.
 func (s *httpStream) spawn(f func()) bool {
@@ -139,187 +162,6 @@ func lost(id rpc.ID, err error) delivery {
 	return delivery{err: &rpc.CallLostError{ID: id, Err: err}}
 }
 
-// next returns the oldest delivery.
-func (s *httpStream) next() (a delivery, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.arrived) == 0 {
-		return delivery{}, false
-	}
-	if a, s.arrived = s.arrived[0], s.arrived[1:]; a.taken != nil {
-		close(a.taken)
-	}
-	if len(s.arrived) == 0 {
-		s.arrived = nil // lets go of what it was cut from
-	}
-	return a, true
-}
-
-// Read implements rpc.Stream.
-func (s *httpStream) Read() ([]byte, error) { return s.ReadLine(nil) }
-
-// ReadLine implements rpc.FastStream.
-func (s *httpStream) ReadLine(beforeWait func()) ([]byte, error) {
-	for {
-		if err := context.Cause(s.life); err == net.ErrClosed {
-			return nil, err
-		}
-		if len(s.ready) > 0 {
-			line := s.ready[0]
-			s.ready = s.ready[1:]
-			return line, nil
-		}
-		if from := s.current; from != nil {
-			line, ok, err := from.take()
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				if s.incoming(from, line) {
-					return line, nil
-				}
-				continue
-			}
-			s.current = nil
-			from.resume <- struct{}{}
-		}
-		a, ok := s.next()
-		switch {
-		case a.from != nil:
-			s.current = a.from
-		case a.err != nil:
-			return nil, a.err
-		case ok:
-			if s.incoming(nil, a.line) {
-				return a.line, nil
-			}
-		case s.life.Err() != nil:
-			return nil, context.Cause(s.life)
-		default:
-			if beforeWait != nil {
-				beforeWait()
-			}
-			select {
-			case <-s.wake:
-			case <-s.life.Done():
-			}
-		}
-	}
-}
-
-const (
-	methodInitialize = "initialize"
-	methodNew        = "session/new"
-	methodFork       = "session/fork"
-	methodLoad       = "session/load"
-	methodResume     = "session/resume"
-	methodClose      = "session/close"
-	methodDelete     = "session/delete"
-	methodPrompt     = "session/prompt"
-	methodCancel     = "session/cancel"
-	methodUpdate     = "session/update"
-	cancelRequest    = "$/cancel_request"
-)
-
-// incoming looks at a message that came on an event stream, or in a body if that is nil, and reports whether it is to
-// be read now.
-func (s *httpStream) incoming(from *eventStream, line []byte) bool {
-	m := wire.Peek(s.decode, line)
-	if m.Kind == wire.KindNotification {
-		if s.naming.Load() == 0 && string(m.Method) == methodUpdate {
-			return true // nearly all are that
-		}
-		m = wire.Parse(s.decode, line) // an id may stand behind the parameters
-	}
-	switch m.Kind {
-	case wire.KindNotification:
-		return !s.hold(from, m, line)
-	case wire.KindRequest:
-		session := string(wire.TextMember(s.decode, m.Params, "sessionId"))
-		if session == "" && from != nil {
-			session = from.session
-		}
-		if session != "" {
-			s.mu.Lock()
-			s.asked[m.ID] = session
-			s.mu.Unlock()
-		}
-	case wire.KindResponse:
-		s.answered(m)
-	}
-	return true
-}
-
-// hold holds a notification back for a session that is not known while an answer may name it: older servers send
-// the first updates of a session before the answer that creates it.
-func (s *httpStream) hold(from *eventStream, m wire.Message, line []byte) bool {
-	if s.naming.Load() == 0 || from == nil || from.session != "" {
-		return false
-	}
-	session := string(wire.TextMember(s.decode, m.Params, "sessionId"))
-	if session == "" {
-		return false
-	}
-	s.mu.Lock()
-	known := s.streams[session] != nil
-	s.mu.Unlock()
-	if known {
-		return false
-	}
-	s.held = append(s.held, heldMessage{session, bytes.Clone(line)})
-	if s.heldLen += len(line); s.heldLen > maxHeld {
-		s.release("")
-	}
-	return true
-}
-
-// release lets the data that is held for a session be read next, or all that is held.
-func (s *httpStream) release(session string) {
-	kept := s.held[:0]
-	s.heldLen = 0
-	for _, h := range s.held {
-		if session == "" || h.session == session {
-			s.ready = append(s.ready, h.line)
-		} else {
-			kept = append(kept, h)
-			s.heldLen += len(h.line)
-		}
-	}
-	clear(s.held[len(kept):])
-	s.held = kept
-}
-
-// answered takes note of an answer: its call is over, and it may name a session, whose stream is opened.
-func (s *httpStream) answered(m wire.Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.forget(m.ID)
-	if c == nil {
-		return
-	}
-	if m.Failure == nil {
-		switch session := c.post.session; c.post.method {
-		case methodClose, methodDelete:
-			if st := s.streams[session]; st != nil && session != "" {
-				delete(s.streams, session)
-				st.cancel(errSessionOver)
-			}
-		case methodLoad, methodResume:
-			s.stream(session)
-		default:
-			if named := string(wire.TextMember(s.decode, m.Result, "sessionId")); named != "" && s.id != "" {
-				s.stream(named)
-				if len(s.held) > 0 {
-					s.release(named)
-				}
-			}
-		}
-	}
-	if s.naming.Load() == 0 && len(s.held) > 0 {
-		s.release("")
-	}
-}
-
 // forget takes a call out of those in progress, or returns nil; mu is held.
 func (s *httpStream) forget(id rpc.ID) *call {
 	c := s.calls[id]
@@ -344,55 +186,27 @@ func (s *httpStream) drop(p *post, err error) {
 	}
 }
 
-// Close ends the connection: written messages are sent, for a short time, then the end is sent to the server, and the
-// streams end.
-func (s *httpStream) Close() error {
-	s.closeOne.Do(func() {
+// awaitQueue waits until ready, which is called with mu held.
+func (s *httpStream) awaitQueue(ctx context.Context, ready func() bool) error {
+	for {
 		s.mu.Lock()
-		s.closing = true
-		s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(s.life, s.d.opts.CloseTimeout)
-		drain, stop := context.WithTimeout(ctx, s.d.opts.CloseTimeout/2)
-		// Messages that cannot be sent in time are lost.
-		_ = s.awaitQueue(drain, func() bool { return s.queued == 0 })
-		stop()
-		cancel()
-		told := s.sayEnd()
-		s.fail(net.ErrClosed)
-		s.tasks.Wait()
-		if !told {
-			s.sayEnd() // the server has named the connection meanwhile
+		if s.life.Err() != nil {
+			s.mu.Unlock()
+			return context.Cause(s.life)
 		}
-		s.d.release()
-	})
-	return nil
-}
-
-// sayEnd tells the server that the connection has ended, for whatever reason. It returns false if the server has not
-// named the connection.
-func (s *httpStream) sayEnd() bool {
-	s.mu.Lock()
-	id, gone := s.id, s.gone
-	s.mu.Unlock()
-	if id == "" || gone {
-		return gone
+		if ready() {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.change == nil {
+			s.change = make(chan struct{})
+		}
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.d.opts.CloseTimeout)
-	defer cancel()
-	if err := s.delete(ctx, id); err != nil {
-		s.d.log.Debug("acp: ending a connection over HTTP", "error", err)
-	}
-	return true
-}
-
-// delete ends the connection at the server.
-func (s *httpStream) delete(ctx context.Context, id string) error {
-	resp, err := s.d.do(ctx, http.MethodDelete, nil, func(h http.Header) { h.Set(HeaderConnection, id) })
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return statusError(resp, 0)
-	}
-	return errors.Join(discard(resp.Body), resp.Body.Close())
 }

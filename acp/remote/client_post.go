@@ -18,31 +18,10 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// lane is a queue of messages that are POSTed one after the other. Answers to the agent have their own lanes, so that a
-// request that the server makes wait does not hold them up.
-type lane struct {
-	session string
-	answers bool
-}
-
-// post is a message that is to be sent.
-type post struct {
-	message []byte
-	kind    wire.Kind
-	method  string
-	id      rpc.ID // of a request or a response
-	session string // what it is sent for; "" is the connection
-	after   []*post
-	began   time.Time     // when its POST was made; guarded by the stream's mu
-	made    chan struct{} // closed then
-	done    chan struct{} // closed when the server has taken it, or nobody tries any more
-}
-
 var (
 	errFirst      = errors.New("acp: the first message must be initialize")
 	errNoID       = errors.New("acp: the server answered initialize without " + HeaderConnection)
 	errWrongID    = errors.New("acp: the server answered initialize with a different message")
-	errSilent     = errors.New("acp: the server was silent for too long")
 	errNotMessage = errors.New("acp: not a message")
 )
 
@@ -76,31 +55,6 @@ func (s *httpStream) TryWriteLines(lines []byte) bool {
 // makeRoom waits until a message may be kept.
 func (s *httpStream) makeRoom(n int) error {
 	return s.awaitQueue(s.life, func() bool { return s.queued == 0 || s.queued+n <= s.d.opts.MaxQueued })
-}
-
-// awaitQueue waits until ready, which is called with mu held.
-func (s *httpStream) awaitQueue(ctx context.Context, ready func() bool) error {
-	for {
-		s.mu.Lock()
-		if s.life.Err() != nil {
-			s.mu.Unlock()
-			return context.Cause(s.life)
-		}
-		if ready() {
-			s.mu.Unlock()
-			return nil
-		}
-		if s.change == nil {
-			s.change = make(chan struct{})
-		}
-		change := s.change
-		s.mu.Unlock()
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // enqueue puts a message where it is sent.
@@ -496,15 +450,6 @@ func (s *httpStream) suspect() {
 	if st := s.streams[""]; st != nil {
 		st.kick(errSuspect)
 	}
-}
-
-// discard reads the unneeded rest of a body, up to a bound.
-func discard(body io.Reader) error {
-	_, err := io.CopyN(io.Discard, body, 64<<10)
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }
 
 // body reads the answer of a POST: one message, or events.

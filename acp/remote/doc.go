@@ -1,3 +1,17 @@
+// Each file of this package uses only those above it in this list:
+//
+//	protocol, errors, secrets, sse_reader, websocket   names, errors, what to hide from logs, both formats
+//	server_refusal, history, server_options            why the server refuses, stored events, options
+//	server                                             the server's connections, of either transport
+//	server_websocket                                   a connection over WebSocket
+//	server_stream, server_exchange                     events for one receiver, requests in progress
+//	server_inbox, server_outbox, server_link           a connection over HTTP: its halves, and both together
+//	server_http, server_routes                         requests of HTTP for a connection; who may send them
+//	client_options, client_request, client_websocket   options, one request of HTTP, a WebSocket
+//	client_http                                        what the parts of a client over HTTP share
+//	client_events, client_post, client_read            streams of events, POSTs, what the client reads
+//	dial                                               a transport for a URL
+
 // Package remote carries connections of the Agent Client Protocol over the network, by WebSocket and by streamable
 // HTTP, both sides of each.
 //

@@ -2,8 +2,11 @@ package remote
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -104,6 +107,37 @@ type CloseError struct {
 	Reason string
 	// Err is the error that broke the connection, or nil.
 	Err error
+}
+
+// Error implements the error interface.
+func (e *CloseError) Error() string {
+	msg := fmt.Sprintf("acp: WebSocket closed with %d", e.Code)
+	if e.Reason != "" {
+		msg += fmt.Sprintf(" %q", e.Reason)
+	}
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// wanted reports whether the peer has ended the connection because it wants nothing more of it.
+func (e *CloseError) wanted() bool {
+	code := websocket.StatusCode(e.Code)
+	return code == websocket.StatusNormalClosure || code == websocket.StatusNoStatusRcvd
+}
+
+// Unwrap returns Err and, for an orderly end, io.EOF.
+func (e *CloseError) Unwrap() []error {
+	var errs []error
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	switch websocket.StatusCode(e.Code) {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+		errs = append(errs, io.EOF)
+	}
+	return errs
 }
 
 // OutcomeError is the error of a call if it is not known whether the server received its request: the POST was answered

@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -114,3 +115,19 @@ type hiddenError struct {
 func (e *hiddenError) Error() string { return e.text }
 
 func (e *hiddenError) Unwrap() error { return e.err }
+
+// maxText is how many bytes of a server's words are kept.
+const maxText = 1 << 10
+
+// hasSecrets reports whether a URL seems to contain credentials.
+func hasSecrets(u *url.URL) bool {
+	return u.User != nil || slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), secretName)
+}
+
+// secretName reports whether a URL parameter seems to contain credentials.
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"token", "key", "secret", "auth", "pass", "ticket"}, func(part string) bool {
+		return strings.Contains(name, part)
+	})
+}

@@ -1,5 +1,4 @@
-// The server's side of streamable HTTP: the handling of POST, GET and DELETE. The connection itself is in
-// server_connection.go.
+// The server's side of streamable HTTP: the handling of POST, GET and DELETE. The connection itself is in server_link.go.
 
 package remote
 
@@ -14,53 +13,6 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
-)
-
-// methodInitialize is the first message of every connection.
-
-// memberSession is the member of parameters that names a session.
-const memberSession = "sessionId"
-
-// needSession are the methods that a message without a session cannot be of. A cancellation is one too.
-var needSession = map[string]bool{
-	"session/prompt":            true,
-	"session/cancel":            true,
-	"session/close":             true,
-	"session/delete":            true,
-	"session/fork":              true,
-	"session/load":              true,
-	"session/resume":            true,
-	"session/set_config_option": true,
-	"session/set_mode":          true,
-	"session/set_model":         true,
-}
-
-// comesFirst are the methods after which a client may open the session's stream only when it has the answer.
-var comesFirst = map[string]bool{
-	"session/close":  true,
-	"session/delete": true,
-	"session/fork":   true,
-	"session/load":   true,
-	"session/resume": true,
-}
-
-// rpcRefusal is a refusal that is an answer of JSON-RPC too.
-func rpcRefusal(status int, id wire.ID, failure *wire.Error) *refusal {
-	text, err := wire.AppendError(nil, &id, failure)
-	if err != nil {
-		return &refusal{status, failure.Message, err}
-	}
-	return refuse(status, string(text))
-}
-
-func invalidRequest(id wire.ID, message string) *refusal {
-	return rpcRefusal(http.StatusBadRequest, id, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: " + message})
-}
-
-// The JSON-RPC codes of the server's own answers.
-const (
-	codeInvalidRequest = -32600
-	codeInternal       = -32603
 )
 
 // post takes one message.
@@ -212,7 +164,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	timer := time.NewTimer(s.opts.InitializeTimeout)
 	defer timer.Stop()
 	select {
-	case <-l.out.initialized:
+	case <-l.out.exchange.initialized:
 	case <-timer.C:
 		l.endInput(errInitialize)
 		return refuse(http.StatusGatewayTimeout, "the agent did not answer")
@@ -220,27 +172,18 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 		l.endInput(errInitialize)
 		return nil
 	}
-	if !l.out.refused {
+	if !l.out.exchange.refused {
 		w.Header().Set(HeaderConnection, c.peer.ConnectionID)
 	} else {
 		l.endInput(errInitialize)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if _, err := w.Write(l.out.answer); err != nil {
+	if _, err := w.Write(l.out.exchange.answer); err != nil {
 		l.endInput(errInitialize)
 	}
 	return nil
 }
-
-// errInitialize is why a connection ended that was not initialized.
-var errInitialize = errorEOF("acp: the connection was not initialized")
-
-// errorEOF is an end of the input that has a reason.
-type errorEOF string
-
-func (e errorEOF) Error() string { return string(e) }
-func (e errorEOF) Unwrap() error { return io.EOF }
 
 // delete ends a connection.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string) error {

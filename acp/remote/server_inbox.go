@@ -19,23 +19,13 @@ type inbox struct {
 	waitSize int        // their bytes
 	paused   bool       // requests wait, because the agent does, for room in its streams
 	end      error      // why nothing comes after lines
-	closed   error      // why the agent reads nothing more
+	closed   error      // why the agent does not read lines either
 }
 
 // arrival is a request that waits for room.
 type arrival struct {
 	line  []byte
 	taken chan struct{} // closed when it is in the inbox
-}
-
-var errGone = refuse(http.StatusNotFound, "unknown connection")
-
-// check returns errGone if the inbox takes nothing more; mu is held.
-func (in *inbox) check() error {
-	if in.end != nil || in.closed != nil {
-		return errGone
-	}
-	return nil
 }
 
 // ended returns why the client can send no more, or nil.
@@ -49,8 +39,8 @@ func (in *inbox) ended() error {
 func (in *inbox) add(line []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.check(); err != nil {
-		return err
+	if in.end != nil {
+		return errGone
 	}
 	if in.size > 0 && in.size+len(line) > 4*in.max {
 		return refuse(http.StatusServiceUnavailable, "the agent does not read")
@@ -70,8 +60,8 @@ func (in *inbox) push(line []byte) {
 func (in *inbox) addRequest(ctx context.Context, line []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.check(); err != nil {
-		return err
+	if in.end != nil {
+		return errGone
 	}
 	if len(in.waiting) == 0 && in.roomFor(line) {
 		in.push(line)
@@ -162,28 +152,22 @@ func (in *inbox) take() ([]byte, error) {
 	}
 }
 
-// stop ends the input after what is in the inbox. It returns false if it has ended before.
-func (in *inbox) stop(why error) bool {
+// stop ends the input: the agent reads what is in the inbox, then why, or if closed is not nil, only that. It returns
+// false if the input has ended before.
+func (in *inbox) stop(why, closed error) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.closed == nil {
+		in.closed = closed
+	}
+	signal(in.wake)
 	if in.end != nil {
 		return false
 	}
 	in.end = why
-	signal(in.wake)
 	for _, a := range in.waiting {
 		close(a.taken)
 	}
 	in.waiting, in.waitSize = nil, 0
 	return true
-}
-
-// close ends the input at once.
-func (in *inbox) close(why error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.closed == nil {
-		in.closed = why
-	}
-	signal(in.wake)
 }

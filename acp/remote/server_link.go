@@ -17,7 +17,7 @@ import (
 type httpLink struct {
 	c   *connection
 	in  inbox
-	out outbox
+	out *outbox
 
 	mu     sync.Mutex // also held while the connection ends
 	active int        // POSTs and GETs under way
@@ -27,7 +27,7 @@ type httpLink struct {
 // newHTTPLink returns a link into whose inbox initialize, a request with that id, is put.
 func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
 	l := &httpLink{c: c, in: inbox{max: c.server.opts.MaxQueued, wake: make(chan struct{}, 1)}}
-	l.out.init(c, id, l.in.pause)
+	l.out = newOutbox(c, id, l.in.pause)
 	l.in.push(initialize)
 	return l
 }
@@ -119,12 +119,12 @@ func (l *httpLink) TryWriteLines(lines []byte) bool { return l.out.tryWrite(line
 func (l *httpLink) endInput(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopInput(why)
+	l.stopInput(why, nil)
 }
 
-// stopInput is endInput with mu held. It returns false if the input has ended before.
-func (l *httpLink) stopInput(why error) bool {
-	if !l.in.stop(why) {
+// stopInput is endInput with mu held; see inbox.stop.
+func (l *httpLink) stopInput(why, closed error) bool {
+	if !l.in.stop(why, closed) {
 		return false
 	}
 	if l.expiry != nil {
@@ -141,23 +141,19 @@ func (l *httpLink) delete() bool {
 	return l.endForClient(errDeleted)
 }
 
-// errDeleted is why a connection ended that its client has deleted.
-var errDeleted = errorEOF("acp: the client has ended the connection")
-
 // endForClient ends the connection for a client that wants nothing more, or has gone; mu is held.
 func (l *httpLink) endForClient(why error) bool {
-	if !l.stopInput(why) {
+	if !l.stopInput(why, nil) {
 		return false
 	}
-	l.out.stop()
+	l.out.stop(nil)
 	return true
 }
 
 // close ends the connection in both directions, for the agent with these errors; mu is held.
 func (l *httpLink) close(read, write error) {
-	l.stopInput(read)
-	l.in.close(write)
-	l.out.close(write)
+	l.stopInput(read, write)
+	l.out.stop(write)
 }
 
 // Close ends the connection for the agent.
@@ -171,8 +167,7 @@ func (l *httpLink) finish(error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	why := fmt.Errorf("%w by this side", rpc.ErrClosed)
-	l.stopInput(fmt.Errorf("%w: %w", why, io.EOF)) // first, so that no request comes that is not answered
-	l.in.close(why)
+	l.stopInput(fmt.Errorf("%w: %w", why, io.EOF), why) // first, so that no request comes that is not answered
 	l.out.finish(why)
 }
 

@@ -14,58 +14,34 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// outbox is the outgoing half of an httpLink: it knows the requests in progress, and puts what the agent writes into
-// out-streams, each of which has a buffer of events and at most one receiver, a GET that sends them. A stream without a
-// receiver keeps its events.
+// outbox is the outgoing half of an httpLink. What the agent writes is put into out-streams, each of which has a buffer
+// of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events.
 type outbox struct {
-	c           *connection
-	initID      wire.ID
-	initialized chan struct{} // closed when initialize is answered
-	answer      []byte        // to initialize; set before initialized is closed
-	refused     bool          // it is an error; likewise
-
+	c      *connection
 	decode *codec.Decoder    // the writer's
 	wake   chan struct{}     // for the agent
 	pause  func(paused bool) // called with mu held, when the agent begins to wait for room, and when it does not any more
 
 	mu       sync.Mutex
+	exchange exchange
 	streams  map[string]*outStream
-	retired  []string            // sessions that were closed or deleted lately, the first one first
-	last     *outStream          // to which a message was added last
-	buffered int                 // bytes in streams, and under way
-	progress uint64              // changes with what the agent may wait for
-	full     bool                // the agent waits for room in streams
-	requests map[wire.ID]request // the client's, in progress
-	asked    map[wire.ID]string  // the session of each request of the agent's in progress
-	over     bool                // nothing more will be sent: receivers send what there is, and end
-	closed   error               // why the agent cannot write any more
+	retired  []string   // sessions that were closed or deleted lately, the first one first
+	last     *outStream // to which a message was added last
+	buffered int        // bytes in streams, and under way
+	progress uint64     // changes with what the agent may wait for
+	full     bool       // the agent waits for room in streams
+	over     bool       // nothing more will be sent: receivers send what there is, and end
+	closed   error      // why the agent cannot write any more
 }
 
-// request is a request of the client.
-type request struct {
-	session  string
-	received bool // somebody read the session's stream when it came
-	first    bool // the stream may be opened when it is answered; see comesFirst
-	ends     bool // it closes or deletes the session
-}
-
-// maxRequests is how many requests of a client may be in progress: more than an agent takes, see rpc.Options.
-const maxRequests = 16 << 10
-
-// maxAsked is how many requests of an agent a connection remembers the sessions of.
-const maxAsked = 4096
-
-func (o *outbox) init(c *connection, initialize wire.ID, pause func(paused bool)) {
-	*o = outbox{
-		c:           c,
-		initID:      initialize,
-		initialized: make(chan struct{}),
-		decode:      codec.NewDecoder(nil),
-		wake:        make(chan struct{}, 1),
-		pause:       pause,
-		streams:     map[string]*outStream{},
-		requests:    map[wire.ID]request{initialize: {}},
-		asked:       map[wire.ID]string{},
+func newOutbox(c *connection, initialize wire.ID, pause func(paused bool)) *outbox {
+	return &outbox{
+		c:        c,
+		decode:   codec.NewDecoder(nil),
+		wake:     make(chan struct{}, 1),
+		pause:    pause,
+		exchange: newExchange(initialize),
+		streams:  map[string]*outStream{},
 	}
 }
 
@@ -73,18 +49,8 @@ func (o *outbox) init(c *connection, initialize wire.ID, pause func(paused bool)
 func (o *outbox) expect(m wire.Message, session string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, twice := o.requests[m.ID]; twice && !m.ID.IsNull() {
-		return invalidRequest(m.ID, "a request with this id is in progress")
-	}
-	if len(o.requests) >= maxRequests {
-		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
-	}
-	out := o.streams[session]
-	o.requests[m.ID] = request{
-		session:  session,
-		received: out != nil && out.receiver != nil,
-		first:    comesFirst[string(m.Method)],
-		ends:     string(m.Method) == methodClose || string(m.Method) == methodDelete,
+	if err := o.exchange.begin(m, session, o.received(session)); err != nil {
+		return err
 	}
 	if len(o.retired) > 0 {
 		o.retired = slices.DeleteFunc(o.retired, func(s string) bool { return s == session })
@@ -92,23 +58,24 @@ func (o *outbox) expect(m wire.Message, session string) error {
 	return nil
 }
 
+// received reports whether somebody reads the stream of a session; mu is held.
+func (o *outbox) received(session string) bool {
+	out := o.streams[session]
+	return out != nil && out.receiver != nil
+}
+
 // forget takes back expect, for a request that the agent does not get.
 func (o *outbox) forget(id wire.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.requests, id)
+	o.exchange.end(id)
 }
 
 // answered notes an answer of the client. named is the session in its header.
 func (o *outbox) answered(id wire.ID, named string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	of, ok := o.asked[id]
-	if ok && named != "" && of != "" && named != of {
-		return refuse(http.StatusBadRequest, HeaderSession+" is not the session of the request")
-	}
-	delete(o.asked, id)
-	return nil
+	return o.exchange.answered(id, named)
 }
 
 // write puts each line into its stream, and waits for room before each.
@@ -169,11 +136,11 @@ func (o *outbox) put(line []byte) error {
 	var session []byte
 	switch m.Kind {
 	case wire.KindResponse:
-		if o.answerInitialize(m, line) {
+		if o.exchange.answerInitialize(m, line) {
 			return nil
 		}
-		req := o.requests[m.ID]
-		err := o.putInto(o.streamOfAnswer(m.ID), line)
+		req := o.exchange.end(m.ID)
+		err := o.putInto(o.streamOfAnswer(req), line)
 		if req.ends && m.Failure == nil {
 			o.retire(req.session)
 		}
@@ -189,8 +156,8 @@ func (o *outbox) put(line []byte) error {
 	} else if err := o.putInto(string(session), line); err != nil {
 		return err
 	}
-	if m.Kind == wire.KindRequest && len(o.asked) < maxAsked {
-		o.asked[m.ID] = string(session)
+	if m.Kind == wire.KindRequest {
+		o.exchange.ask(m.ID, session)
 	}
 	return nil
 }
@@ -219,31 +186,10 @@ func (o *outbox) pace(out *outStream) {
 	}
 }
 
-// ofProtocol is the prefix of the names of the connection's own methods.
-var ofProtocol = []byte("$/")
-
-// answerInitialize keeps the answer to initialize for the POST that waits for it; mu is held.
-func (o *outbox) answerInitialize(m wire.Message, line []byte) bool {
-	if o.answer != nil || m.ID != o.initID {
-		return false
-	}
-	delete(o.requests, m.ID)
-	o.answer = bytes.Clone(line)
-	o.refused = m.Failure != nil || m.Result == nil
-	close(o.initialized)
-	return true
-}
-
-// streamOfAnswer says into which stream an answer goes, and that its request is over; mu is held. An answer is behind
-// what its session was sent before, so it is in the same stream: except that a client can wait for the answer before
-// it reads that.
-func (o *outbox) streamOfAnswer(id wire.ID) (session string) {
-	req, ok := o.requests[id]
-	if !ok {
-		return ""
-	}
-	delete(o.requests, id)
-	if out := o.streams[req.session]; req.first && !req.received && (out == nil || out.receiver == nil) {
+// streamOfAnswer says into which stream the answer to a request goes; mu is held. An answer is behind what its session
+// was sent before, so it is in the same stream: except that a client can wait for the answer before it reads that.
+func (o *outbox) streamOfAnswer(req request) (session string) {
+	if req.first && !req.received && !o.received(req.session) {
 		return ""
 	}
 	return req.session
@@ -297,7 +243,7 @@ func (o *outbox) awaitRoom() error {
 		late := o.awaitTaken(timer)
 		if late && progress == o.progress && !o.over {
 			o.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", o.buffered)
-			o.end(ErrStalled)
+			o.stopLocked(ErrStalled)
 		}
 	}
 	return o.closed
@@ -541,14 +487,17 @@ func (o *outbox) stopped() bool {
 	return o.over
 }
 
-// stop makes receivers send the remaining data, and end.
-func (o *outbox) stop() {
+// stop makes receivers send the remaining data, and end. If closed is not nil, the agent cannot write any more either.
+func (o *outbox) stop(closed error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stopLocked()
+	o.stopLocked(closed)
 }
 
-func (o *outbox) stopLocked() {
+func (o *outbox) stopLocked(closed error) {
+	if o.closed == nil {
+		o.closed = closed
+	}
 	if o.over {
 		return
 	}
@@ -574,44 +523,26 @@ func (o *outbox) drop(out *outStream) {
 	out.blocks, out.spare, out.kept = nil, nil, 0
 }
 
-// close is stop for an agent that cannot write any more either, for that reason.
-func (o *outbox) close(why error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.end(why)
-}
-
-// end is close with mu held.
-func (o *outbox) end(why error) {
-	if o.closed == nil {
-		o.closed = why
-	}
-	o.stopLocked()
-}
-
-// finish answers the requests in progress with an error, and is close then.
+// finish answers the requests in progress with an error, and stops.
 func (o *outbox) finish(why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.over {
-		for _, id := range slices.Collect(maps.Keys(o.requests)) {
+		for _, id := range slices.Collect(maps.Keys(o.exchange.requests)) {
 			line, encErr := wire.AppendError(nil, &id, agentGone)
 			if encErr != nil {
 				continue // an id that came is one that can be sent
 			}
 			// It is short, and the last of its stream: that it exceeds what is kept does not matter.
-			if m := (wire.Message{ID: id, Failure: agentGone}); !o.answerInitialize(m, line) {
-				if out := o.streamFor(o.streamOfAnswer(id)); out != nil {
+			if m := (wire.Message{ID: id, Failure: agentGone}); !o.exchange.answerInitialize(m, line) {
+				if out := o.streamFor(o.streamOfAnswer(o.exchange.end(id))); out != nil {
 					o.append(out, line)
 				}
 			}
 		}
 	}
-	o.end(why)
+	o.stopLocked(why)
 }
-
-// agentGone answers the requests that an agent has left unanswered.
-var agentGone = &wire.Error{Code: codeInternal, Message: "Internal error: the agent has ended"}
 
 // cut ends the receivers at once.
 func (o *outbox) cut() {

@@ -18,21 +18,6 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// headerProtocol lists the subprotocols that a client offers.
-const headerProtocol = "Sec-Websocket-Protocol"
-
-// offeredProtocols are the subprotocols that a client offers.
-func offeredProtocols(r *http.Request) (offered []string) {
-	for _, value := range r.Header.Values(headerProtocol) {
-		for name := range strings.SplitSeq(value, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				offered = append(offered, name)
-			}
-		}
-	}
-	return offered
-}
-
 // upgrade opens a connection over WebSocket.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal string) error {
 	c, err := s.add(r, principal, WebSocket)

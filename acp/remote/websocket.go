@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"github.com/acpgo/sdk/internal/wire"
 )
 
 const (
@@ -401,14 +399,6 @@ func (s *socket) ignore(r io.Reader) error {
 	return err
 }
 
-// oneLine joins a message that may be spread over several lines, in place. The result is empty if there is nothing but
-// white space.
-func oneLine(text []byte) []byte {
-	text = bytes.Trim(text, " \t\r\n")
-	wire.ReplaceAll(text, '\n', ' ')
-	return text
-}
-
 // readError says why nothing more is read.
 func (s *socket) readError(err error) error {
 	closed, ok := errors.AsType[websocket.CloseError](err)
@@ -426,37 +416,6 @@ func (s *socket) readError(err error) error {
 		err = io.ErrUnexpectedEOF // it is no orderly end
 	}
 	return &CloseError{Code: int(websocket.StatusAbnormalClosure), Err: err}
-}
-
-// Error implements the error interface.
-func (e *CloseError) Error() string {
-	msg := fmt.Sprintf("acp: WebSocket closed with %d", e.Code)
-	if e.Reason != "" {
-		msg += fmt.Sprintf(" %q", e.Reason)
-	}
-	if e.Err != nil {
-		msg += ": " + e.Err.Error()
-	}
-	return msg
-}
-
-// wanted reports whether the peer has ended the connection because it wants nothing more of it.
-func (e *CloseError) wanted() bool {
-	code := websocket.StatusCode(e.Code)
-	return code == websocket.StatusNormalClosure || code == websocket.StatusNoStatusRcvd
-}
-
-// Unwrap returns Err and, for an orderly end, io.EOF.
-func (e *CloseError) Unwrap() []error {
-	var errs []error
-	if e.Err != nil {
-		errs = append(errs, e.Err)
-	}
-	switch websocket.StatusCode(e.Code) {
-	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
-		errs = append(errs, io.EOF)
-	}
-	return errs
 }
 
 // Write sends one message.

@@ -1,0 +1,210 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dialer is the transport of a client.
+type dialer struct {
+	url     *url.URL
+	bad     error // what is wrong with the URL
+	opts    DialOptions
+	client  *http.Client
+	release func() // closes connections that nobody uses
+	log     *slog.Logger
+}
+
+type refusedKey struct{}
+
+// Refused returns, for the context that DialOptions.Header is given, why Header is called again: a *StatusError with
+// 401 or 403. It returns nil when a request is made for the first time.
+func Refused(ctx context.Context) *StatusError {
+	refused, _ := ctx.Value(refusedKey{}).(*StatusError)
+	return refused
+}
+
+// twice makes a request by try, and once more with another header if the answer is 401 or 403. The context that try gets is
+// for the request.
+func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Header) (*http.Response, error)) (*http.Response, error) {
+	for {
+		header := http.Header{}
+		if d.opts.Header != nil {
+			own, err := d.opts.Header(ctx)
+			if err != nil {
+				return nil, &unsentError{fmt.Errorf("acp: the header of a request: %w", err)}
+			}
+			header = own.Clone()
+			if header == nil {
+				header = http.Header{}
+			}
+		}
+		secret := secretsIn(d.url, header)
+		resp, err := try(secret.with(ctx), header)
+		err = secret.hideIn(err)
+		if resp == nil || d.opts.Header == nil || Refused(ctx) != nil ||
+			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		ctx = context.WithValue(ctx, refusedKey{}, statusError(resp, 0))
+	}
+}
+
+// do makes a request. The caller closes the body. An *unsentError says that the server has not seen it.
+func (d *dialer) do(ctx context.Context, method string, body []byte, set func(http.Header)) (*http.Response, error) {
+	return d.twice(ctx, func(ctx context.Context, header http.Header) (*http.Response, error) {
+		var sought, found bool
+		trace := &httptrace.ClientTrace{
+			GetConn: func(string) { sought = true },
+			GotConn: func(httptrace.GotConnInfo) { found = true },
+		}
+		inner, cancel := context.WithCancel(ctx)
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(inner, trace), method, d.url.String(), bytes.NewReader(body))
+		if err != nil {
+			cancel()
+			return nil, &unsentError{withoutURL(err)}
+		}
+		if body == nil {
+			req.Body, req.GetBody = nil, nil
+		}
+		req.Header = header
+		if set != nil {
+			set(header)
+		}
+		if name := unsendable(header); name != "" {
+			cancel()
+			return nil, &unsentError{fmt.Errorf("acp: header %s: %w", name, errHeader)}
+		}
+		resp, err := d.client.Do(req)
+		if err != nil {
+			cancel()
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			err = withoutURL(err)
+			if dial := (*net.OpError)(nil); sought && !found || errors.As(err, &dial) && dial.Op == "dial" || untrusted(err) {
+				err = &unsentError{err}
+			}
+			return nil, err
+		}
+		if resp.Request == nil { // made up by a RoundTripper
+			resp.Request = req
+		}
+		resp.Body = boundRest(resp, cancel, d.opts.StreamTimeout)
+		return resp, nil
+	})
+}
+
+// boundRest returns the body of a response, which cancel ends. Only that of 200 has messages; for what else a server says
+// nobody waits longer than limit.
+func boundRest(resp *http.Response, cancel func(), limit time.Duration) io.ReadCloser {
+	if resp.StatusCode == http.StatusOK {
+		return &responseBody{resp.Body, cancel}
+	}
+	timer := time.AfterFunc(limit, cancel)
+	return &responseBody{resp.Body, func() {
+		timer.Stop()
+		cancel()
+	}}
+}
+
+// responseBody is a body with something to be done when it is closed.
+type responseBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b *responseBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}
+
+// errHeader says that a value, of the id of a session for example, is not text that HTTP can send.
+var errHeader = errors.New("invalid value")
+
+// unsendable returns the name of a header whose value cannot be sent.
+func unsendable(header http.Header) string {
+	for name, values := range header {
+		for _, value := range values {
+			if strings.ContainsFunc(value, unsendableRune) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func unsendableRune(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }
+
+// untrusted reports whether the server did not pass as the one that was meant.
+func untrusted(err error) bool {
+	_, bad := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	return bad || unknown || plain
+}
+
+// unsentError says that a request did not reach the server.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+
+func (e *unsentError) Unwrap() error { return e.err }
+
+// withoutURL is an error without the URL, in which there may be a token.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// statusError makes an error of a response that is none of success, and closes it. size is how long the body of the
+// request was.
+func statusError(resp *http.Response, size int) *StatusError {
+	defer resp.Body.Close()
+	// Text that cannot be read is left out.
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
+	e := &StatusError{
+		Status:     resp.StatusCode,
+		Text:       secretsOf(resp).line(string(text)),
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
+	}
+	if e.Status == http.StatusRequestEntityTooLarge {
+		e.Size = size
+	}
+	return e
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(value string) time.Duration {
+	if s, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+// discard reads the unneeded rest of a body, up to a bound.
+func discard(body io.Reader) error {
+	_, err := io.CopyN(io.Discard, body, 64<<10)
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}

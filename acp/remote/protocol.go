@@ -1,0 +1,139 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// DefaultPath is the usual path at which agents are served.
+const DefaultPath = "/acp"
+
+// The headers of the protocol.
+const (
+	// HeaderConnection identifies a connection. The server creates it, and the client returns it with every HTTP
+	// request.
+	HeaderConnection = "Acp-Connection-Id"
+	// HeaderSession identifies the session that an HTTP request is about.
+	HeaderSession = "Acp-Session-Id"
+)
+
+// The transports, as Peer.Transport names them.
+const (
+	WebSocket = "websocket"
+	HTTP      = "http"
+)
+
+// headerProtocol lists the subprotocols that a client offers.
+const headerProtocol = "Sec-Websocket-Protocol"
+
+const (
+	methodInitialize = "initialize"
+	methodNew        = "session/new"
+	methodFork       = "session/fork"
+	methodLoad       = "session/load"
+	methodResume     = "session/resume"
+	methodClose      = "session/close"
+	methodDelete     = "session/delete"
+	methodPrompt     = "session/prompt"
+	methodCancel     = "session/cancel"
+	methodUpdate     = "session/update"
+	cancelRequest    = "$/cancel_request"
+)
+
+// memberSession is the member of parameters that names a session.
+const memberSession = "sessionId"
+
+// needSession are the methods that a message without a session cannot be of. A cancellation is one too.
+var needSession = map[string]bool{
+	"session/prompt":            true,
+	"session/cancel":            true,
+	"session/close":             true,
+	"session/delete":            true,
+	"session/fork":              true,
+	"session/load":              true,
+	"session/resume":            true,
+	"session/set_config_option": true,
+	"session/set_mode":          true,
+	"session/set_model":         true,
+}
+
+// comesFirst are the methods after which a client may open the session's stream only when it has the answer.
+var comesFirst = map[string]bool{
+	"session/close":  true,
+	"session/delete": true,
+	"session/fork":   true,
+	"session/load":   true,
+	"session/resume": true,
+}
+
+// ofProtocol is the prefix of the names of the connection's own methods.
+var ofProtocol = []byte("$/")
+
+// maxID is how long an id of a connection or session may be.
+const maxID = 1024
+
+// Peer describes the client that opened a connection.
+type Peer struct {
+	// ConnectionID is the connection's id. It is not a secret, but of no use to anyone else either.
+	ConnectionID string
+	// Principal is the principal that Authenticate returned, or "".
+	Principal string
+	// RemoteAddr is the address that the connection came from, which may be that of a proxy.
+	RemoteAddr string
+	// Transport is WebSocket or HTTP.
+	Transport string
+	// Header is the header of the request that opened the connection, without credentials: Authorization,
+	// Proxy-Authorization, Cookie and the offered subprotocols.
+	Header http.Header
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// warnings passes warnings and errors on to slog.Default.
+type warnings struct{ attrs []slog.Attr }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
+}
+
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(w.attrs...)
+	return slog.Default().Handler().Handle(ctx, r)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{slices.Concat(w.attrs, attrs)}
+}
+
+func (w warnings) WithGroup(string) slog.Handler { return w }
+
+// oneLine joins a message that may be spread over several lines, in place. The result is empty if there is nothing but
+// white space.
+func oneLine(text []byte) []byte {
+	text = bytes.Trim(text, " \t\r\n")
+	wire.ReplaceAll(text, '\n', ' ')
+	return text
+}
+
+// offeredProtocols are the subprotocols that a client offers.
+func offeredProtocols(r *http.Request) (offered []string) {
+	for _, value := range r.Header.Values(headerProtocol) {
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				offered = append(offered, name)
+			}
+		}
+	}
+	return offered
+}

@@ -1,0 +1,88 @@
+package remote
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// exchange is the requests of both sides that are in progress over an httpLink.
+type exchange struct {
+	initID      wire.ID
+	initialized chan struct{} // closed when initialize is answered
+	answer      []byte        // to initialize; set before initialized is closed
+	refused     bool          // it is an error; likewise
+
+	requests map[wire.ID]request // the client's
+	asked    map[wire.ID]string  // the session of each request of the agent's
+}
+
+// request is a request of the client.
+type request struct {
+	session  string
+	received bool // somebody read the session's stream when it came
+	first    bool // the stream may be opened when it is answered; see comesFirst
+	ends     bool // it closes or deletes the session
+}
+
+// maxAsked is how many requests of an agent a connection remembers the sessions of.
+const maxAsked = 4096
+
+func newExchange(initialize wire.ID) exchange {
+	return exchange{
+		initID:      initialize,
+		initialized: make(chan struct{}),
+		requests:    map[wire.ID]request{initialize: {}},
+		asked:       map[wire.ID]string{},
+	}
+}
+
+// begin notes a request of the client about a session.
+func (e *exchange) begin(m wire.Message, session string, received bool) error {
+	if _, twice := e.requests[m.ID]; twice && !m.ID.IsNull() {
+		return invalidRequest(m.ID, "a request with this id is in progress")
+	}
+	if len(e.requests) >= maxRequests {
+		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
+	}
+	method := string(m.Method)
+	e.requests[m.ID] = request{session, received, comesFirst[method], method == methodClose || method == methodDelete}
+	return nil
+}
+
+// end takes a request of the client out of those in progress.
+func (e *exchange) end(id wire.ID) request {
+	req := e.requests[id]
+	delete(e.requests, id)
+	return req
+}
+
+// answerInitialize keeps the answer to initialize for the POST that waits for it. It returns false for another answer.
+func (e *exchange) answerInitialize(m wire.Message, line []byte) bool {
+	if e.answer != nil || m.ID != e.initID {
+		return false
+	}
+	delete(e.requests, m.ID)
+	e.answer = bytes.Clone(line)
+	e.refused = m.Failure != nil || m.Result == nil
+	close(e.initialized)
+	return true
+}
+
+// ask notes a request of the agent about a session.
+func (e *exchange) ask(id wire.ID, session []byte) {
+	if len(e.asked) < maxAsked {
+		e.asked[id] = string(session)
+	}
+}
+
+// answered notes an answer of the client. named is the session in its header.
+func (e *exchange) answered(id wire.ID, named string) error {
+	of, ok := e.asked[id]
+	if ok && named != "" && of != "" && named != of {
+		return refuse(http.StatusBadRequest, HeaderSession+" is not the session of the request")
+	}
+	delete(e.asked, id)
+	return nil
+}
