@@ -32,14 +32,15 @@ func questions(pkg *model.Package, j *judgements) []Question {
 	var out []Question
 	for _, m := range pkg.Methods {
 		caps := pkg.Capabilities[m.Side]
-		if caps != nil && !m.Derived {
-			out = append(out, partQuestions(m, capabilityPaths(caps, "", nil), j)...)
-		}
-		gated := m.Derived || len(m.Capability) > 0 || slices.ContainsFunc(m.Needs, func(n model.Need) bool { return n.Field == nil && n.Variant == nil })
-		if caps == nil || gated {
+		if caps == nil || m.Derived {
 			continue
 		}
-		why := looksGated(pkg, m, capabilityPaths(caps, "", nil))
+		paths := capabilityPaths(caps, "", nil)
+		out = append(out, partQuestions(m, paths, j)...)
+		if len(m.Capability) > 0 || slices.ContainsFunc(m.Needs, func(n model.Need) bool { return n.Field == nil && n.Variant == nil }) {
+			continue
+		}
+		why := looksGated(pkg, m, paths)
 		if why == "" {
 			continue
 		}
@@ -54,6 +55,9 @@ func questions(pkg *model.Package, j *judgements) []Question {
 func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements) []Question {
 	var out []Question
 	for _, n := range needs(m) {
+		if slices.ContainsFunc(m.Needs, func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
+			continue
+		}
 		var doc, pointer, name string
 		switch {
 		case n.Variant != nil:
@@ -71,12 +75,12 @@ func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements
 			why = fmt.Sprintf("Its description says %q", strings.Join(strings.Fields(says), " "))
 		}
 		for _, c := range capabilities {
-			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" && c.path != pathOfFields(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
+			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" && c.path != model.DottedPath(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
 				why = fmt.Sprintf("The capability %s names it", c.path)
 			}
 		}
 		subject := m.Name + " " + n.of
-		if why == "" || slices.ContainsFunc(m.Needs, func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
+		if why == "" {
 			continue
 		}
 		if _, answered := j.of(Ungated, subject); !answered {
@@ -84,15 +88,6 @@ func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements
 		}
 	}
 	return out
-}
-
-// pathOfFields returns the path of a capability as overrides have it.
-func pathOfFields(path []*model.Field) string {
-	var names []string
-	for _, f := range path {
-		names = append(names, f.JSON)
-	}
-	return strings.Join(names, ".")
 }
 
 // onlyAdvertised matches a sentence that says that only a side with a capability takes what it describes.

@@ -90,7 +90,7 @@ func (g *generator) byCapability(side model.Side) []*capabilityGroup {
 	var groups []*capabilityGroup
 	known := map[string]*capabilityGroup{}
 	for _, m := range g.handled(side) {
-		name := dotted(m.Capability)
+		name := model.DottedPath(m.Capability)
 		if name == "" {
 			continue
 		}
@@ -101,15 +101,6 @@ func (g *generator) byCapability(side model.Side) []*capabilityGroup {
 		known[name].methods = append(known[name].methods, m)
 	}
 	return groups
-}
-
-// dotted is the path of a capability as it is on the wire.
-func dotted(path []*model.Field) string {
-	var names []string
-	for _, f := range path {
-		names = append(names, f.JSON)
-	}
-	return strings.Join(names, ".")
 }
 
 // advertised returns the condition that the capabilities c have the one at the end of the path.
@@ -152,7 +143,7 @@ func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
 // lacks writes the test which capability a call of m lacks.
 func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	refuse := func(path []*model.Field) jen.Code {
-		return jen.If(jen.Op("!").Add(advertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(dotted(path))))
+		return jen.If(jen.Op("!").Add(advertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
 	}
 	params := jen.Id(paramName(m))
 	var body []jen.Code
@@ -165,7 +156,7 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 			body = append(body, refuse(need.Capability))
 		case need.Variant == nil:
 			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(advertised(jen.Id("x"), need.Capability))).Block(
-				jen.Return(jen.Lit(dotted(need.Capability)))))
+				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
 			// It is a case of the one before.
 		default:
@@ -185,9 +176,9 @@ func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refu
 		return jen.Switch(union.Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
 			for i := 0; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil; {
 				types := []jen.Code{jen.Op("*").Id(needs[i].Variant.Go)}
-				same := dotted(needs[i].Capability)
+				same := model.DottedPath(needs[i].Capability)
 				first := needs[i]
-				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil && dotted(needs[i].Capability) == same; i++ {
+				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil && model.DottedPath(needs[i].Capability) == same; i++ {
 					types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
 				}
 				cases.Case(types...).Block(refuse(first.Capability))
@@ -239,7 +230,7 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			body = append(body, jen.If(jen.Id("h").Dot(group.methods[0].Go).Op("!=").Nil()).Block(set...))
 			continue
 		}
-		handlers := []jen.Code{jen.Lit(dotted(group.path))}
+		handlers := []jen.Code{jen.Lit(model.DottedPath(group.path))}
 		for _, m := range group.methods {
 			handlers = append(handlers, jen.Id("handler").Values(jen.Lit(m.Go), jen.Id("h").Dot(m.Go).Op("!=").Nil()))
 		}

@@ -207,7 +207,7 @@ func (g *generator) handlerDoc(m *model.Method) []string {
 		lines = beforeLinks(lines, wrap(m.HandlerNote, "", "", width-3-4)...)
 	}
 	if len(m.Capability) > 0 {
-		lines = beforeLinks(lines, "Capability: "+dotted(m.Capability)+".")
+		lines = beforeLinks(lines, "Capability: "+model.DottedPath(m.Capability)+".")
 	}
 	return experimental(lines, m.Experimental, m.Feature, 4)
 }
@@ -250,8 +250,8 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		without = "what the call needs"
 	case len(m.Capability) > 0:
 		body = append(body, jen.If(jen.Op("!").Add(advertised(capabilities, m.Capability))).Block(
-			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(dotted(m.Capability))))))
-		without = dotted(m.Capability)
+			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(model.DottedPath(m.Capability))))))
+		without = model.DottedPath(m.Capability)
 	}
 	if without != "" {
 		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)

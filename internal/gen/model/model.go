@@ -5,6 +5,7 @@ package model
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Package is one schema as a Go package.
@@ -447,6 +448,15 @@ const (
 	Protocol Side = "protocol"
 	Proxy    Side = "proxy"
 )
+
+// DottedPath returns the path of a capability as overrides and messages have it, such as "sessionCapabilities.list".
+func DottedPath(path []*Field) string {
+	var names []string
+	for _, f := range path {
+		names = append(names, f.JSON)
+	}
+	return strings.Join(names, ".")
+}
 
 // Method is a request or a notification of the protocol. A name can be both, and then there are two.
 type Method struct {
