@@ -3,9 +3,9 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/gen/schema"
@@ -41,12 +41,9 @@ func mark(pkg *model.Package, stable []byte, j *judgements, facade bool) error {
 	if facade {
 		m.check()
 	}
-	for _, o := range j.list {
-		if f := m.features[o.Value]; o.Kind == Feature && f != nil && !slices.Contains(pkg.Features, f) {
-			pkg.Features = append(pkg.Features, f)
-		}
+	for _, name := range slices.Sorted(maps.Keys(m.features)) {
+		pkg.Features = append(pkg.Features, m.features[name])
 	}
-	slices.SortFunc(pkg.Features, func(a, b *model.Feature) int { return strings.Compare(a.Name, b.Name) })
 	return errors.Join(m.problems...)
 }
 
@@ -58,8 +55,9 @@ type marker struct {
 	problems   []error
 }
 
-// given returns the feature that an override names for what goes by subject or pointer, or nil.
-func (m *marker) given(subject, pointer string, experimental bool) *model.Feature {
+// feature returns the feature that an override names for an experimental thing, which goes by subject or pointer, or nil.
+// It records the features of stable things too, because programs name their constants.
+func (m *marker) feature(subject, pointer string, experimental bool) *model.Feature {
 	name, ok := m.judgements.of(Feature, subject, pointer)
 	if !ok {
 		return nil
@@ -69,14 +67,17 @@ func (m *marker) given(subject, pointer string, experimental bool) *model.Featur
 		f = &model.Feature{Name: name}
 		m.features[name] = f
 	}
-	m.cover(f, subject, experimental)
+	if !experimental {
+		return nil
+	}
+	cover(f, subject)
 	return f
 }
 
-// cover records that something belongs to a feature.
-func (m *marker) cover(f *model.Feature, subject string, experimental bool) {
-	if experimental && f != nil && !slices.Contains(f.Covers, subject) {
-		f.Experimental = true
+// cover records that something experimental belongs to a feature.
+func cover(f *model.Feature, subject string) {
+	f.Experimental = true
+	if !slices.Contains(f.Covers, subject) {
 		f.Covers = append(f.Covers, subject)
 	}
 }
@@ -90,7 +91,7 @@ func (m *marker) decl(d model.Decl) {
 	for _, f := range model.Fields(d) {
 		f.Doc = withoutNotice(f.Doc)
 		f.Experimental = old != nil && !slices.ContainsFunc(model.Fields(old), func(o *model.Field) bool { return o.JSON == f.JSON })
-		f.Feature = m.given(path+"/"+schema.Escape(f.JSON), f.Pointer, f.Experimental)
+		f.Feature = m.feature(path+"/"+schema.Escape(f.JSON), f.Pointer, f.Experimental)
 	}
 	switch d := d.(type) {
 	case *model.Enum:
@@ -98,46 +99,40 @@ func (m *marker) decl(d model.Decl) {
 		for _, v := range d.Values {
 			v.Doc = withoutNotice(v.Doc)
 			v.Experimental = known != nil && !known.Lists(v.Value)
-			v.Feature = m.given(path+"/"+schema.Escape(fmt.Sprint(v.Value)), v.Pointer, v.Experimental)
+			v.Feature = m.feature(path+"/"+schema.Escape(fmt.Sprint(v.Value)), v.Pointer, v.Experimental)
 		}
 	case *model.Union:
 		known, _ := old.(*model.Union)
 		for _, v := range d.Variants {
 			v.Doc = withoutNotice(v.Doc)
 			v.Experimental = known == nil || !slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part })
-			v.Feature = m.given(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && known != nil)
+			v.Feature = m.feature(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && known != nil)
 		}
 	}
 }
 
 // method gives a method, and what of its parameters needs a capability, the feature of that capability.
 func (m *marker) method(method *model.Method) {
-	method.Feature = m.given(method.Name, method.Pointer, method.Experimental)
-	if f := featureOf(method.Capability); f != nil && method.Feature == nil {
+	method.Feature = m.feature(method.Name, method.Pointer, method.Experimental)
+	if f := featureOf(method.Capability); method.Experimental && method.Feature == nil && f != nil {
 		method.Feature = f
-		m.cover(f, method.Name, method.Experimental)
+		cover(f, method.Name)
 	}
-	params := method.Params.Base()
 	for _, need := range method.Needs {
 		f := featureOf(need.Capability)
 		switch {
 		case f == nil:
 		case need.Variant != nil && need.Variant.Feature == nil && need.Variant.Experimental:
 			need.Variant.Feature = f
-			m.cover(f, pathOf(need.Variant.Union)+"/"+need.Variant.Part, true)
-		case need.Variant == nil && need.Field != nil && need.Field.Feature == nil && (need.Field.Experimental || params.Experimental && advertisedExperimentally(need.Capability)):
+			cover(f, pathOf(need.Variant.Union)+"/"+need.Variant.Part)
+		case need.Variant == nil && need.Field != nil && need.Field.Feature == nil && (need.Field.Experimental || method.Params.Base().Experimental):
 			need.Field.Feature = f
-			m.cover(f, pathOf(method.Params)+"/"+need.Field.JSON, true)
+			cover(f, pathOf(method.Params)+"/"+need.Field.JSON)
 		}
 	}
 }
 
-// advertisedExperimentally reports whether a part of a capability is experimental.
-func advertisedExperimentally(path []*model.Field) bool {
-	return slices.ContainsFunc(path, func(f *model.Field) bool { return f.Experimental })
-}
-
-// featureOf returns the feature of a capability, or nil.
+// featureOf returns the feature of an experimental capability, or nil.
 func featureOf(path []*model.Field) *model.Feature {
 	for _, f := range path {
 		if f.Feature != nil {

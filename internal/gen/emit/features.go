@@ -2,7 +2,6 @@ package emit
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -22,11 +21,11 @@ func (g *generator) features(f *jen.File) {
 			var lines []string
 			value := jen.Id("Features").Op("=").Lit(0)
 			if feature.Experimental {
-				lines = wrap(feature.Go()+" enables "+listed(feature.Covers)+".", "", "", width-3-4)
+				lines = wrap(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", "", "", width-3-4)
 				value = jen.Id("Features").Op("=").Lit(1).Op("<<").Lit(bits)
 				bits++
 			} else {
-				lines = []string{feature.Go() + " is stable and needs not be enabled.", "", "Deprecated: it has no effect."}
+				lines = []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
 			}
 			for _, line := range comment(lines) {
 				group.Add(line)
@@ -59,7 +58,7 @@ func (g *generator) features(f *jen.File) {
 		}
 		var body []jen.Code
 		for _, m := range g.handled(r.side) {
-			if m.Experimental {
+			if m.Feature != nil {
 				body = append(body, jen.If(jen.Id("h").Dot(m.Go).Op("!=").Nil()).Block(uses(m.Feature)))
 			}
 		}
@@ -67,14 +66,6 @@ func (g *generator) features(f *jen.File) {
 			jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("features").Params().Params(jen.Id("f").Id("Features")).
 				Block(append(body, jen.Return(jen.Id("f")))...))
 	}
-}
-
-// listed joins names as a sentence does.
-func listed(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // uses records a feature in f.
@@ -96,7 +87,7 @@ func experimental(lines []string, is bool, feature *model.Feature, indent int) [
 func (g *generator) users() map[model.Decl]bool {
 	users := map[model.Decl]bool{}
 	for _, m := range g.pkg.Methods {
-		if m.Experimental && m.Feature != nil {
+		if m.Feature != nil {
 			users[m.Params] = true
 		}
 	}
@@ -134,12 +125,12 @@ func (g *generator) users() map[model.Decl]bool {
 // usesFeature reports whether a declaration has something with a feature, or refers to what has.
 func usesFeature(d model.Decl, users map[model.Decl]bool) bool {
 	for _, f := range model.Fields(d) {
-		if f.Feature != nil && (f.Experimental || d.Base().Experimental) || users[declOf(f.Type)] || len(valuesOf(f.Type)) > 0 {
+		if f.Feature != nil || users[declOf(f.Type)] || len(valuesOf(f.Type)) > 0 {
 			return true
 		}
 	}
 	u, ok := d.(*model.Union)
-	return ok && slices.ContainsFunc(u.Variants, func(v *model.Variant) bool { return v.Experimental && v.Feature != nil || users[v.Payload] })
+	return ok && slices.ContainsFunc(u.Variants, func(v *model.Variant) bool { return v.Feature != nil || users[v.Payload] })
 }
 
 // declOf returns the declaration that the values of a type, or its items, have.
@@ -162,20 +153,20 @@ func valuesOf(t model.Type) []*model.EnumValue {
 	if !ok {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(enum.Values), func(v *model.EnumValue) bool { return !v.Experimental || v.Feature == nil })
+	return slices.DeleteFunc(slices.Clone(enum.Values), func(v *model.EnumValue) bool { return v.Feature == nil })
 }
 
 // used writes the method that returns the features that a value uses.
 func (g *generator) used(f *jen.File, d model.Decl, users map[model.Decl]bool) {
 	var body []jen.Code
 	for _, m := range g.pkg.Methods {
-		if m.Params == d && m.Experimental && m.Feature != nil {
+		if m.Params == d && m.Feature != nil {
 			body = append(body, uses(m.Feature))
 		}
 	}
 	for _, field := range model.Fields(d) {
 		value := x.Clone().Dot(field.Go)
-		if field.Feature != nil && (field.Experimental || d.Base().Experimental) {
+		if field.Feature != nil {
 			body = append(body, jen.If(isSet(x, field)).Block(uses(field.Feature)))
 		}
 		if values := valuesOf(field.Type); len(values) > 0 {
@@ -221,7 +212,7 @@ func (g *generator) usedVariants(u *model.Union, users map[model.Decl]bool) []je
 	byFeature := map[*model.Feature][]jen.Code{}
 	var order []*model.Feature
 	for _, v := range u.Variants {
-		if v.Experimental && v.Feature != nil {
+		if v.Feature != nil {
 			if byFeature[v.Feature] == nil {
 				order = append(order, v.Feature)
 			}

@@ -417,7 +417,7 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 				jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(last)...)...)).Block(g.decodeInto(last)...),
 			}
 		}
-		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+list(keys)+" is there")...))
+		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+enumerate(keys, "or")+" is there")...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }

@@ -43,7 +43,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		names = append(names, variantType(v))
 	}
 	add(f, append(
-		comment(experimental(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+list(names)+".", "", "", width-3), u.Experimental, nil, 0)),
+		comment(experimental(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+enumerate(names, "or")+".", "", "", width-3), u.Experimental, nil, 0)),
 		jen.Type().Id(u.VariantName).Interface(jen.Id(seal(u)).Params()))...)
 
 	for _, v := range u.Variants {
@@ -81,12 +81,13 @@ func variantType(v *model.Variant) string {
 	return "*" + v.Go
 }
 
-func list(names []string) string {
-	if len(names) == 1 {
-		return names[0]
+// enumerate joins names as a sentence does, with "and" or "or" before the last.
+func enumerate(names []string, conjunction string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
 	}
 	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
 }
 
 // howTold says how the variants are told apart on the wire.
@@ -106,7 +107,7 @@ func (g *generator) howTold(u *model.Union) []string {
 		}
 	}
 	if len(keys) > 0 {
-		return wrap("The variants are told apart by the members "+list(keys)+".", "", "", width-3)
+		return wrap("The variants are told apart by the members "+enumerate(keys, "or")+".", "", "", width-3)
 	}
 	return []string{"The variants are told apart by the kind of JSON value."}
 }
