@@ -71,7 +71,7 @@ func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	for i := range routes {
 		r := &routes[i]
 		r.Check = asParams(checkParams)
-		r.Verify = func(result any) error { return a.checkEnabled(result) }
+		r.Verify = func(result any) error { return a.opts.Experimental.lacks("AgentOptions", result) }
 		r.Gate = func() error { return a.gate(r) }
 		a.configureRoute(r)
 	}

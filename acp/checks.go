@@ -272,7 +272,7 @@ func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
 		return unsent(method, errNotInitialized)
 	}
-	if err := c.enabled.lacks(params, "AgentOptions"); err != nil {
+	if err := c.enabled.lacks("AgentOptions", params); err != nil {
 		return unsent(method, err)
 	}
 	wrong := checkSent(params)
@@ -318,7 +318,7 @@ func (c *ClientConn) check(method string, params any) error {
 	if handshake == nil {
 		return unsent(method, errNotInitialized)
 	}
-	if err := c.enabled.lacks(params, "ClientOptions"); err != nil {
+	if err := c.enabled.lacks("ClientOptions", params); err != nil {
 		return unsent(method, err)
 	}
 	wrong := checkSent(params)

@@ -162,7 +162,7 @@ func (a *agentSide) prepare() (err error) {
 	}
 	a.opts.advertise(&a.caps)
 	a.verify()
-	return a.checkEnabled(&a.handlers, &a.caps)
+	return a.opts.Experimental.lacks("AgentOptions", &a.handlers, &a.caps)
 }
 
 // verify has the results of the handlers checked before they are sent.
@@ -247,7 +247,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	if err := a.checkEnabled(res); err != nil {
+	if err := a.opts.Experimental.lacks("AgentOptions", res); err != nil {
 		return nil, err
 	}
 	// An answer that cannot be sent must not count as one.
@@ -290,7 +290,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	if c.opts.Initialize != nil {
 		c.opts.Initialize(req)
 	}
-	return req, c.checkEnabled(&c.handlers, req)
+	return req, c.opts.Experimental.lacks("ClientOptions", &c.handlers, req)
 }
 
 // initialize does the handshake.

@@ -125,7 +125,7 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	for i := range routes {
 		r := &routes[i]
 		r.Check = asParams(checkParams)
-		r.Verify = func(result any) error { return c.checkEnabled(result) }
+		r.Verify = func(result any) error { return c.opts.Experimental.lacks("ClientOptions", result) }
 		r.Gate = func() error { return c.gate(r) }
 		c.configureRoute(r)
 	}

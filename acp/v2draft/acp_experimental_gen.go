@@ -25,34 +25,16 @@ func (x Features) String() string {
 	return strings.Join(names, "|")
 }
 
-// lacks returns the error for a message, or for handlers, that use features beyond x; options names the type whose
-// field Experimental enables them.
-func (x Features) lacks(v any, options string) error {
-	user, ok := v.(interface{ features() Features })
-	if !ok {
-		return nil
-	}
-	if off := user.features() &^ x; off != 0 {
-		return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
-	}
-	return nil
-}
-
-// checkEnabled refuses values that use features which the agent has not enabled.
-func (a *agentSide) checkEnabled(values ...any) error {
+// lacks returns the error for the first of some messages and handlers that uses features beyond x; options names the type
+// whose field Experimental enables them.
+func (x Features) lacks(options string, values ...any) error {
 	for _, v := range values {
-		if err := a.opts.Experimental.lacks(v, "AgentOptions"); err != nil {
-			return err
+		user, ok := v.(interface{ features() Features })
+		if !ok {
+			continue
 		}
-	}
-	return nil
-}
-
-// checkEnabled refuses values that use features which the client has not enabled.
-func (c *clientSide) checkEnabled(values ...any) error {
-	for _, v := range values {
-		if err := c.opts.Experimental.lacks(v, "ClientOptions"); err != nil {
-			return err
+		if off := user.features() &^ x; off != 0 {
+			return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
 		}
 	}
 	return nil

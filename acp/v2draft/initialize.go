@@ -181,7 +181,7 @@ func (a *agentSide) prepare() (err error) {
 		}
 	}
 	a.verify()
-	return a.checkEnabled(h, &a.caps)
+	return a.opts.Experimental.lacks("AgentOptions", h, &a.caps)
 }
 
 // verify makes the connection check the results of the handlers before they are sent.
@@ -289,7 +289,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	if err := a.checkEnabled(res); err != nil {
+	if err := a.opts.Experimental.lacks("AgentOptions", res); err != nil {
 		return nil, err
 	}
 	// An answer that cannot be sent must not count as one.
@@ -347,7 +347,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	if c.opts.Initialize != nil {
 		c.opts.Initialize(req)
 	}
-	return req, c.checkEnabled(&c.handlers, req)
+	return req, c.opts.Experimental.lacks("ClientOptions", &c.handlers, req)
 }
 
 // initializeAnswer holds the agent's answer to initialize. If its version is not ours, only the version is decoded.
