@@ -278,17 +278,16 @@ func isFolder(path string) bool {
 func targets(module, old, new string) []pair {
 	var out []pair
 	for _, t := range gen.Targets {
-		for schema, protocol := range map[string]string{t.Stable: strings.TrimSuffix(t.Protocol, ".unstable"), t.Schema: t.Protocol} {
+		for _, s := range [...]struct{ file, protocol string }{{t.Stable, strings.TrimSuffix(t.Protocol, ".unstable")}, {t.Schema, t.Protocol}} {
 			p := pair{
-				options{pkg: t.Package, module: module, protocol: protocol, facade: true, stderr: io.Discard},
-				filepath.Join(old, filepath.FromSlash(schema)), filepath.Join(new, filepath.FromSlash(schema)),
+				options{pkg: t.Package, module: module, protocol: s.protocol, facade: true, stderr: io.Discard},
+				filepath.Join(old, filepath.FromSlash(s.file)), filepath.Join(new, filepath.FromSlash(s.file)),
 			}
 			if _, err := os.Stat(p.old); err == nil {
 				out = append(out, p)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.protocol, b.protocol) })
 	return out
 }
 
