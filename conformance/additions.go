@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-var additionsRules = []Rule{
+var additionsRules = []rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
@@ -144,7 +144,7 @@ var additionsRules = []Rule{
 			}
 			timestamp("/update", member(e.content, "update"))
 			for i, s := range items(e.content, "sessions") {
-				timestamp(at("/sessions", i), s)
+				timestamp(element("/sessions", i), s)
 			}
 		},
 	},
@@ -184,7 +184,7 @@ var additionsRules = []Rule{
 			plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
 			for i, s := range items(e.content, "sessions") {
 				if cwd := text(s, "cwd"); absolute(cwd) && !strings.EqualFold(plain(cwd), plain(wanted)) {
-					e.broken(at("/sessions", i)+"/cwd", "%q is not the directory of the filter", clip(cwd)).because(e.request.at, "the request")
+					e.broken(element("/sessions", i)+"/cwd", "%q is not the directory of the filter", clip(cwd)).because(e.request.at, "the request")
 				}
 			}
 		},

@@ -2,7 +2,7 @@
 
 package conformance
 
-var agentPlanRules = []Rule{
+var agentPlanRules = []rule{
 	{
 		ID:       "PLN-3",
 		Versions: both,

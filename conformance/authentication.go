@@ -2,7 +2,7 @@
 
 package conformance
 
-var authenticationRules = []Rule{
+var authenticationRules = []rule{
 	{
 		ID:     "AUT-1",
 		Breaks: "A logout request to an agent that does not state auth.logout.",

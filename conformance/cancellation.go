@@ -2,9 +2,7 @@
 
 package conformance
 
-import "slices"
-
-var cancellationRules = []Rule{
+var cancellationRules = []rule{
 	{
 		ID:       "CAN-1",
 		Versions: both,
@@ -24,22 +22,4 @@ var cancellationRules = []Rule{
 			}
 		},
 	},
-}
-
-// unanswered are the requests to a side that it has not answered, in their order.
-func (l *ledger) unanswered(by Side) []*request {
-	var all []*request
-	for _, r := range l.open {
-		if r.direction.Sender().Peer() == by {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b *request) int { return a.at.Number - b.at.Number })
-	return all
-}
-
-// hasRead reports whether the side that closed the connection had read a request. A client may close at any time, before
-// it has read what is on the way; one that has answered a later request has read this one.
-func (l *ledger) hasRead(r *request) bool {
-	return l.closedBy == Agent || r.at.Number < l.read[Client]
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var contentRules = []Rule{
+var contentRules = []rule{
 	{
 		ID:       "CON-3",
 		Versions: both,
@@ -37,7 +37,7 @@ var contentRules = []Rule{
 func (e *event) blocks(where string, v value) {
 	if isArray(v) {
 		for i, block := range items(v) {
-			e.block(at(where, i), block)
+			e.block(element(where, i), block)
 		}
 		return
 	}

@@ -15,9 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-const methodElicitComplete = "elicitation/complete"
-
-var elicitationRules = []Rule{
+var elicitationRules = []rule{
 	{
 		ID:       "ELI-5",
 		Versions: both,
@@ -119,7 +117,7 @@ var elicitationRules = []Rule{
 		on:    notifications(methodElicitComplete),
 		check: func(e *event) {
 			id := e.text("elicitationId")
-			if _, ok := e.elicitations.get(id); !ok && id != "" && !e.elicitations.forgot && !e.hasHistory() {
+			if _, ok := e.elicitations.get(id); !ok && id != "" && !e.elicitations.forgot && !e.hasOlderSessions() {
 				e.broken("/elicitationId", "no elicitation has the id %q", clip(id))
 			}
 		},
@@ -215,10 +213,10 @@ var elicitationRules = []Rule{
 				where := pointer("/requestedSchema/properties", name)
 				e.noURL(where, property, "title", "description")
 				for i, choice := range items(property, "oneOf") {
-					e.noURL(at(where+"/oneOf", i), choice, "title", "description")
+					e.noURL(element(where+"/oneOf", i), choice, "title", "description")
 				}
 				for i, choice := range items(property, "items", "anyOf") {
-					e.noURL(at(where+"/items/anyOf", i), choice, "title", "description")
+					e.noURL(element(where+"/items/anyOf", i), choice, "title", "description")
 				}
 			}
 		},
@@ -239,16 +237,6 @@ var elicitationRules = []Rule{
 
 // withElicitation begins examples: the client has both modes.
 var withElicitation = connected(`{"elicitation":{"form":{},"url":{}}}`)
-
-// hasHistory reports whether a session is, or may be, from before this connection.
-func (l *ledger) hasHistory() bool {
-	for _, s := range l.sessions.all {
-		if s.by != methodNew {
-			return true
-		}
-	}
-	return l.sessions.forgot
-}
 
 // unstyled is a name without what styles of naming differ in.
 func unstyled(name string) string {

@@ -12,7 +12,7 @@ const (
 	codeVersion  = -32022 // in version 2
 )
 
-var errorRules = []Rule{
+var errorRules = []rule{
 	{
 		ID:       "ERR-2",
 		Versions: both,
@@ -216,35 +216,3 @@ var (
 	authWords     = regexp.MustCompile(`(?i)auth|log.?in|sign.?in`)
 	notAuth       = regexp.MustCompile(`(?i)\brate.?limit|too many requests|\bquota\b|overloaded|\btimed? ?out\b|\bbusy\b|already (running|in progress)`)
 )
-
-// everyDepth is how deep every parser goes.
-const everyDepth = 64
-
-// deep reports whether a line is nested deeper than that.
-func deep(line []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[', c == '{':
-			if depth++; depth > everyDepth {
-				return true
-			}
-		case c == ']', c == '}':
-			depth--
-		}
-	}
-	return false
-}
-
-// String says what the first of the lines is.
-func (u unread) String() string {
-	if u.json {
-		return "no message"
-	}
-	return "not JSON"
-}

@@ -1,17 +1,16 @@
-// What a rule sees: one message, beside the ledger as it was before the message, and how it reports.
+// What a rule sees: one message, beside the history as it was before the message, and how it reports.
 
 package conformance
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // event is one message, or the end of the connection (its kind is empty then, and number that of the last message).
 type event struct {
-	*ledger // of all messages before this one
+	*history // of all messages before this one
 
 	number    int       // of the message, from 1
 	time      time.Time // zero if it is not known
@@ -28,14 +27,14 @@ type event struct {
 	// request is what an answer answers; nil if it is not known.
 	request *request
 	// session is the one that the message, or the request of the answer, names; nil if it names none or one that the
-	// ledger does not know.
+	// history does not know.
 	session *session
 	line    []byte
 	// remembered says of a request that its answer will be known as such.
 	remembered bool
 
-	judge    *Judge
-	rule     *Rule
+	judge    *core
+	rule     *rule
 	self     *Evidence // made when it is first needed
 	findings []Finding
 	refused  int // how many of the findings are of the schema
@@ -50,7 +49,7 @@ func (e *event) has(path ...string) bool    { return present(e.content, path...)
 func (e *event) given(path ...string) bool  { return given(e.content, path...) }
 func (e *event) text(path ...string) string { return text(e.content, path...) }
 
-// evidence is the message itself, to be kept by the ledger or shown by a later finding.
+// evidence is the message itself, to be kept by the history or shown by a later finding.
 func (e *event) evidence() *Evidence {
 	if e.self == nil {
 		e.self = &Evidence{
@@ -142,6 +141,15 @@ func within(pointer, above string) bool {
 	return ok && (below == "" || below[0] == '/')
 }
 
+// openNames leads to the open names of the message.
+func (e *event) openNames() *openNames {
+	handler := e.sender().Peer()
+	if e.kind == Response {
+		handler = e.sender()
+	}
+	return e.judge.connection.schema.openNamesOf(handler, e.method, e.kind)
+}
+
 // once reports whether the rule was never told this key before on this connection: for what would otherwise be
 // reported again with each message, such as for each update of an unknown session.
 func (e *event) once(key string) bool {
@@ -152,9 +160,6 @@ func (e *event) once(key string) bool {
 	e.judge.told.put(k, true)
 	return true
 }
-
-// at is the pointer of an element of an array.
-func at(array string, i int) string { return array + "/" + strconv.Itoa(i) }
 
 // needs reports a message that the other side has not stated the capability for.
 func (e *event) needs(side *abilities, capability string) {

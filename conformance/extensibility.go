@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var extensibilityRules = []Rule{
+var extensibilityRules = []rule{
 	{
 		ID:       "EXT-1",
 		Versions: both,

@@ -6,12 +6,7 @@ import (
 	"regexp"
 )
 
-const (
-	methodReadFile  = "fs/read_text_file"
-	methodWriteFile = "fs/write_text_file"
-)
-
-var fileSystemRules = []Rule{
+var fileSystemRules = []rule{
 	{
 		ID:     "FS-2",
 		Breaks: "fs/read_text_file to a client that does not state fs.readTextFile, or fs/write_text_file to one that does not state fs.writeTextFile.",

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-var initializationRules = []Rule{
+var initializationRules = []rule{
 	{
 		ID:       "INI-1",
 		Versions: both,
@@ -194,7 +194,7 @@ var initializationRules = []Rule{
 			for i, method := range items(e.content, "authMethods") {
 				// An extension in _meta may ask for them, as older clients do.
 				if text(method, "type") == "terminal" && !e.client.can("auth.terminal") && !e.client.meta {
-					e.broken(at("/authMethods", i), "a terminal method for a client without auth.terminal").
+					e.broken(element("/authMethods", i), "a terminal method for a client without auth.terminal").
 						because(e.client.at, "the client's capabilities")
 				}
 			}

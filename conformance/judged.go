@@ -4,7 +4,7 @@
 package conformance
 
 // schemaRules are requirements without a check of their own: the validator reports them.
-var schemaRules = []Rule{
+var schemaRules = []rule{
 	{
 		ID:       "OVW-3",
 		Versions: both,

@@ -74,7 +74,7 @@ func (n *openNames) walk(v value, where string, yield func(where, name, definiti
 		yield(where, text(v), n.definition)
 	case isArray(v):
 		for i, item := range items(v) {
-			n.items.walk(item, at(where, i), yield)
+			n.items.walk(item, element(where, i), yield)
 		}
 	default:
 		for name, below := range membersOf(v) {

@@ -7,7 +7,7 @@ import (
 
 // TestOpenNames finds them in a schema that refers to itself.
 func TestOpenNames(t *testing.T) {
-	schema, err := NewSchema([]byte(`{
+	schema, err := parseSchema([]byte(`{
 		"anyOf": [{"properties": {"method": {}, "params": {"$ref": "#/$defs/Tree"}}}],
 		"$defs": {
 			"Tree": {
@@ -23,7 +23,7 @@ func TestOpenNames(t *testing.T) {
 			"Color": {"anyOf": [{"type": "string", "const": "red"}, {"type": "string", "description": "Others are reserved for later."}]},
 			"Leaf": {"type": "object", "properties": {"name": {"type": "string"}}}
 		}
-	}`))
+	}`), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

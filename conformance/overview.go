@@ -4,7 +4,7 @@ package conformance
 
 import "strings"
 
-var overviewRules = []Rule{
+var overviewRules = []rule{
 	{
 		ID:       "OVW-1",
 		Versions: both,
@@ -22,9 +22,9 @@ var overviewRules = []Rule{
 			case "terminal/create", methodList:
 				e.absolute("/cwd", e.text("cwd"))
 				for i, s := range items(e.content, "sessions") {
-					e.absolute(at("/sessions", i)+"/cwd", text(s, "cwd"))
+					e.absolute(element("/sessions", i)+"/cwd", text(s, "cwd"))
 					for k, root := range items(s, "additionalDirectories") {
-						e.absolute(at(at("/sessions", i)+"/additionalDirectories", k), text(root))
+						e.absolute(element(element("/sessions", i)+"/additionalDirectories", k), text(root))
 					}
 				}
 			case methodPermission:
@@ -49,7 +49,7 @@ var overviewRules = []Rule{
 			e.firstLine("/line", e.content)
 			for _, holder := range []string{"toolCall", "update"} {
 				for i, location := range items(e.content, holder, "locations") {
-					e.firstLine(at("/"+holder+"/locations", i)+"/line", location)
+					e.firstLine(element("/"+holder+"/locations", i)+"/line", location)
 				}
 			}
 		},
@@ -82,7 +82,6 @@ const (
 	codeMethod    = -32601
 	codeParams    = -32602
 	codeCancelled = -32800
-	codeAuth      = -32000
 	codeNotFound  = -32002
 )
 
@@ -105,10 +104,10 @@ func absolute(path string) bool {
 // pathsOf looks at the paths of a tool call.
 func (e *event) pathsOf(where string, call value) {
 	for i, location := range items(call, "locations") {
-		e.absolute(at(where+"/locations", i)+"/path", text(location, "path"))
+		e.absolute(element(where+"/locations", i)+"/path", text(location, "path"))
 	}
 	for i, content := range items(call, "content") {
-		e.pathsOfContent(at(where+"/content", i), content)
+		e.pathsOfContent(element(where+"/content", i), content)
 	}
 }
 
@@ -120,7 +119,7 @@ func (e *event) pathsOfContent(where string, content value) {
 	e.absolute(where+"/path", text(content, "path"))
 	for i, change := range items(content, "changes") {
 		for _, name := range []string{"path", "oldPath", "newPath"} {
-			e.absolute(at(where+"/changes", i)+"/"+name, text(change, name))
+			e.absolute(element(where+"/changes", i)+"/"+name, text(change, name))
 		}
 	}
 }

@@ -51,7 +51,7 @@ var schemaTexts = map[string]func() string{
 func eachSchema(t *testing.T, test func(*testing.T, *Schema, *sample.Maker)) {
 	for name, text := range schemaTexts {
 		t.Run(name, func(t *testing.T) {
-			s, err := NewSchema([]byte(text()))
+			s, err := parseSchema([]byte(text()), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestPlansPublished(t *testing.T) {
 		t.Skip("it is about fast paths")
 	}
 	tier.Need(t, tier.Normal)
-	SkipUnderRace(t)
+	skipUnderRace(t)
 	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
 		var all tally
 		for _, name := range slices.Sorted(maps.Keys(s.definitions)) {
@@ -103,7 +103,7 @@ func TestPlansPublished(t *testing.T) {
 // TestPlansShared takes the messages of the protocol's documents and of recordings of real agents, and spoilt ones,
 // and has each judged by the definition of every method: plans promise nothing wrong.
 func TestPlansShared(t *testing.T) {
-	SkipUnderRace(t)
+	skipUnderRace(t)
 	contents := sharedContents(t)
 	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
 		definitions := slices.Compact(slices.Sorted(maps.Values(s.methods)))
@@ -190,7 +190,7 @@ func FuzzPlans(f *testing.F) {
 	var schemas []*Schema
 	var definitions [][]string
 	for _, name := range slices.Sorted(maps.Keys(schemaTexts)) {
-		s, err := NewSchema([]byte(schemaTexts[name]()))
+		s, err := parseSchema([]byte(schemaTexts[name]()), 0)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -375,5 +375,13 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// skipUnderRace ends a test of one goroutine that takes far longer with the race detector.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if gentest.Race {
+		t.Skip("runs without the race detector")
 	}
 }

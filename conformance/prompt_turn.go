@@ -4,7 +4,7 @@ package conformance
 
 import "strconv"
 
-var promptTurnRules = []Rule{
+var promptTurnRules = []rule{
 	{
 		ID:       "PRM-1",
 		Versions: both,
@@ -36,7 +36,7 @@ var promptTurnRules = []Rule{
 				name := map[string]string{"image": "image", "audio": "audio", "resource": "embeddedContext"}[text(block, "type")]
 				capability := e.named("promptCapabilities.", "session.prompt.") + name
 				if name != "" && !e.agent.can(capability) {
-					e.broken(at("/prompt", i), "the agent does not state %s", capability).because(e.agent.at, "its capabilities")
+					e.broken(element("/prompt", i), "the agent does not state %s", capability).because(e.agent.at, "its capabilities")
 				}
 			}
 		},

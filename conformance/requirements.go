@@ -86,6 +86,14 @@ var requirementByID = func() map[string]place {
 	return all
 }()
 
+// levelOf is the level of a requirement.
+func levelOf(id string) Level {
+	if r, _ := requirementOf(id); r != nil {
+		return r.level()
+	}
+	return Advice
+}
+
 // pageNames are the names of the pages, in their order.
 func pageNames() []string {
 	var names []string

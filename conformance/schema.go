@@ -48,9 +48,8 @@ type methodKey struct {
 	kind    Kind // Request, Response or Notification
 }
 
-// NewSchema parses a schema. The schema must mark the definitions of its methods with x-method and
-// x-side, as all published ones do since August 2025; otherwise it is an error.
-func NewSchema(schemaJSON []byte) (*Schema, error) {
+// parseSchema parses the schema of a version of the protocol, 0 if it is not known which; see conformance.NewSchema.
+func parseSchema(schemaJSON []byte, version int) (*Schema, error) {
 	dec := json.NewDecoder(bytes.NewReader(schemaJSON))
 	dec.UseNumber()
 	var root map[string]any
@@ -62,6 +61,7 @@ func NewSchema(schemaJSON []byte) (*Schema, error) {
 		return nil, errors.New("conformance: schema: no $defs")
 	}
 	s := newSchema(definitions)
+	s.version = version
 	if err := s.findMethods(root); err != nil {
 		return nil, fmt.Errorf("conformance: schema: %w", err)
 	}
@@ -366,6 +366,15 @@ func (s *Schema) roles(method string) (roles []methodKey) {
 		}
 	}
 	return roles
+}
+
+// openNamesOf leads to the open names of a message's content, nil if it has none.
+func (s *Schema) openNamesOf(handler Side, method string, kind Kind) *openNames {
+	definition := s.methods[methodKey{handler, method, kind}]
+	if definition == "" || method == methodInitialize && kind == Request { // which may be for several versions
+		return nil
+	}
+	return s.openNames.of(s, definition)
 }
 
 // extension reports whether a method is an extension and so not defined by the schema.

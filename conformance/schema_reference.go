@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var schemaReferenceRules = []Rule{
+var schemaReferenceRules = []rule{
 	{
 		ID:       "SCH-11",
 		Versions: both,
@@ -65,17 +65,3 @@ var schemaReferenceRules = []Rule{
 
 // formTypes are the types of the properties of a form.
 var formTypes = []string{"string", "number", "integer", "boolean", "array"}
-
-// openNames leads to the open names of the message.
-func (e *event) openNames() *openNames {
-	key := methodKey{e.sender().Peer(), e.method, e.kind}
-	if e.kind == Response {
-		key.handler = e.sender()
-	}
-	schema := e.judge.validator.schema
-	definition := schema.methods[key]
-	if definition == "" || e.method == methodInitialize && e.kind == Request { // which may be for several versions
-		return nil
-	}
-	return schema.openNames.of(schema, definition)
-}

@@ -10,7 +10,7 @@ import (
 // offersOptions are the messages that may have configuration options.
 var offersOptions = on(results(methodNew, methodLoad, methodResume, "session/fork", methodSetOption), updates("config_option_update"))
 
-var configOptionRules = []Rule{
+var configOptionRules = []rule{
 	{
 		ID:     "CFG-3",
 		Breaks: "An option of type boolean for a client that does not state session.configOptions.boolean. (In version 2 every client has them.)",
@@ -21,7 +21,7 @@ var configOptionRules = []Rule{
 		check: func(e *event) {
 			for i, option := range items(e.configOptions()) {
 				if text(option, "type") == "boolean" && !e.client.can("session.configOptions.boolean") {
-					e.broken(at(e.optionsPointer(), i)+"/type", "the client does not state session.configOptions.boolean").
+					e.broken(element(e.optionsPointer(), i)+"/type", "the client does not state session.configOptions.boolean").
 						because(e.client.at, "its capabilities")
 				}
 			}
@@ -39,7 +39,7 @@ var configOptionRules = []Rule{
 				switch category := text(option, "category"); {
 				case !isText(member(option, "category")), strings.HasPrefix(category, "_"), slices.Contains(categories, category):
 				default:
-					e.broken(at(e.optionsPointer(), i)+"/category", "%q is no category of the protocol", clip(category))
+					e.broken(element(e.optionsPointer(), i)+"/category", "%q is no category of the protocol", clip(category))
 				}
 			}
 		},
@@ -53,7 +53,7 @@ var configOptionRules = []Rule{
 		on:       offersOptions,
 		check: func(e *event) {
 			for i, option := range items(e.configOptions()) {
-				where := at(e.optionsPointer(), i)
+				where := element(e.optionsPointer(), i)
 				read := readOption(&offer{}, option)
 				if read.values != nil && isText(member(option, "currentValue")) && !read.values[read.current] && e.sound(where) {
 					e.broken(where+"/currentValue", "%q is none of the options", clip(text(option, "currentValue")))
@@ -121,7 +121,7 @@ var configOptionRules = []Rule{
 				now := member(option, "currentValue")
 				same := isText(now) && isText(value) && text(now) == text(value) || !isText(now) && !isText(value) && truth(now) == truth(value)
 				if kind := text(option, "type"); (kind == "select" || kind == "boolean") && !same && !e.busy(s) {
-					e.broken(at("/configOptions", i)+"/currentValue", "not the value that was set").because(e.request.at, "the request")
+					e.broken(element("/configOptions", i)+"/currentValue", "not the value that was set").because(e.request.at, "the request")
 				}
 				e.onlyOne(Should)
 				return
@@ -183,7 +183,7 @@ var configOptionRules = []Rule{
 			}
 			for k, option := range items(e.configOptions()) {
 				if read := readOption(&offer{}, option); k == i && read.values[short(mode)] && read.current != short(mode) {
-					e.broken(at("/configOptions", i)+"/currentValue", "is %q, and the mode is %q", clip(text(option, "currentValue")), clip(mode))
+					e.broken(element("/configOptions", i)+"/currentValue", "is %q, and the mode is %q", clip(text(option, "currentValue")), clip(mode))
 				}
 			}
 		},

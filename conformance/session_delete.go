@@ -2,7 +2,7 @@
 
 package conformance
 
-var sessionDeleteRules = []Rule{
+var sessionDeleteRules = []rule{
 	{
 		ID:       "DEL-3",
 		Versions: both,
@@ -32,8 +32,8 @@ var sessionDeleteRules = []Rule{
 		on: results(methodList),
 		check: func(e *event) {
 			for i, listed := range items(e.content, "sessions") {
-				if s := e.ledger.session(text(listed, "sessionId")); s != nil && s.deleted != nil && e.request.at.Number > s.deleted.Number {
-					e.broken(at("/sessions", i), "a session that was deleted").because(s.deleted, "it was deleted").because(e.request.at, "the later request")
+				if s := e.history.session(text(listed, "sessionId")); s != nil && s.deleted != nil && e.request.at.Number > s.deleted.Number {
+					e.broken(element("/sessions", i), "a session that was deleted").because(s.deleted, "it was deleted").because(e.request.at, "the later request")
 				}
 			}
 		},

@@ -2,7 +2,7 @@
 
 package conformance
 
-var sessionListRules = []Rule{
+var sessionListRules = []rule{
 	{
 		ID:     "LST-3",
 		Breaks: "session/list to an agent that does not state sessionCapabilities.list.",

@@ -2,7 +2,7 @@
 
 package conformance
 
-var sessionModesRules = []Rule{
+var sessionModesRules = []rule{
 	{
 		ID:     "MOD-1",
 		Breaks: "session/set_mode with a mode that is not among the session's availableModes.",

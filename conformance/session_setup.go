@@ -2,7 +2,7 @@
 
 package conformance
 
-var sessionSetupRules = []Rule{
+var sessionSetupRules = []rule{
 	{
 		ID:       "SES-2",
 		Versions: both,
@@ -16,7 +16,7 @@ var sessionSetupRules = []Rule{
 		on: results(methodNew),
 		check: func(e *event) {
 			id := e.text("sessionId")
-			switch s := e.ledger.session(id); {
+			switch s := e.history.session(id); {
 			case id == "" && isText(member(e.content, "sessionId")):
 				e.broken("/sessionId", "an empty id")
 			case s != nil && s.given != nil:
@@ -161,7 +161,7 @@ var sessionSetupRules = []Rule{
 		on: requests(setupMethods...),
 		check: func(e *event) {
 			for i, root := range items(e.content, "additionalDirectories") {
-				e.absolute(at("/additionalDirectories", i), text(root))
+				e.absolute(element("/additionalDirectories", i), text(root))
 			}
 		},
 	},
@@ -205,7 +205,7 @@ var sessionSetupRules = []Rule{
 				kind := text(server, "type")
 				capability := e.named("mcpCapabilities.", "session.mcp.") + kind
 				if kind != "" && (e.inForce == 2 || kind != "stdio") && !e.agent.can(capability) {
-					e.broken(at("/mcpServers", i), "the agent does not state %s", clip(capability)).because(e.agent.at, "its capabilities")
+					e.broken(element("/mcpServers", i), "the agent does not state %s", clip(capability)).because(e.agent.at, "its capabilities")
 				}
 			}
 		},
@@ -220,7 +220,7 @@ var sessionSetupRules = []Rule{
 		check: func(e *event) {
 			for i, server := range items(e.content, "mcpServers") {
 				if kind := text(server, "type"); kind == "" || kind == "stdio" {
-					e.absolute(at("/mcpServers", i)+"/command", text(server, "command"))
+					e.absolute(element("/mcpServers", i)+"/command", text(server, "command"))
 				}
 			}
 		},
@@ -240,7 +240,7 @@ var sessionSetupRules = []Rule{
 		on: results(methodNew),
 		// Both go from the agent to the client, in this order.
 		check: func(e *event) {
-			s := e.ledger.session(e.text("sessionId"))
+			s := e.history.session(e.text("sessionId"))
 			if s != nil && s.given == nil && s.named.Method == methodUpdate && s.named.Number > e.request.at.Number {
 				e.broken("/sessionId", "an update came before the answer that gives the id").because(s.named, "the update")
 			}

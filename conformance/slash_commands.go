@@ -4,7 +4,7 @@ package conformance
 
 import "strings"
 
-var slashCommandRules = []Rule{
+var slashCommandRules = []rule{
 	{
 		ID:       "CMD-2",
 		Versions: both,
@@ -15,7 +15,7 @@ var slashCommandRules = []Rule{
 		check: func(e *event) {
 			for i, command := range items(e.content, "update", "availableCommands") {
 				if name := text(command, "name"); strings.HasPrefix(name, "/") {
-					e.broken(at("/update/availableCommands", i)+"/name", "%q begins with a slash", clip(name))
+					e.broken(element("/update/availableCommands", i)+"/name", "%q begins with a slash", clip(name))
 				}
 			}
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/fastpath"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -47,7 +48,7 @@ var shapes = map[string]func(n int) string{
 	"long method":        func(n int) string { return `{"jsonrpc":"2.0","id":1,"method":"_` + strings.Repeat("x", 10*n) + `"}` },
 }
 
-// lists are shapes of the messages whose lists the ledger and the rules read.
+// lists are shapes of the messages whose lists the history and the rules read.
 var lists = map[string]func(n int) string{
 	"capabilities": func(n int) string {
 		return `-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{},"fs":{` + members(n, "m%d", "true") + `}}}}`
@@ -165,7 +166,7 @@ func members(n int, name, value string) string {
 
 // TestLinear shows that the time for a message grows no faster than the message.
 func TestLinear(t *testing.T) {
-	conformance.SkipUnderRace(t)
+	skipUnderRace(t)
 	tier.Need(t, tier.Normal)
 	const small, factor = 500, 16
 	all := maps.Clone(shapes)
@@ -206,7 +207,7 @@ type traffic struct {
 	turns int    // of a session
 	texts int    // of a turn
 	pad   string // a member of each request and notification
-	more  bool   // all else that the ledger notes, too
+	more  bool   // all else that the history notes, too
 }
 
 // send calls f with the first n messages.
@@ -299,7 +300,7 @@ var memoryMessages = flag.Int("messages", 0, "how many messages TestMemory has j
 // TestMemory shows that a connection takes no more memory after many messages than after half of them, and little of the
 // messages themselves.
 func TestMemory(t *testing.T) {
-	conformance.SkipUnderRace(t)
+	skipUnderRace(t)
 	tier.Need(t, tier.Full)
 	pad := `,"_meta":{"pad":"` + strings.Repeat("x", 1<<15) + `"}`
 	for name, test := range map[string]struct {
@@ -347,7 +348,7 @@ func TestAllocations(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
 	}
-	conformance.SkipUnderRace(t)
+	skipUnderRace(t)
 	validator := conformance.NewValidator(conformance.V1())
 	judge := conformance.NewJudge(conformance.V1(), nil)
 	usual.send(6, func(m conformance.Message) { judge.Message(m) })
@@ -428,4 +429,12 @@ func BenchmarkJudge(b *testing.B) {
 	run("one connection", func(b *testing.B) { judge(b, byRules, b.Loop) })
 	run("parallel", func(b *testing.B) { b.RunParallel(func(pb *testing.PB) { judge(b, byRules, pb.Next) }) })
 	run("schema alone", func(b *testing.B) { judge(b, bySchema, b.Loop) })
+}
+
+// skipUnderRace ends a test of one goroutine that takes far longer with the race detector.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if gentest.Race {
+		t.Skip("runs without the race detector")
+	}
 }

@@ -1,4 +1,4 @@
-// The tables of the ledger: maps of a limited size.
+// The tables of the history: maps of a limited size.
 
 package conformance
 

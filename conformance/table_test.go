@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func TestTable(t *testing.T) {
@@ -62,82 +60,6 @@ func TestLongKeys(t *testing.T) {
 	for key := range m.all {
 		if len(key) > 256 {
 			t.Errorf("a key of %d bytes", len(key))
-		}
-	}
-}
-
-// TestBounds fills each table of a ledger, and requires that it keeps to its bound.
-func TestBounds(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	j := NewJudge(V1Unstable(), nil)
-	l := &j.ledger
-	long := strings.Repeat("y", 1000)
-	send := func(d Direction, format string, args ...any) {
-		j.Message(Message{Direction: d, Line: fmt.Appendf(nil, format, args...)})
-	}
-	list := func(n int, format string) string {
-		var b strings.Builder
-		for i := range n {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strings.ReplaceAll(format, "#", fmt.Sprint(i)))
-		}
-		return b.String()
-	}
-	send(ToAgent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{%s}}}`, list(3*maxNames, `"x#":true`))
-	send(ToClient, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[%s]}}`, list(3*maxNames, `{"id":"#","name":"n"}`))
-	send(ToAgent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
-	send(ToClient, `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"0","availableModes":[%s]},"configOptions":[%s]}}`,
-		list(3*maxNames, `{"id":"#","name":"n"}`),
-		list(10, `{"id":"#","name":"n","type":"select","currentValue":"0","options":[`+strings.ReplaceAll(list(maxNames, `{"value":"v#","name":"n"}`), "#", "~")+`]}`))
-	send(ToClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[%s]}}}`,
-		list(3*maxNames, `{"name":"#","description":"d"}`))
-	first := l.session("s")
-	send(ToAgent, `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}`)
-	send(ToClient, `{"jsonrpc":"2.0","id":2,"result":{"sessions":[%s]}}`, list(2*maxListed, `{"sessionId":"#","cwd":"/"}`))
-	for i := range tier.Pick(0, maxCalls+maxCalls/4, 2*maxCalls, 2*maxCalls) {
-		send(ToClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"%d%s","title":"t"}}}`, i, long)
-		send(ToClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"%d%s","content":{"type":"text","text":"x"}}}}`, i, long)
-		send(ToAgent, `{"jsonrpc":"2.0","id":"p%d","method":"session/prompt","params":{"sessionId":"s%d","prompt":[{"type":"text","text":"%s"}]}}`, i, i%(2*maxSessions), long)
-		send(ToAgent, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s%d"}}`, i%(2*maxSessions))
-		send(ToClient, `{"jsonrpc":"2.0","id":"t%d","method":"terminal/create","params":{"sessionId":"s","command":"ls"}}`, i)
-		send(ToAgent, `{"jsonrpc":"2.0","id":"t%d","result":{"terminalId":"t%d"}}`, i, i)
-		send(ToClient, `{"jsonrpc":"2.0","id":"e%d","method":"elicitation/create","params":{"mode":"url","sessionId":"s","message":"m","elicitationId":"e%d","url":"https://a.test"}}`, i, i)
-	}
-	last := l.session(fmt.Sprint("s", 2*maxSessions-1))
-	values := 0
-	for _, option := range first.options.items {
-		values += len(option.values)
-	}
-	for name, size := range map[string][2]int{
-		"capabilities":           {len(l.client.names), maxNames},
-		"authentication methods": {len(l.authMethods.entries), maxNames},
-		"sessions":               {len(l.sessions.entries), maxSessions},
-		"listed sessions":        {len(l.listed.entries), maxListed},
-		"tool calls":             {len(l.calls.entries), maxCalls},
-		"messages":               {len(l.messages.entries), maxMessages},
-		"terminals":              {len(l.terminals.entries), maxTerminals},
-		"elicitations":           {len(l.elicitations.entries), maxElicitations},
-		"turns":                  {len(last.turns), maxTurns},
-		"modes":                  {len(first.modes.items), maxNames},
-		"commands":               {len(first.commands.items), maxNames},
-		"options' values":        {values, maxNames},
-		"cancelled turns":        {len(l.cancelled), maxTurns},
-		"kept bytes":             {l.kept, maxKept},
-		"what was reported once": {len(j.told.entries), maxTold},
-	} {
-		if size[0] == 0 || size[0] > size[1] {
-			t.Errorf("%s: %d, want 1 to %d", name, size[0], size[1])
-		}
-	}
-	for name, forgot := range map[string]bool{
-		"capabilities": l.client.more, "authentication methods": l.authMethods.forgot, "sessions": l.sessions.forgot,
-		"listed sessions": l.listed.forgot, "tool calls": l.calls.forgot, "messages": l.messages.forgot,
-		"terminals": l.terminals.forgot, "elicitations": l.elicitations.forgot,
-	} {
-		if !forgot {
-			t.Errorf("%s: nothing was forgotten", name)
 		}
 	}
 }

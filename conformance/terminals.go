@@ -7,15 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	methodTerminalCreate  = "terminal/create"
-	methodTerminalOutput  = "terminal/output"
-	methodTerminalWait    = "terminal/wait_for_exit"
-	methodTerminalKill    = "terminal/kill"
-	methodTerminalRelease = "terminal/release"
-)
-
-var terminalRules = []Rule{
+var terminalRules = []rule{
 	{
 		ID:     "TRM-2",
 		Breaks: "A terminal/… request to a client that does not state the capability terminal.",

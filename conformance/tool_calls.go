@@ -2,15 +2,13 @@
 
 package conformance
 
-import "slices"
-
 // The messages that say something about a tool call.
 var (
 	callUpdates  = updates("tool_call", "tool_call_update")
 	callMessages = on(callUpdates, requests(methodPermission))
 )
 
-var toolCallRules = []Rule{
+var toolCallRules = []rule{
 	{
 		ID: "TOL-1",
 		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has announced, in a session that began on this connection. " +
@@ -20,7 +18,7 @@ var toolCallRules = []Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
 		on:    on(updates("tool_call_update"), requests(methodPermission)),
-		// Of each call the first such message is reported: it is in the ledger from then on.
+		// Of each call the first such message is reported: it is in the history from then on.
 		check: func(e *event) {
 			s, call := e.session, e.toolCall()
 			id := text(call, "toolCallId")
@@ -111,7 +109,7 @@ var toolCallRules = []Rule{
 				if text(content, "type") != "terminal" || id == "" || c.shows(id) {
 					continue
 				}
-				where := at(e.callPointer()+"/content", i) + "/terminalId"
+				where := element(e.callPointer()+"/content", i) + "/terminalId"
 				switch t := e.terminal(id); {
 				case t != nil && t.released != nil:
 					e.broken(where, "the terminal %q is released", clip(id)).because(t.released, "its release")
@@ -173,11 +171,6 @@ func (e *event) callPointer() string {
 
 // again reports whether the message begins a call of an id that was used before, which TOL-2 is about.
 func (e *event) again(c *toolCall) bool { return e.update == "tool_call" && c.announced != nil }
-
-// shows reports whether a terminal is already in the content of a call.
-func (c *toolCall) shows(terminal string) bool {
-	return c != nil && slices.Contains(c.terminals, short(terminal))
-}
 
 // openCalls reports the calls that a turn of version 1 leaves open. A cancelled turn may leave them.
 func (e *event) openCalls() {

@@ -38,6 +38,9 @@ func pointer(at string, tokens ...string) string {
 	return at
 }
 
+// element is the pointer of an element of an array.
+func element(array string, i int) string { return array + "/" + strconv.Itoa(i) }
+
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // maxMagnitude bounds the decimal exponent of the numbers that the library gets. The library computes with

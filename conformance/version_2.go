@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-var version2Rules = []Rule{
+var version2Rules = []rule{
 	{
 		ID:       "V2-1",
 		Versions: []int{2},
@@ -349,7 +349,7 @@ var version2Rules = []Rule{
 			e.unique("/update/availableCommands", "name", "a command")
 			for i, command := range items(e.content, "update", "availableCommands") {
 				if name := text(command, "name"); strings.ContainsFunc(name, unicode.IsSpace) {
-					e.broken(at("/update/availableCommands", i)+"/name", "%q has white space", clip(name))
+					e.broken(element("/update/availableCommands", i)+"/name", "%q has white space", clip(name))
 				}
 			}
 		},
@@ -363,7 +363,7 @@ var version2Rules = []Rule{
 		on:       offersOptions,
 		check: func(e *event) {
 			for i, option := range items(e.configOptions()) {
-				where := at(e.optionsPointer(), i) + "/options"
+				where := element(e.optionsPointer(), i) + "/options"
 				if text(option, "type") != "select" || !e.sound(where) {
 					continue
 				}
@@ -372,12 +372,12 @@ var version2Rules = []Rule{
 				look = func(where string, list value) {
 					for i, v := range items(list) {
 						if group := member(v, "options"); isArray(group) {
-							look(at(where, i)+"/options", group)
+							look(element(where, i)+"/options", group)
 							continue
 						}
 						id := text(v, "value")
 						if seen[id] {
-							e.broken(at(where, i)+"/value", "%q for a second time", clip(id))
+							e.broken(element(where, i)+"/value", "%q for a second time", clip(id))
 						}
 						seen[id] = true
 					}
@@ -400,7 +400,7 @@ var version2Rules = []Rule{
 		check: func(e *event) {
 			for i, method := range items(e.content, "authMethods") {
 				if text(method, "type") == "terminal" {
-					e.uniqueIn(at("/authMethods", i)+"/env", member(method, "env"), "name", "a variable")
+					e.uniqueIn(element("/authMethods", i)+"/env", member(method, "env"), "name", "a variable")
 				}
 			}
 		},
@@ -442,18 +442,8 @@ func (e *event) uniqueIn(where string, list value, name, what string) {
 	for i, item := range items(list) {
 		v := member(item, name)
 		if isText(v) && seen[text(v)] {
-			e.broken(at(where, i)+"/"+name, "%q is the %s of %s before", clip(text(v)), name, what)
+			e.broken(element(where, i)+"/"+name, "%q is the %s of %s before", clip(text(v)), name, what)
 		}
 		seen[text(v)] = true
 	}
 }
-
-// The states of a session in version 2.
-const (
-	stateIdle           = "idle"
-	stateRunning        = "running"
-	stateRequiresAction = "requires_action"
-)
-
-// working reports whether foreground work is going on.
-func working(state string) bool { return state == stateRunning || state == stateRequiresAction }

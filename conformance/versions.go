@@ -3,14 +3,14 @@
 package conformance
 
 import (
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk"
 )
+
+// NewSchema parses a schema. The schema must mark the definitions of its methods with x-method and
+// x-side, as all published ones do since August 2025; otherwise it is an error.
+func NewSchema(schemaJSON []byte) (*Schema, error) { return parseSchema(schemaJSON, 0) }
 
 // V1 returns the schema of the protocol's stable version 1, as this module embeds it. It is parsed once,
 // and everybody shares the compiled schema; the same holds for the other versions.
@@ -34,12 +34,11 @@ var (
 
 func embedded(version int, text func() string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
-		schema, err := NewSchema([]byte(text()))
+		s, err := parseSchema([]byte(text()), version)
 		if err != nil {
 			panic(err) // the module's own bytes, proven by its tests
 		}
-		schema.version = version
-		return schema
+		return s
 	})
 }
 
@@ -47,61 +46,5 @@ func embedded(version int, text func() string) func() *Schema {
 // initialize request by the version that it asks for, and all messages from its answer on by the version of
 // the answer. Members of the request that are for agents of the other version are checked by that one.
 func Negotiated(v1, v2 *Schema) *Schema {
-	return &Schema{versions: map[int]*Schema{1: v1, 2: v2}}
-}
-
-// methodInitialize is the method that negotiates the version, in all of them.
-const methodInitialize = "initialize"
-
-// negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
-// versions it does nothing.
-func (v *Validator) negotiate(kind Kind, content *node) {
-	version, err := strconv.Atoi(string(content.member("protocolVersion").number()))
-	if err != nil {
-		return
-	}
-	if kind == Request && v.versions[version] == nil {
-		known := slices.DeleteFunc(slices.Sorted(maps.Keys(v.versions)), func(known int) bool { return known > version })
-		if len(known) == 0 {
-			return
-		}
-		version = known[len(known)-1] // the newest that such a client speaks too
-	}
-	if schema := v.versions[version]; schema != nil {
-		v.schema = schema
-	}
-}
-
-// initialize checks the parameters of an initialize request: by the version that it asks for, and the
-// members that only another version has by that other version.
-func (m *message) initialize(definition string, params map[string]any) {
-	v := m.validator
-	own := maps.Clone(params)
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if has(properties(v.schema, definition), name) {
-			continue
-		}
-		for _, other := range v.versions {
-			if has(properties(other, definition), name) {
-				delete(own, name)
-				m.member(other, definition, params, name)
-			}
-		}
-	}
-	m.reportAll(v.schema.flaws(definition, own))
-}
-
-// member checks one member of a value by a schema.
-func (m *message) member(s *Schema, definition string, value map[string]any, name string) {
-	where := pointer("", name)
-	for _, f := range s.flaws(definition, value) {
-		if f.pointer == where || strings.HasPrefix(f.pointer, where+"/") {
-			m.report(f)
-		}
-	}
-}
-
-// properties are the members that a definition declares itself.
-func properties(s *Schema, definition string) map[string]any {
-	return object(object(s.definitions[definition])["properties"])
+	return negotiated(v1, v2)
 }

@@ -1,4 +1,4 @@
-// The ledger of a connection: what rules must remember of earlier messages. It is filled here alone; rules only read it.
+// The history of a connection: what rules must remember of earlier messages. It is filled here alone; rules only read it.
 // Each table has a bound; what does not fit is forgotten, the oldest first, and rules are silent about it.
 
 package conformance
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Methods that the ledger knows by name.
+// Methods that the history knows by name.
 const (
 	methodUpdate     = "session/update"
 	methodPrompt     = "session/prompt"
@@ -29,7 +29,19 @@ const (
 	methodPermission = "session/request_permission"
 	methodElicit     = "elicitation/create"
 	methodCancelCall = "$/cancel_request"
+
+	methodElicitComplete  = "elicitation/complete"
+	methodReadFile        = "fs/read_text_file"
+	methodWriteFile       = "fs/write_text_file"
+	methodTerminalCreate  = "terminal/create"
+	methodTerminalOutput  = "terminal/output"
+	methodTerminalWait    = "terminal/wait_for_exit"
+	methodTerminalKill    = "terminal/kill"
+	methodTerminalRelease = "terminal/release"
 )
+
+// codeAuth is the code of the error that asks for a login.
+const codeAuth = -32000
 
 // The bounds of the tables of one connection.
 const (
@@ -47,8 +59,8 @@ const (
 	maxKeptLine     = 1 << 16
 )
 
-// ledger is what is remembered of a connection.
-type ledger struct {
+// history is what is remembered of a connection.
+type history struct {
 	// initialize is the first initialize request, initialized its answer with a result.
 	initialize, initialized *Evidence
 	requested, version      int  // the version of the request, and that of the answer; 0 before
@@ -84,8 +96,8 @@ type ledger struct {
 	closedBy     Side // who closed the connection; 0 if it is not known
 }
 
-func newLedger() ledger {
-	return ledger{
+func newHistory() history {
+	return history{
 		authMethods:  newTable[*authMethod](maxNames),
 		notified:     map[Side]*Evidence{},
 		unreadable:   map[Side]bool{},
@@ -172,7 +184,7 @@ type request struct {
 	elicitation *elicitation // of URL mode, that it begins
 	fits        bool         // the schema has nothing to say about it
 	unsupported bool         // it names a mode, an option or a value that the session never had
-	bytes       int          // what it adds to ledger.kept
+	bytes       int          // what it adds to history.kept
 }
 
 // session is a session that some message named.
@@ -301,17 +313,17 @@ type elicitation struct {
 }
 
 // session finds a session that some message named.
-func (l *ledger) session(id string) *session {
-	s, _ := l.sessions.get(id)
+func (h *history) session(id string) *session {
+	s, _ := h.sessions.get(id)
 	return s
 }
 
 // call finds a tool call.
-func (l *ledger) call(s *session, id string) *toolCall {
+func (h *history) call(s *session, id string) *toolCall {
 	if s == nil {
 		return nil
 	}
-	c, _ := l.calls.get(toolCallKey(s.id, id))
+	c, _ := h.calls.get(toolCallKey(s.id, id))
 	return c
 }
 
@@ -326,53 +338,53 @@ func (s *session) turn() *turn {
 }
 
 // take notes a message, after the rules have judged it.
-func (l *ledger) take(e *event) {
-	l.asked = nil
+func (h *history) take(e *event) {
+	h.asked = nil
 	receiver := e.sender().Peer()
 	switch e.kind {
 	case Notification:
 		if e.method == methodUpdate { // too many to keep what they look like
-			l.notified[receiver] = nil
+			h.notified[receiver] = nil
 		} else {
-			l.notified[receiver] = e.evidence()
+			h.notified[receiver] = e.evidence()
 		}
 	case Request:
 		// Its envelope may be wrong in a way that leaves the answer without an id.
 		odd := e.id == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
-		l.unreadable[receiver] = l.unreadable[receiver] || odd
-		l.oddIDs[receiver] = l.oddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f Finding) bool { return f.Definition == Envelope })
+		h.unreadable[receiver] = h.unreadable[receiver] || odd
+		h.oddIDs[receiver] = h.oddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f Finding) bool { return f.Definition == Envelope })
 	case "":
-		l.unreadable[receiver] = true
-		l.garbled[receiver] = l.garbled[receiver] || bytes.IndexByte(e.line, '{') >= 0
-		lines := l.unread[receiver]
+		h.unreadable[receiver] = true
+		h.garbled[receiver] = h.garbled[receiver] || bytes.IndexByte(e.line, '{') >= 0
+		lines := h.unread[receiver]
 		lines.count++
 		if lines.at == nil {
 			lines.at, lines.json, lines.deep = e.evidence(), json.Valid(e.line), deep(e.line)
 		}
-		l.unread[receiver] = lines
-		l.oddIDs[receiver] = l.oddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
+		h.unread[receiver] = lines
+		h.oddIDs[receiver] = h.oddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
 	}
 	for _, f := range e.findings[:e.refused] {
 		if f.Definition == Envelope && f.Rule != custom && f.Level < Should {
-			l.unreadable[receiver], l.garbled[receiver] = true, true
+			h.unreadable[receiver], h.garbled[receiver] = true, true
 		}
 	}
 	switch e.kind {
 	case Request:
-		l.takeRequest(e)
+		h.takeRequest(e)
 	case Notification:
-		l.takeNotification(e)
+		h.takeNotification(e)
 	case Response, ErrorReply:
-		l.takeAnswer(e)
+		h.takeAnswer(e)
 	}
 }
 
 // know finds the session that a message names, or notes it.
-func (l *ledger) know(e *event, id string) *session {
+func (h *history) know(e *event, id string) *session {
 	if id == "" {
 		return nil
 	}
-	s := l.session(id)
+	s := h.session(id)
 	if s != nil {
 		s.asked = s.asked || e.kind != Response && e.direction == ToAgent
 		return s
@@ -382,7 +394,7 @@ func (l *ledger) know(e *event, id string) *session {
 		settable: newTable[bool](2 * maxNames), plans: newTable[*agentPlan](maxAgentPlans),
 		asked: e.kind != Response && e.direction == ToAgent,
 	}
-	l.sessions.put(id, s)
+	h.sessions.put(id, s)
 	return s
 }
 
@@ -396,10 +408,10 @@ func gives(r *request) bool {
 	return r.direction == ToAgent && strings.HasPrefix(r.method, "_")
 }
 
-func (l *ledger) takeRequest(e *event) {
+func (h *history) takeRequest(e *event) {
 	r := &request{key: requestKey{e.direction, e.key}, at: e.evidence(), time: e.time, direction: e.direction, method: clip(e.method)}
-	r.session = l.know(e, e.text("sessionId"))
-	l.asked = r
+	r.session = h.know(e, e.text("sessionId"))
+	h.asked = r
 	if !e.remembered { // there are too many
 		r.session.forget()
 		return
@@ -409,23 +421,23 @@ func (l *ledger) takeRequest(e *event) {
 		r.unsupported = r.unsupported || f.Rule == "CFG-16" || f.Rule == "MOD-1"
 	}
 	if gives(r) {
-		l.giving++
+		h.giving++
 	}
-	if size := len(e.line); size <= maxKeptLine && l.kept+size <= maxKept {
+	if size := len(e.line); size <= maxKeptLine && h.kept+size <= maxKept {
 		r.params, r.bytes = keep(e.content), size
-		l.kept += size
+		h.kept += size
 	}
-	l.open[r.key] = r
+	h.open[r.key] = r
 	if e.direction == ToClient {
 		r.turn = r.session.turn()
 	}
 	switch e.method {
 	case methodInitialize:
-		if l.initialize == nil && e.direction == ToAgent {
-			l.initialize = r.at
+		if h.initialize == nil && e.direction == ToAgent {
+			h.initialize = r.at
 			version, _ := integer(e.content, "protocolVersion")
-			l.requested, l.initializeFits = int(version), e.refused == 0
-			l.client.take(e, "clientCapabilities")
+			h.requested, h.initializeFits = int(version), e.refused == 0
+			h.client.take(e, "clientCapabilities")
 		}
 	case methodLoad, methodResume:
 		if s := r.session; s != nil {
@@ -447,11 +459,11 @@ func (l *ledger) takeRequest(e *event) {
 			r.session.closing = true
 		}
 	case methodPermission:
-		if c := l.name(e, r.session, e.text("toolCall", "toolCallId"), e.method); c != nil {
+		if c := h.name(e, r.session, e.text("toolCall", "toolCallId"), e.method); c != nil {
 			c.look(e, member(e.content, "toolCall"))
 		}
 	case "terminal/kill", "terminal/release":
-		if t := l.terminal(e.text("terminalId")); t != nil {
+		if t := h.terminal(e.text("terminalId")); t != nil {
 			if e.method == "terminal/kill" {
 				t.killed = r.at
 			} else {
@@ -461,14 +473,14 @@ func (l *ledger) takeRequest(e *event) {
 	case methodElicit:
 		if id := e.text("elicitationId"); id != "" && e.direction == ToClient {
 			r.elicitation = &elicitation{id: strings.Clone(short(id)), at: r.at}
-			l.elicitations.put(id, r.elicitation)
+			h.elicitations.put(id, r.elicitation)
 		}
 	}
 }
 
 // terminal finds a terminal that the client has made.
-func (l *ledger) terminal(id string) *terminal {
-	t, _ := l.terminals.get(id)
+func (h *history) terminal(id string) *terminal {
+	t, _ := h.terminals.get(id)
 	return t
 }
 
@@ -513,12 +525,12 @@ func (s *session) begin(r *request) {
 	s.turns = append(s.turns, r.turn)
 }
 
-func (l *ledger) takeNotification(e *event) {
+func (h *history) takeNotification(e *event) {
 	switch e.method {
 	case methodCancelCall:
-		l.cancelCall(e)
+		h.cancelCall(e)
 	case "elicitation/complete":
-		if el, ok := l.elicitations.get(e.text("elicitationId")); ok {
+		if el, ok := h.elicitations.get(e.text("elicitationId")); ok {
 			el.completed = e.evidence()
 		}
 	}
@@ -526,7 +538,7 @@ func (l *ledger) takeNotification(e *event) {
 	if id == "" {
 		return
 	}
-	s := l.know(e, id)
+	s := h.know(e, id)
 	switch {
 	case e.method == methodCancel && e.direction == ToAgent:
 		if len(s.turns) == 0 {
@@ -535,25 +547,25 @@ func (l *ledger) takeNotification(e *event) {
 		for _, t := range s.turns {
 			if t.cancelled == nil {
 				t.cancelled = e.evidence()
-				if len(l.cancelled) < maxTurns {
-					l.cancelled = append(l.cancelled, t)
+				if len(h.cancelled) < maxTurns {
+					h.cancelled = append(h.cancelled, t)
 				}
 			}
 		}
-		if e.inForce == 2 && working(s.state) && s.halted == nil && len(l.halting) < maxTurns {
+		if e.inForce == 2 && working(s.state) && s.halted == nil && len(h.halting) < maxTurns {
 			s.halted = e.evidence()
-			l.halting = append(l.halting, s)
+			h.halting = append(h.halting, s)
 		}
 	case e.method == methodUpdate && e.direction == ToClient:
-		l.takeUpdate(e, s)
+		h.takeUpdate(e, s)
 	}
 }
 
-func (l *ledger) takeUpdate(e *event, s *session) {
+func (h *history) takeUpdate(e *event, s *session) {
 	update := member(e.content, "update")
 	switch e.update {
 	case "subagent_update": // whose own updates follow
-		if child := l.know(e, text(update, "sessionId")); child != nil {
+		if child := h.know(e, text(update, "sessionId")); child != nil {
 			child.asked = true
 		}
 	case "user_message_chunk", "user_message":
@@ -562,7 +574,7 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 	case "agent_message_chunk", "agent_message":
 		s.hear(e, text(update, "messageId"), false)
 	case "tool_call", "tool_call_update":
-		c := l.name(e, s, text(update, "toolCallId"), e.update)
+		c := h.name(e, s, text(update, "toolCallId"), e.update)
 		if c == nil {
 			return
 		}
@@ -574,8 +586,8 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 		s.change(e, update)
 	case "terminal_update":
 		key := terminalKey(s, text(update, "terminalId"))
-		if l.terminal(key) == nil {
-			l.terminals.put(key, &terminal{id: key, session: s, at: e.evidence(), cwd: short(strings.Clone(text(update, "cwd")))})
+		if h.terminal(key) == nil {
+			h.terminals.put(key, &terminal{id: key, session: s, at: e.evidence(), cwd: short(strings.Clone(text(update, "cwd")))})
 		}
 	case "plan":
 		s.plans.put("", newPlan(e, update))
@@ -633,11 +645,11 @@ func (s *session) hear(e *event, id string, user bool) {
 }
 
 // heard is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
-func (l *ledger) heard(s *session, id string, user bool) *Evidence {
+func (h *history) heard(s *session, id string, user bool) *Evidence {
 	if id == "" {
 		return nil
 	}
-	at, _ := l.messages.get(messageKey(s, id, user))
+	at, _ := h.messages.get(messageKey(s, id, user))
 	return at
 }
 
@@ -647,15 +659,15 @@ func messageKey(s *session, id string, user bool) string {
 }
 
 // name finds a tool call that a message names, or notes it.
-func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
+func (h *history) name(e *event, s *session, id, by string) *toolCall {
 	if s == nil || id == "" {
 		return nil
 	}
-	if c := l.call(s, id); c != nil {
+	if c := h.call(s, id); c != nil {
 		return c
 	}
 	c := &toolCall{session: s, id: strings.Clone(short(id)), at: e.evidence(), by: strings.Clone(by), turn: s.turn()}
-	l.calls.put(toolCallKey(s.id, id), c)
+	h.calls.put(toolCallKey(s.id, id), c)
 	if c.turn != nil && len(c.turn.calls) < maxNames {
 		c.turn.calls = append(c.turn.calls, c)
 	}
@@ -799,24 +811,24 @@ func readOption(o *offer, option value) *offered {
 	return thing
 }
 
-func (l *ledger) takeAnswer(e *event) {
+func (h *history) takeAnswer(e *event) {
 	r := e.request
 	if r == nil {
 		return
 	}
-	delete(l.open, r.key)
-	l.read[e.sender()] = max(l.read[e.sender()], r.at.Number)
+	delete(h.open, r.key)
+	h.read[e.sender()] = max(h.read[e.sender()], r.at.Number)
 	if gives(r) {
-		l.giving--
+		h.giving--
 	}
-	l.kept -= r.bytes
+	h.kept -= r.bytes
 	defer func() { r.params = nil }() // turns and tool calls keep the request
-	l.obey(e)
+	h.obey(e)
 	switch r.method {
 	case methodPrompt:
 		r.session.finish(e)
 	case methodPermission:
-		l.permit(e)
+		h.permit(e)
 	case methodElicit:
 		if r.elicitation != nil {
 			r.elicitation.over = e.kind == ErrorReply || e.text("action") != "accept"
@@ -828,11 +840,11 @@ func (l *ledger) takeAnswer(e *event) {
 		}
 	}
 	if e.kind == ErrorReply {
-		if t := l.terminal(text(r.params, "terminalId")); t != nil && r.method == methodTerminalRelease {
+		if t := h.terminal(text(r.params, "terminalId")); t != nil && r.method == methodTerminalRelease {
 			t.held = true
 		}
 		if code, _ := integer(e.content, "code"); code == codeAuth && r.method == methodNew {
-			l.authNeeded = e.evidence()
+			h.authNeeded = e.evidence()
 		}
 		if s := r.session; s != nil && s.setup == r {
 			s.setup = nil
@@ -844,25 +856,25 @@ func (l *ledger) takeAnswer(e *event) {
 	}
 	switch r.method {
 	case methodInitialize:
-		if l.initialized == nil && e.direction == ToClient {
-			l.initialized = e.evidence()
+		if h.initialized == nil && e.direction == ToClient {
+			h.initialized = e.evidence()
 			version, _ := integer(e.content, "protocolVersion")
-			l.version = int(version)
-			l.agent.take(e, "agentCapabilities")
+			h.version = int(version)
+			h.agent.take(e, "agentCapabilities")
 			for _, m := range items(e.content, "authMethods") {
 				id := text(m, "id")
 				if id == "" {
 					id = text(m, "methodId") // in version 2
 				}
 				if id != "" {
-					l.authMethods.put(id, &authMethod{e.evidence(), short(strings.Clone(text(m, "type")))})
+					h.authMethods.put(id, &authMethod{e.evidence(), short(strings.Clone(text(m, "type")))})
 				}
 			}
 		}
 	case "authenticate", "auth/login":
-		l.loggedIn, l.loggedOut = e.evidence(), nil
+		h.loggedIn, h.loggedOut = e.evidence(), nil
 	case "logout", "auth/logout":
-		l.loggedIn, l.loggedOut = nil, e.evidence()
+		h.loggedIn, h.loggedOut = nil, e.evidence()
 	case methodSetOption:
 		if r.session != nil {
 			r.session.offerOptions(e, e.content)
@@ -873,15 +885,15 @@ func (l *ledger) takeAnswer(e *event) {
 			if !ok {
 				limit = -1
 			}
-			l.terminals.put(id, &terminal{id: strings.Clone(short(id)), session: r.session, at: e.evidence(), limit: limit})
+			h.terminals.put(id, &terminal{id: strings.Clone(short(id)), session: r.session, at: e.evidence(), limit: limit})
 		}
 	case "terminal/wait_for_exit", "terminal/output":
-		if t := l.terminal(text(r.params, "terminalId")); t != nil && t.exited == nil &&
+		if t := h.terminal(text(r.params, "terminalId")); t != nil && t.exited == nil &&
 			(r.method == "terminal/wait_for_exit" || given(e.content, "exitStatus")) {
 			t.exited = e.evidence()
 		}
 	case "terminal/release":
-		if t := l.terminal(text(r.params, "terminalId")); t != nil {
+		if t := h.terminal(text(r.params, "terminalId")); t != nil {
 			t.freed = e.evidence()
 		}
 	case methodClose:
@@ -904,7 +916,7 @@ func (l *ledger) takeAnswer(e *event) {
 	}
 	s := r.session
 	if id := text(e.content, "sessionId"); id != "" && (s == nil || gives(r)) {
-		s = l.know(e, id)
+		s = h.know(e, id)
 		s.given, s.by = e.evidence(), r.method
 		s.made = r.method == methodNew
 		s.closing, s.closed, s.deleted = false, nil, nil
@@ -912,12 +924,12 @@ func (l *ledger) takeAnswer(e *event) {
 	switch r.method {
 	case methodList:
 		for _, listed := range items(e.content, "sessions") {
-			l.listed.put(text(listed, "sessionId"), e.evidence())
+			h.listed.put(text(listed, "sessionId"), e.evidence())
 		}
 		if cursor := member(e.content, "nextCursor"); isText(cursor) {
-			l.cursors.put(text(cursor), e.evidence())
+			h.cursors.put(text(cursor), e.evidence())
 		} else {
-			l.listEnded = e.evidence()
+			h.listEnded = e.evidence()
 		}
 	case methodNew, methodLoad, methodResume:
 		if s != nil {
@@ -927,19 +939,19 @@ func (l *ledger) takeAnswer(e *event) {
 }
 
 // cancelCall notes a $/cancel_request.
-func (l *ledger) cancelCall(e *event) {
+func (h *history) cancelCall(e *event) {
 	id := member(e.content, "requestId")
-	if r := l.open[requestKey{e.direction, idKey(id)}]; r != nil && r.cancelled == nil {
+	if r := h.open[requestKey{e.direction, idKey(id)}]; r != nil && r.cancelled == nil {
 		r.cancelled = e.evidence()
 	}
 }
 
 // permit notes what a client permits.
-func (l *ledger) permit(e *event) {
+func (h *history) permit(e *event) {
 	if t := e.request.turn; t != nil && e.text("outcome", "outcome") == "cancelled" {
 		t.declined = true
 	}
-	c := l.call(e.session, text(e.request.params, "toolCall", "toolCallId"))
+	c := h.call(e.session, text(e.request.params, "toolCall", "toolCallId"))
 	if c == nil {
 		return
 	}
@@ -952,9 +964,9 @@ func (l *ledger) permit(e *event) {
 
 // obey notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
 // all sessions.
-func (l *ledger) obey(e *event) {
+func (h *history) obey(e *event) {
 	r := e.request
-	l.cancelled = slices.DeleteFunc(l.cancelled, func(t *turn) bool {
+	h.cancelled = slices.DeleteFunc(h.cancelled, func(t *turn) bool {
 		read := r.direction == ToAgent && r.at.Number > t.cancelled.Number
 		answered := r.method == methodPermission && r.turn == t && r.at.Number < t.cancelled.Number
 		if read || answered {
@@ -962,7 +974,7 @@ func (l *ledger) obey(e *event) {
 		}
 		return t.obeyed != nil || r == t.prompt
 	})
-	l.halting = slices.DeleteFunc(l.halting, func(s *session) bool {
+	h.halting = slices.DeleteFunc(h.halting, func(s *session) bool {
 		if s.halted != nil && r.direction == ToAgent && r.at.Number > s.halted.Number {
 			s.heeded = e.evidence()
 		}
@@ -991,3 +1003,78 @@ func (s *session) finish(e *event) {
 		}
 	}
 }
+
+// unanswered are the requests to a side that it has not answered, in their order.
+func (h *history) unanswered(by Side) []*request {
+	var all []*request
+	for _, r := range h.open {
+		if r.direction.Sender().Peer() == by {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *request) int { return a.at.Number - b.at.Number })
+	return all
+}
+
+// hasRead reports whether the side that closed the connection had read a request. A client may close at any time, before
+// it has read what is on the way; one that has answered a later request has read this one.
+func (h *history) hasRead(r *request) bool {
+	return h.closedBy == Agent || r.at.Number < h.read[Client]
+}
+
+// hasOlderSessions reports whether a session is, or may be, from before this connection.
+func (h *history) hasOlderSessions() bool {
+	for _, s := range h.sessions.all {
+		if s.by != methodNew {
+			return true
+		}
+	}
+	return h.sessions.forgot
+}
+
+// shows reports whether a terminal is already in the content of a call.
+func (c *toolCall) shows(terminal string) bool {
+	return c != nil && slices.Contains(c.terminals, short(terminal))
+}
+
+// The states of a session in version 2.
+const (
+	stateIdle           = "idle"
+	stateRunning        = "running"
+	stateRequiresAction = "requires_action"
+)
+
+// everyDepth is how deep every parser goes.
+const everyDepth = 64
+
+// deep reports whether a line is nested deeper than that.
+func deep(line []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			if depth++; depth > everyDepth {
+				return true
+			}
+		case c == ']', c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// String says what the first of the lines is.
+func (u unread) String() string {
+	if u.json {
+		return "no message"
+	}
+	return "not JSON"
+}
+
+// working reports whether foreground work is going on.
+func working(state string) bool { return state == stateRunning || state == stateRequiresAction }
