@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/test/tier"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
+	"github.com/acpgo/sdk/conformance/internal/rules"
 )
 
 // conversation is a connection, written short: see expand.
@@ -342,7 +345,7 @@ func TestConversationsOfRules(t *testing.T) {
 			found = append(found, j.End()...)
 			var got []string
 			for _, f := range found {
-				if r, _ := requirementOf(f.Rule); r == nil || r.how == bySchema || !pagesOfConversations.MatchString(f.Rule) {
+				if r, _ := requirement.Find(f.Rule); r == nil || r.How == requirement.BySchema || !pagesOfConversations.MatchString(f.Rule) {
 					continue
 				}
 				told[f.Rule] = true
@@ -421,8 +424,8 @@ func TestExamplesAreExact(t *testing.T) {
 		"ERR-7":  "TRN-6", // the broken line
 		"TRM-11": "ADD-15",
 	}
-	for _, rule := range allRules() {
-		if !pagesOfConversations.MatchString(rule.ID) || rule.check == nil && rule.end == nil {
+	for _, rule := range rules.All() {
+		if !pagesOfConversations.MatchString(rule.ID) || rule.Check == nil && rule.End == nil {
 			continue
 		}
 		for what, example := range map[string]string{"right": rule.Right, "wrong": rule.Wrong} {

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
+	"github.com/acpgo/sdk/conformance/internal/rules"
+	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
 // TestCounts counts by page what judges the requirements, and lists those that only people can judge.
@@ -23,35 +27,35 @@ func TestCounts(t *testing.T) {
 		table.WriteByte('\n')
 	}
 	judged, bySchemaAlone := map[string]bool{}, map[string]bool{}
-	for _, r := range allRules() {
+	for _, r := range rules.All() {
 		judged[r.ID] = true
-		bySchemaAlone[r.ID] = r.check == nil && r.end == nil
+		bySchemaAlone[r.ID] = r.Check == nil && r.End == nil
 	}
 	var people []string
 	row(cellsOf(columns)...)
-	for _, p := range pages {
+	for _, p := range requirement.Pages {
 		counts := make([]int, len(sum))
-		for _, r := range p.requirements {
+		for _, r := range p.Requirements {
 			column := 0
 			switch {
-			case judged[r.id] && !bySchemaAlone[r.id]:
+			case judged[r.ID] && !bySchemaAlone[r.ID]:
 				column = 1
-			case bySchemaAlone[r.id] || r.as == agreed:
+			case bySchemaAlone[r.ID] || r.As == schema.Agreed:
 				column = 3
-			case r.as != "":
+			case r.As != "":
 				column = 2
-			case r.how == byScenario:
+			case r.How == requirement.ByScenario:
 				column = 4
-			case r.how == byPeople:
+			case r.How == requirement.ByPeople:
 				column = 5
-				people = append(people, fmt.Sprintf("%-7s %s", r.id, r.text))
+				people = append(people, fmt.Sprintf("%-7s %s", r.ID, r.Text))
 			default:
-				t.Errorf("%s: nothing judges it, and the table does not say why", r.id)
+				t.Errorf("%s: nothing judges it, and the table does not say why", r.ID)
 			}
 			counts[0]++
 			counts[column]++
 		}
-		row(slices.Concat([]any{p.name}, cellsOf(counts))...)
+		row(slices.Concat([]any{p.Name}, cellsOf(counts))...)
 		for i, n := range counts {
 			sum[i] += n
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // describedDemands are the sentences of the schemas' descriptions that demand something or promise that something is unique. Of each it is
@@ -217,7 +219,7 @@ func TestDemandsOfDescriptions(t *testing.T) {
 			continue
 		}
 		for word := range strings.FieldsSeq(decided) {
-			if r, _ := requirementOf(word); r == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
+			if r, _ := requirement.Find(word); r == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
 				t.Errorf("%q: %s is not a requirement and no function", sentence, word)
 			}
 		}

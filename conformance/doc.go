@@ -12,10 +12,11 @@
 //
 // # Rules
 //
-// A page of the protocol's documents has its rules in the file that is named like it. A rule says which messages it looks
-// at and what it makes of one, beside the history of the connection as it was before the message. Its level, side and text
-// are in the table of requirements, which also says what no rule can judge: what the schema does, what takes a scenario, and
-// what only people can see.
+// The rules are in internal/rules: a page of the protocol's documents has its rules in the file that is named like it. A rule
+// says which messages it looks at and what it makes of one, beside the history of the connection as it was before the
+// message. Its level, side and text are in the table of requirements, internal/requirement, which also says what no rule can
+// judge: what the schema does, what takes a scenario, and what only people can see. Package internal/judge applies the rules,
+// and internal/schema is the part of the schema.
 //
 // A judge sees one order of messages, and a message that goes one way may cross one that goes the other way. A rule
 // reports only what no order of a correct side explains: two messages of one side; or one that its sender could not send

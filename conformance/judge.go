@@ -2,7 +2,12 @@
 
 package conformance
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/rules"
+)
 
 // Judge checks the messages of one connection by the schema and by the rules of the protocol, in the order in which
 // they passed. Its memory is bounded. Its methods are safe for concurrent use; the order of the calls is the order of
@@ -11,8 +16,8 @@ import "sync"
 // A judge may stand at either end or between them. It sees one order of messages; two that cross on their way pass each
 // end in another order. A finding is reported only if no order explains what was seen.
 type Judge struct {
-	mu   sync.Mutex
-	core *core
+	mu    sync.Mutex
+	judge *judge.Judge
 }
 
 // JudgeOptions configure a Judge.
@@ -29,15 +34,15 @@ func NewJudge(schema *Schema, options *JudgeOptions) *Judge {
 	if schema == nil {
 		schema = published()
 	}
-	var applies func(*rule) bool
+	var applies func(*judge.Rule) bool
 	if options != nil && options.Rules != nil {
 		applied := map[string]bool{}
 		for _, r := range Rules() {
 			applied[r.ID] = options.Rules(&r)
 		}
-		applies = func(r *rule) bool { return applied[r.ID] }
+		applies = func(r *judge.Rule) bool { return applied[r.ID] }
 	}
-	return &Judge{core: newCore(schema, indexes(), applies)}
+	return &Judge{judge: judge.New(schema, rules.Indexes(), applies)}
 }
 
 var published = sync.OnceValue(func() *Schema { return Negotiated(V1Unstable(), V2Unstable()) })
@@ -47,7 +52,7 @@ var published = sync.OnceValue(func() *Schema { return Negotiated(V1Unstable(), 
 func (j *Judge) Message(m Message) []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.core.message(m.Direction, m.Line, m.Time)
+	return j.judge.Message(m.Direction, m.Line, m.Time)
 }
 
 // Closed says that a side closed the connection, before End; only the first call counts. If nobody says it, the end of the
@@ -55,7 +60,7 @@ func (j *Judge) Message(m Message) []Finding {
 func (j *Judge) Closed(by Side) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.core.closed(by)
+	j.judge.Closed(by)
 }
 
 // End returns what the end of the connection shows: a request that was never answered, a terminal that was never released.
@@ -63,12 +68,12 @@ func (j *Judge) Closed(by Side) {
 func (j *Judge) End() []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.core.end()
+	return j.judge.End()
 }
 
 // Version is the version of the protocol that both sides have agreed on, 0 before.
 func (j *Judge) Version() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.core.agreedVersion()
+	return j.judge.Version()
 }

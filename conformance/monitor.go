@@ -154,7 +154,7 @@ func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
 			line, err := next()
 			if err == nil {
-				t.monitor.see(j, t.side.Peer().direction(), line)
+				t.monitor.see(j, t.side.Peer().Direction(), line)
 			} else if _, goesOn := errors.AsType[*rpc.TooLongError](err); !goesOn {
 				j.Closed(t.side.Peer()) // unless this side has closed before
 				t.monitor.end(j)
@@ -162,7 +162,7 @@ func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 			return line, err
 		},
 		Write: func(line []byte) ([]byte, error) {
-			t.monitor.see(j, t.side.direction(), line)
+			t.monitor.see(j, t.side.Direction(), line)
 			return line, nil
 		},
 		CloseWrite: func() error {

@@ -2,7 +2,11 @@
 
 package conformance
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
+)
 
 // Requirement is one requirement of the protocol's pages.
 type Requirement struct {
@@ -29,20 +33,20 @@ type Method int
 
 // The methods.
 const (
-	ByRule     Method = Method(byRule)     // a rule of this package, over a stream that is only watched
-	BySchema   Method = Method(bySchema)   // the schema, or JSON-RPC: one message shows it
-	ByScenario Method = Method(byScenario) // a probe: somebody must send something, or look at files and processes
-	ByPeople   Method = Method(byPeople)   // only people
+	ByRule     Method = Method(requirement.ByRule)     // a rule of this package, over a stream that is only watched
+	BySchema   Method = Method(requirement.BySchema)   // the schema, or JSON-RPC: one message shows it
+	ByScenario Method = Method(requirement.ByScenario) // a probe: somebody must send something, or look at files and processes
+	ByPeople   Method = Method(requirement.ByPeople)   // only people
 )
 
 // Requirements returns all requirements, in the order of the pages.
 func Requirements() []Requirement {
 	var all []Requirement
-	for _, p := range pages {
-		for i := range p.requirements {
-			r := &p.requirements[i]
+	for _, p := range requirement.Pages {
+		for i := range p.Requirements {
+			r := &p.Requirements[i]
 			all = append(all, Requirement{
-				r.id, r.level(), r.word, r.side, p.name, r.text, Method(r.how), strings.Fields(r.as), r.kept,
+				r.ID, r.Level(), r.Word, r.Side, p.Name, r.Text, Method(r.How), strings.Fields(r.As), r.Kept,
 			})
 		}
 	}

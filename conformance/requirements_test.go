@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/test/gentest"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // regraded are the requirements for which the list has a milder word: the schema says MUST of INI-19, the official kit
@@ -34,21 +36,21 @@ func TestAllRequirements(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		id, word, side := m[1], strings.TrimSpace(m[2]), m[3]
 		listed[id] = true
-		switch r, _ := requirementOf(id); {
+		switch r, _ := requirement.Find(id); {
 		case r == nil:
 			t.Errorf("%s is missing", id)
-		case regraded[id] == r.word && word == "implied":
-		case r.word != word || r.side != sides[side]:
-			t.Errorf("%s: got %s of side %v, want %s of side %s", id, r.word, r.side, word, side)
+		case regraded[id] == r.Word && word == "implied":
+		case r.Word != word || r.Side != sides[side]:
+			t.Errorf("%s: got %s of side %v, want %s of side %s", id, r.Word, r.Side, word, side)
 		}
 	}
 	if len(listed) == 0 {
 		t.Fatal("no requirement is listed")
 	}
-	for _, p := range pages {
-		for _, r := range p.requirements {
-			if !listed[r.id] && p.name != "version-2" && !slices.Contains(added, r.id) { // a draft, which the list does not number
-				t.Errorf("%s is not in the list", r.id)
+	for _, p := range requirement.Pages {
+		for _, r := range p.Requirements {
+			if !listed[r.ID] && p.Name != "version-2" && !slices.Contains(added, r.ID) { // a draft, which the list does not number
+				t.Errorf("%s is not in the list", r.ID)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package conformance
 import (
 	"slices"
 	"sync"
+
+	"github.com/acpgo/sdk/conformance/internal/rules"
 )
 
 // Rule is one requirement of the protocol that a stream of messages can show to be broken.
@@ -26,7 +28,7 @@ func Rules() []Rule { return slices.Clone(publicRules()) }
 
 var publicRules = sync.OnceValue(func() []Rule {
 	var all []Rule
-	for _, r := range allRules() {
+	for _, r := range rules.All() {
 		all = append(all, Rule{r.ID, r.Level, r.Side, r.Page, r.Text, r.Breaks, r.Right, r.Wrong, r.Versions})
 	}
 	return all

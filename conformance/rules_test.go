@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/conformance/internal/requirement"
+	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
 // Preambles of the examples that have no initialize of their own: nobody has any capability.
@@ -34,7 +37,7 @@ func TestRules(t *testing.T) {
 		}
 		version := rule.Versions[0]
 		for _, f := range play(t, version, rule.Right) {
-			if f.Rule == rule.ID || f.Rule == agreed {
+			if f.Rule == rule.ID || f.Rule == schema.Agreed {
 				t.Errorf("%s: the right example: %s", rule.ID, f)
 			}
 		}
@@ -89,21 +92,18 @@ func TestRequirements(t *testing.T) {
 	for _, rule := range Rules() {
 		rules[rule.ID] = true
 	}
-	count := map[how]int{}
-	for _, p := range pages {
-		for _, r := range p.requirements {
-			count[r.how]++
-			if levels[r.word] == 0 || r.text == "" {
-				t.Errorf("%s: %q: %q", r.id, r.word, r.text)
-			}
-			for other := range strings.FieldsSeq(r.as) {
+	count := map[requirement.Method]int{}
+	for _, p := range requirement.Pages {
+		for _, r := range p.Requirements {
+			count[r.How]++
+			for other := range strings.FieldsSeq(r.As) {
 				if !rules[other] {
-					t.Errorf("%s: is judged as %s, which is no rule", r.id, other)
+					t.Errorf("%s: is judged as %s, which is no rule", r.ID, other)
 				}
 			}
-			judged := r.how == byRule || r.how == bySchema
-			if judged != (rules[r.id] || r.as != "") {
-				t.Errorf("%s: the table says %d, and there is a rule: %v", r.id, r.how, rules[r.id])
+			judged := r.How == requirement.ByRule || r.How == requirement.BySchema
+			if judged != (rules[r.ID] || r.As != "") {
+				t.Errorf("%s: the table says %d, and there is a rule: %v", r.ID, r.How, rules[r.ID])
 			}
 		}
 	}

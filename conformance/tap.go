@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp/rpc"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
 // TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. Because of it, programs that are not
@@ -100,7 +102,7 @@ func (t *tap) report(findings []Finding, line []byte) {
 		var text strings.Builder
 		fmt.Fprintf(&text, "%s: %s", f.Direction, f)
 		if line != nil {
-			text.WriteString("\n\t" + clip(string(line)))
+			text.WriteString("\n\t" + finding.Clip(string(line)))
 		}
 		for _, e := range f.Evidence {
 			fmt.Fprintf(&text, "\n\t%s: message %d: %s", e.Why, e.Number, e.Excerpt)

@@ -1,6 +1,10 @@
 package conformance
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
 
 // Validator checks the messages of one connection, in the order in which they were written. It
 // remembers which requests wait for their answer, and nothing else. Its methods are safe for concurrent
@@ -8,12 +12,12 @@ import "sync"
 // they are written.
 type Validator struct {
 	mu         sync.Mutex
-	connection *connection
+	connection *schema.Connection
 }
 
 // NewValidator returns a validator for a new connection.
-func NewValidator(schema *Schema) *Validator {
-	return &Validator{connection: newConnection(schema)}
+func NewValidator(s *Schema) *Validator {
+	return &Validator{connection: schema.NewConnection(s)}
 }
 
 // Message checks one message, given as its line, with or without the newline. It returns no findings for a
@@ -21,6 +25,6 @@ func NewValidator(schema *Schema) *Validator {
 func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	defer v.connection.release()
-	return v.connection.check(direction, line).findings
+	defer v.connection.Release()
+	return v.connection.Check(direction, line).Findings
 }

@@ -6,11 +6,16 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/conformance/internal/schema"
 )
+
+// Schema is one published version of the protocol's JSON schema. Each definition is compiled when a message first needs
+// it. A Schema is safe for concurrent use, by any number of validators.
+type Schema = schema.Schema
 
 // NewSchema parses a schema. The schema must mark the definitions of its methods with x-method and
 // x-side, as all published ones do since August 2025; otherwise it is an error.
-func NewSchema(schemaJSON []byte) (*Schema, error) { return parseSchema(schemaJSON, 0) }
+func NewSchema(schemaJSON []byte) (*Schema, error) { return schema.Parse(schemaJSON, 0) }
 
 // V1 returns the schema of the protocol's stable version 1, as this module embeds it. It is parsed once,
 // and everybody shares the compiled schema; the same holds for the other versions.
@@ -34,7 +39,7 @@ var (
 
 func embedded(version int, text func() string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
-		s, err := parseSchema([]byte(text()), version)
+		s, err := schema.Parse([]byte(text()), version)
 		if err != nil {
 			panic(err) // the module's own bytes, proven by its tests
 		}
@@ -46,5 +51,5 @@ func embedded(version int, text func() string) func() *Schema {
 // initialize request by the version that it asks for, and all messages from its answer on by the version of
 // the answer. Members of the request that are for agents of the other version are checked by that one.
 func Negotiated(v1, v2 *Schema) *Schema {
-	return negotiated(v1, v2)
+	return schema.Negotiated(v1, v2)
 }

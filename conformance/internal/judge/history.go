@@ -1,0 +1,1083 @@
+// The history of a connection: what rules must remember of earlier messages. It is filled here alone; rules only read it.
+// Each table has a bound; what does not fit is forgotten, the oldest first, and rules are silent about it.
+
+package judge
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+// Methods that the history knows by name.
+const (
+	MethodUpdate     = "session/update"
+	MethodPrompt     = "session/prompt"
+	methodCancel     = "session/cancel"
+	MethodNew        = "session/new"
+	MethodLoad       = "session/load"
+	MethodResume     = "session/resume"
+	MethodClose      = "session/close"
+	MethodDelete     = "session/delete"
+	MethodList       = "session/list"
+	MethodSetMode    = "session/set_mode"
+	MethodSetOption  = "session/set_config_option"
+	MethodPermission = "session/request_permission"
+	MethodElicit     = "elicitation/create"
+	methodCancelCall = "$/cancel_request"
+
+	MethodElicitComplete  = "elicitation/complete"
+	MethodReadFile        = "fs/read_text_file"
+	MethodWriteFile       = "fs/write_text_file"
+	MethodTerminalCreate  = "terminal/create"
+	MethodTerminalOutput  = "terminal/output"
+	MethodTerminalWait    = "terminal/wait_for_exit"
+	MethodTerminalKill    = "terminal/kill"
+	MethodTerminalRelease = "terminal/release"
+)
+
+// CodeAuth is the code of the error that asks for a login.
+const CodeAuth = -32000
+
+// The bounds of the tables of one connection.
+const (
+	maxSessions     = 1 << 9
+	maxMessages     = 1 << 12
+	maxListed       = 1 << 13
+	maxTurns        = 1 << 6 // of one session, in flight
+	maxCalls        = 1 << 13
+	maxTerminals    = 1 << 12
+	maxElicitations = 1 << 10
+	maxNames        = 1 << 9 // modes, options, commands, authentication methods, capabilities: of one list
+	maxAgentPlans   = 1 << 2 // of one session
+	maxPlanEntries  = 1 << 7
+	maxKept         = 1 << 23 // bytes of the lines whose params are kept
+	maxKeptLine     = 1 << 16
+)
+
+// History is what is remembered of a connection.
+type History struct {
+	// Initialize is the first initialize request, Initialized its answer with a result.
+	Initialize, Initialized *finding.Evidence
+	Requested, Version      int  // the version of the request, and that of the answer; 0 before
+	InitializeFits          bool // the schema has nothing to say about the request
+	Client, Agent           Abilities
+	InForce                 int                // the version whose rules apply to the message
+	AuthMethods             Table[*AuthMethod] // by id
+
+	LoggedIn, LoggedOut *finding.Evidence // the last successful authenticate, if no logout followed; the last logout, if no authenticate did
+	AuthNeeded          *finding.Evidence // session/new was answered that authentication is required
+
+	Notified   map[finding.Side]*finding.Evidence // the last notification to each side; of a session/update only that there was one
+	Unreadable map[finding.Side]bool              // the side got something that is no proper message
+	Garbled    map[finding.Side]bool              // and it may have been meant as one
+	OddIDs     map[finding.Side]bool              // the side got something that is not in unread and that it may answer without an id
+	Unread     map[finding.Side]UnreadLines       // lines that are not messages
+
+	open         map[requestKey]*Request // all requests in flight
+	read         map[finding.Side]int    // the number of the last request that the side has answered
+	kept         int                     // bytes of the lines whose params are kept
+	asked        *Request                // by the last message
+	cancelled    []*Turn                 // in flight and cancelled, which the agent may not have read
+	halting      []*Session              // likewise of version 2, whose work was cancelled
+	Sessions     Table[*Session]
+	Listed       Table[*finding.Evidence] // by id: the sessions that session/list told of
+	Cursors      Table[*finding.Evidence] // those that session/list gave out
+	ListEnded    *finding.Evidence        // the last answer to session/list without a cursor
+	Giving       int                      // requests in flight whose answer may give a session
+	Messages     Table[*finding.Evidence] // the first chunk of each, by messageKey
+	Calls        Table[*ToolCall]         // by toolCallKey
+	Terminals    Table[*Terminal]         // by id
+	Elicitations Table[*Elicitation]
+	ClosedBy     finding.Side // who closed the connection; 0 if it is not known
+}
+
+func newHistory() History {
+	return History{
+		AuthMethods:  NewTable[*AuthMethod](maxNames),
+		Notified:     map[finding.Side]*finding.Evidence{},
+		Unreadable:   map[finding.Side]bool{},
+		Garbled:      map[finding.Side]bool{},
+		OddIDs:       map[finding.Side]bool{},
+		Unread:       map[finding.Side]UnreadLines{},
+		open:         map[requestKey]*Request{},
+		read:         map[finding.Side]int{},
+		Sessions:     NewTable[*Session](maxSessions),
+		Listed:       NewTable[*finding.Evidence](maxListed),
+		Cursors:      NewTable[*finding.Evidence](maxNames),
+		Messages:     NewTable[*finding.Evidence](maxMessages),
+		Calls:        NewTable[*ToolCall](maxCalls),
+		Terminals:    NewTable[*Terminal](maxTerminals),
+		Elicitations: NewTable[*Elicitation](maxElicitations),
+	}
+}
+
+// UnreadLines are the lines that a side got and that are not messages.
+type UnreadLines struct {
+	At    *finding.Evidence // the first one
+	Json  bool              // it is JSON
+	Deep  bool              // it is nested deeper than some parsers go
+	Count int
+}
+
+// Abilities are the capabilities of one side.
+type Abilities struct {
+	At    *finding.Evidence // the message that states them; nil before
+	names map[string]bool   // "fs.readTextFile": those that are true or an object
+	more  bool              // there were too many
+	Meta  bool              // there is something in a _meta of them
+}
+
+// Can reports whether the side has stated a capability, such as "sessionCapabilities.list". Before the side has said
+// anything, and when it has said too much, it can everything.
+func (a *Abilities) Can(capability string) bool {
+	return a.At == nil || a.more || a.names[capability]
+}
+
+// learn takes the capabilities from an object. A value that the schema refused counts as left out.
+func (a *Abilities) learn(v *schema.Value, refused func(pointer string) bool, where, prefix string, depth int) {
+	const deepest = 4
+	for name, below := range v.Members() {
+		at := schema.Pointer(where, name)
+		a.Meta = a.Meta || name == "_meta" && below.Len() > 0
+		if name == "_meta" || len(name) > finding.MaxText || refused(at) || !(below.IsObject() || below.True()) {
+			continue
+		}
+		if len(a.names) >= maxNames {
+			a.more = true
+			return
+		}
+		a.names[strings.Clone(prefix+name)] = true
+		if depth < deepest {
+			a.learn(below, refused, at, prefix+name+".", depth+1)
+		}
+	}
+}
+
+// AuthMethod is a way to authenticate that the agent offers.
+type AuthMethod struct {
+	At   *finding.Evidence
+	Kind string // "" is an agent's
+}
+
+// requestKey names a request in flight: the way that it goes, and the IDKey of its id.
+type requestKey struct {
+	direction finding.Direction
+	id        string
+}
+
+// Request is a request in flight.
+type Request struct {
+	key         requestKey
+	At          *finding.Evidence
+	time        time.Time
+	direction   finding.Direction
+	Method      string
+	Params      *schema.Value // nil if they were too large to keep
+	session     *Session
+	Turn        *Turn             // the one in which the agent asked, if it was the only one of its session
+	Cancelled   *finding.Evidence // the $/cancel_request for it
+	elicitation *Elicitation      // of URL mode, that it begins
+	Fits        bool              // the schema has nothing to say about it
+	Unsupported bool              // it names a mode, an option or a value that the session never had
+	bytes       int               // what it adds to history.kept
+}
+
+// Session is a session that some message named.
+type Session struct {
+	ID    string
+	Named *finding.Evidence // the first message that names it
+	Asked bool              // the client has named it, or the agent as that of a subagent
+	// Usable is the message that made it usable: the answer to session/new, or the request of session/load or
+	// session/resume, whose answer may still be awaited; nil if there was none.
+	Usable *finding.Evidence
+	By     string   // the method of that
+	Setup  *Request // session/load or session/resume, while in flight
+	// SetupNew says that this connection did not use the session before that, or had closed it; Replayed that a user's message came since.
+	SetupNew, Replayed bool
+	Loaded             *finding.Evidence // the answer to session/load, until the next prompt
+	Prompted           *finding.Evidence // the answer to a prompt that ended a turn and was not refused
+
+	Turns []*Turn // in flight, the oldest first
+	Lost  bool    // there were more turns than maxTurns
+	Last  *Turn   // the one that ended last
+
+	replays int // how often its conversation was told anew
+	// Of version 2:
+	State      string            // the last that was reported, "" before
+	Stop       string            // its stop reason
+	Stated     *finding.Evidence // the update that reported it
+	Background *finding.Evidence // a state that reported background work
+	Accepted   []Accepted        // the prompts that await the end of their work
+	Halted     *finding.Evidence // the session/cancel of the work that goes on
+	Heeded     *finding.Evidence // an answer after which the agent has read it
+	Made       bool              // by session/new, on this connection
+
+	idle    *finding.Evidence // a session/cancel while no turn was in flight, until the next prompt
+	Closing bool              // session/close or session/delete was sent
+	Closed  *finding.Evidence // the answer to session/close
+	Deleted *finding.Evidence // the answer to session/delete
+
+	Modes    *Offer // nil before any were offered
+	Options  *Offer // configuration options, with their values
+	Commands *Offer
+	// Settable has every configuration option that was ever offered, with its types and values (see SettableKey): a client may
+	// not yet have seen that they have changed.
+	Settable Table[bool]
+	Setting  int          // requests in flight that set an option or the mode
+	Touched  int          // number of the last message that may have changed options: an update, an answer, the end of a turn
+	Plans    Table[*Plan] // by their id, "" in updates that have none
+}
+
+// Plan is the last state of a plan.
+type Plan struct {
+	At      *finding.Evidence
+	Entries map[string]string // the status of each entry, by its content
+	More    bool              // there were too many
+}
+
+// Accepted is a prompt of version 2 that is in the conversation.
+type Accepted struct {
+	ID     string // of the message
+	At     *finding.Evidence
+	During bool // other work may have been going on
+}
+
+// Turn is a prompt and all that belongs to it.
+type Turn struct {
+	Prompt    *Request
+	Before    *finding.Evidence // session.idle when it began
+	Cancelled *finding.Evidence // the first session/cancel while it was in flight
+	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
+	// the client's later answer to a permission that the turn was waiting for.
+	Obeyed   *finding.Evidence
+	Declined bool // a permission was answered with the outcome cancelled
+	Ended    *finding.Evidence
+	Calls    []*ToolCall // announced in it
+}
+
+// Offer is a list of things that the agent offers by id.
+type Offer struct {
+	At     *finding.Evidence
+	values int // of all options
+	Items  map[string]*Offered
+	More   bool // there were too many
+}
+
+// Offered is one thing of an offer: a mode, a configuration option or a command.
+type Offered struct {
+	Kind    string          // the type of a configuration option
+	Current string          // the value of a select
+	Values  map[string]bool // those that a select has; nil of others, and where there were too many
+}
+
+// ToolCall is a tool call of a session.
+type ToolCall struct {
+	session   *Session
+	ID        string
+	At        *finding.Evidence // what announced it
+	by        string            // "tool_call", "tool_call_update" or the method that named it first
+	Allowed   *finding.Evidence // the permission for it
+	Ran       bool              // it was in_progress
+	Announced *finding.Evidence // the last tool_call
+	Status    string            // the last one, "" if none was given
+	Final     *finding.Evidence // what completed or failed it; nil if it runs
+	turn      *Turn             // in which it was announced
+	terminals []string          // the ids of those that it shows
+}
+
+// Terminal is a terminal that the client has made.
+type Terminal struct {
+	ID       string
+	Session  *Session
+	At       *finding.Evidence // the answer that names it
+	Limit    int64             // of the output, in bytes; -1 if there is none
+	Killed   *finding.Evidence // the request
+	Released *finding.Evidence // the request
+	Held     bool              // and it was refused
+	Cwd      string            // of version 2
+	Freed    *finding.Evidence // the answer to it
+	Exited   *finding.Evidence // what reported its exit
+}
+
+// Elicitation is one of URL mode.
+type Elicitation struct {
+	id        string
+	At        *finding.Evidence // the request
+	Over      bool              // declined, cancelled or refused
+	Completed *finding.Evidence
+}
+
+// Session finds a session that some message named.
+func (h *History) Session(id string) *Session {
+	s, _ := h.Sessions.Get(id)
+	return s
+}
+
+// Call finds a tool call.
+func (h *History) Call(s *Session, id string) *ToolCall {
+	if s == nil {
+		return nil
+	}
+	c, _ := h.Calls.Get(toolCallKey(s.ID, id))
+	return c
+}
+
+func toolCallKey(session, id string) string { return Short(session) + "\x00" + id }
+
+// turn is the only turn in flight, nil if there is none or more than one.
+func (s *Session) turn() *Turn {
+	if s == nil || len(s.Turns) != 1 || s.Lost {
+		return nil
+	}
+	return s.Turns[0]
+}
+
+// take notes a message, after the rules have judged it.
+func (h *History) take(e *Event) {
+	h.asked = nil
+	receiver := e.Sender().Peer()
+	switch e.Kind {
+	case finding.Notification:
+		if e.Method == MethodUpdate { // too many to keep what they look like
+			h.Notified[receiver] = nil
+		} else {
+			h.Notified[receiver] = e.evidence()
+		}
+	case finding.Request:
+		// Its envelope may be wrong in a way that leaves the answer without an id.
+		odd := e.ID == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
+		h.Unreadable[receiver] = h.Unreadable[receiver] || odd
+		h.OddIDs[receiver] = h.OddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f finding.Finding) bool { return f.Definition == finding.Envelope })
+	case "":
+		h.Unreadable[receiver] = true
+		h.Garbled[receiver] = h.Garbled[receiver] || bytes.IndexByte(e.line, '{') >= 0
+		lines := h.Unread[receiver]
+		lines.Count++
+		if lines.At == nil {
+			lines.At, lines.Json, lines.Deep = e.evidence(), json.Valid(e.line), deep(e.line)
+		}
+		h.Unread[receiver] = lines
+		h.OddIDs[receiver] = h.OddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
+	}
+	for _, f := range e.findings[:e.refused] {
+		if f.Definition == finding.Envelope && f.Rule != schema.Custom && f.Level < finding.Should {
+			h.Unreadable[receiver], h.Garbled[receiver] = true, true
+		}
+	}
+	switch e.Kind {
+	case finding.Request:
+		h.takeRequest(e)
+	case finding.Notification:
+		h.takeNotification(e)
+	case finding.Response, finding.ErrorReply:
+		h.takeAnswer(e)
+	}
+}
+
+// know finds the session that a message names, or notes it.
+func (h *History) know(e *Event, id string) *Session {
+	if id == "" {
+		return nil
+	}
+	s := h.Session(id)
+	if s != nil {
+		s.Asked = s.Asked || e.Kind != finding.Response && e.direction == finding.ToAgent
+		return s
+	}
+	s = &Session{
+		ID: strings.Clone(Short(id)), Named: e.evidence(),
+		Settable: NewTable[bool](2 * maxNames), Plans: NewTable[*Plan](maxAgentPlans),
+		Asked: e.Kind != finding.Response && e.direction == finding.ToAgent,
+	}
+	h.Sessions.put(id, s)
+	return s
+}
+
+// gives reports whether the answer to a request of the client may give it a session: that of session/new does, and what
+// others do is not known.
+func gives(r *Request) bool {
+	switch r.Method {
+	case MethodNew, "session/fork":
+		return true
+	}
+	return r.direction == finding.ToAgent && strings.HasPrefix(r.Method, "_")
+}
+
+func (h *History) takeRequest(e *Event) {
+	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction, Method: finding.Clip(e.Method)}
+	r.session = h.know(e, e.Text("sessionId"))
+	h.asked = r
+	if !e.remembered { // there are too many
+		r.session.forget()
+		return
+	}
+	r.Fits = e.Sound("")
+	for _, f := range e.findings[e.refused:] {
+		r.Unsupported = r.Unsupported || f.Rule == "CFG-16" || f.Rule == "MOD-1"
+	}
+	if gives(r) {
+		h.Giving++
+	}
+	if size := len(e.line); size <= maxKeptLine && h.kept+size <= maxKept {
+		r.Params, r.bytes = e.Content.Copy(), size
+		h.kept += size
+	}
+	h.open[r.key] = r
+	if e.direction == finding.ToClient {
+		r.Turn = r.session.turn()
+	}
+	switch e.Method {
+	case schema.MethodInitialize:
+		if h.Initialize == nil && e.direction == finding.ToAgent {
+			h.Initialize = r.At
+			version, _ := e.Content.Integer("protocolVersion")
+			h.Requested, h.InitializeFits = int(version), e.refused == 0
+			h.Client.take(e, "clientCapabilities")
+		}
+	case MethodLoad, MethodResume:
+		if s := r.session; s != nil {
+			s.SetupNew, s.Replayed, s.Loaded = s.Usable == nil || s.Closed != nil, false, nil
+			s.Usable, s.By, s.Setup, s.Last = r.At, r.Method, r, nil
+			s.Closing, s.Closed, s.Deleted = false, nil, nil
+			if e.InForce == 1 {
+				s.replays++ // in version 2 messages keep their ids
+			}
+		}
+	case MethodPrompt:
+		r.session.begin(r)
+	case MethodSetMode, MethodSetOption:
+		if r.session != nil {
+			r.session.Setting++
+		}
+	case MethodClose, MethodDelete:
+		if r.session != nil {
+			r.session.Closing = true
+		}
+	case MethodPermission:
+		if c := h.name(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
+			c.look(e, e.Content.Member("toolCall"))
+		}
+	case "terminal/kill", "terminal/release":
+		if t := h.Terminal(e.Text("terminalId")); t != nil {
+			if e.Method == "terminal/kill" {
+				t.Killed = r.At
+			} else {
+				t.Released, t.Held = r.At, false
+			}
+		}
+	case MethodElicit:
+		if id := e.Text("elicitationId"); id != "" && e.direction == finding.ToClient {
+			r.elicitation = &Elicitation{id: strings.Clone(Short(id)), At: r.At}
+			h.Elicitations.put(id, r.elicitation)
+		}
+	}
+}
+
+// Terminal finds a terminal that the client has made.
+func (h *History) Terminal(id string) *Terminal {
+	t, _ := h.Terminals.Get(id)
+	return t
+}
+
+// take reads the capabilities of one side, under the names of version 1 or of version 2.
+func (a *Abilities) take(e *Event, capabilities string) {
+	if !e.Has(capabilities) && e.Has("capabilities") {
+		capabilities = "capabilities"
+	}
+	a.At, a.names = e.evidence(), map[string]bool{}
+	a.learn(e.Content.Member(capabilities), e.refuses, schema.Pointer("", capabilities), "", 1)
+}
+
+// refuses reports whether the schema refuses the value at a place.
+func (e *Event) refuses(pointer string) bool {
+	for _, f := range e.findings[:e.refused] {
+		if f.Pointer == pointer && f.Definition != finding.Envelope && f.Rule != schema.Custom {
+			return true
+		}
+	}
+	return false
+}
+
+// forget notes that something about the session is not remembered.
+func (s *Session) forget() {
+	if s != nil {
+		s.Lost = true
+	}
+}
+
+// begin notes a prompt.
+func (s *Session) begin(r *Request) {
+	if s == nil {
+		return
+	}
+	s.Loaded = nil
+	if len(s.Turns) >= maxTurns {
+		s.Lost = true
+		return
+	}
+	r.Turn = &Turn{Prompt: r, Before: s.idle}
+	s.idle = nil
+	s.Turns = append(s.Turns, r.Turn)
+}
+
+func (h *History) takeNotification(e *Event) {
+	switch e.Method {
+	case methodCancelCall:
+		h.cancelCall(e)
+	case "elicitation/complete":
+		if el, ok := h.Elicitations.Get(e.Text("elicitationId")); ok {
+			el.Completed = e.evidence()
+		}
+	}
+	id := e.Text("sessionId")
+	if id == "" {
+		return
+	}
+	s := h.know(e, id)
+	switch {
+	case e.Method == methodCancel && e.direction == finding.ToAgent:
+		if len(s.Turns) == 0 {
+			s.idle = e.evidence()
+		}
+		for _, t := range s.Turns {
+			if t.Cancelled == nil {
+				t.Cancelled = e.evidence()
+				if len(h.cancelled) < maxTurns {
+					h.cancelled = append(h.cancelled, t)
+				}
+			}
+		}
+		if e.InForce == 2 && Working(s.State) && s.Halted == nil && len(h.halting) < maxTurns {
+			s.Halted = e.evidence()
+			h.halting = append(h.halting, s)
+		}
+	case e.Method == MethodUpdate && e.direction == finding.ToClient:
+		h.takeUpdate(e, s)
+	}
+}
+
+func (h *History) takeUpdate(e *Event, s *Session) {
+	update := e.Content.Member("update")
+	switch e.Update {
+	case "subagent_update": // whose own updates follow
+		if child := h.know(e, update.Text("sessionId")); child != nil {
+			child.Asked = true
+		}
+	case "user_message_chunk", "user_message":
+		s.Replayed = true
+		s.hear(e, update.Text("messageId"), true)
+	case "agent_message_chunk", "agent_message":
+		s.hear(e, update.Text("messageId"), false)
+	case "tool_call", "tool_call_update":
+		c := h.name(e, s, update.Text("toolCallId"), e.Update)
+		if c == nil {
+			return
+		}
+		if e.Update == "tool_call" {
+			c.Announced = e.evidence()
+		}
+		c.look(e, update)
+	case "state_update":
+		s.change(e, update)
+	case "terminal_update":
+		key := TerminalKey(s, update.Text("terminalId"))
+		if h.Terminal(key) == nil {
+			h.Terminals.put(key, &Terminal{ID: key, Session: s, At: e.evidence(), Cwd: Short(strings.Clone(update.Text("cwd")))})
+		}
+	case "plan":
+		s.Plans.put("", NewPlan(e, update))
+	case "plan_update":
+		if p := update.Member("plan"); p.Member("entries").IsArray() {
+			s.Plans.put(p.Text("planId"), NewPlan(e, p))
+		}
+	case "plan_removed":
+		s.Plans.drop(update.Text("planId"))
+	case "current_mode_update":
+		s.Touched = e.number
+	case "config_option_update":
+		s.Touched = e.number
+		s.offerOptions(e, update)
+	case "available_commands_update":
+		s.Commands = newOffer(e, update.Member("availableCommands"), "name", nil)
+	}
+}
+
+// TerminalKey names a terminal of version 2, whose ids are the session's.
+func TerminalKey(s *Session, id string) string { return toolCallKey(s.ID, id) }
+
+// change notes a state.
+func (s *Session) change(e *Event, update *schema.Value) {
+	s.State, s.Stated = Short(strings.Clone(update.Text("state"))), e.evidence()
+	if update.Given("background") {
+		s.Background = s.Stated
+	}
+	switch stop := update.Text("stopReason"); {
+	case s.State != StateIdle:
+		s.Stop = ""
+	case stop != "":
+		s.Stop = finding.Clip(strings.Clone(stop))
+	}
+	if s.State != StateIdle {
+		return
+	}
+	s.Halted, s.Heeded = nil, nil
+	var rest []Accepted
+	for _, a := range s.Accepted {
+		if a.During {
+			a.During = false
+			rest = append(rest, a)
+		}
+	}
+	s.Accepted = rest
+}
+
+// hear notes a message in chunks, of the user or of the agent.
+func (s *Session) hear(e *Event, id string, user bool) {
+	if id == "" || e.Heard(s, id, user) != nil {
+		return
+	}
+	e.Messages.put(messageKey(s, id, user), e.evidence())
+}
+
+// Heard is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
+func (h *History) Heard(s *Session, id string, user bool) *finding.Evidence {
+	if id == "" {
+		return nil
+	}
+	at, _ := h.Messages.Get(messageKey(s, id, user))
+	return at
+}
+
+// messageKey is another one after each replay, which tells the same messages again.
+func messageKey(s *Session, id string, user bool) string {
+	return toolCallKey(s.ID, strconv.Itoa(s.replays)+" "+strconv.FormatBool(user)+" "+Short(id))
+}
+
+// name finds a tool call that a message names, or notes it.
+func (h *History) name(e *Event, s *Session, id, by string) *ToolCall {
+	if s == nil || id == "" {
+		return nil
+	}
+	if c := h.Call(s, id); c != nil {
+		return c
+	}
+	c := &ToolCall{session: s, ID: strings.Clone(Short(id)), At: e.evidence(), by: strings.Clone(by), turn: s.turn()}
+	h.Calls.put(toolCallKey(s.ID, id), c)
+	if c.turn != nil && len(c.turn.Calls) < maxNames {
+		c.turn.Calls = append(c.turn.Calls, c)
+	}
+	return c
+}
+
+// look notes what a message says of a tool call.
+func (c *ToolCall) look(e *Event, call *schema.Value) {
+	if status := call.Text("status"); status != "" {
+		c.Ran = c.Ran || status == "in_progress"
+		c.Status = Short(strings.Clone(status))
+		c.Final = nil
+		if finalStatus(status) {
+			c.Final = e.evidence()
+		}
+	}
+	if !call.Member("content").IsArray() {
+		return
+	}
+	c.terminals = nil
+	for _, block := range call.Items("content") {
+		if block.Text("type") == "terminal" && len(c.terminals) < maxNames {
+			c.terminals = append(c.terminals, Short(strings.Clone(block.Text("terminalId"))))
+		}
+	}
+}
+
+// finalStatus reports whether a tool call with this status is over.
+func finalStatus(status string) bool {
+	return status == "completed" || status == "failed" || status == "cancelled"
+}
+
+// newOffer reads a list of things that are told apart by the given member.
+func newOffer(e *Event, list *schema.Value, key string, read func(*Offer, *schema.Value) *Offered) *Offer {
+	if !list.IsArray() {
+		return nil
+	}
+	o := &Offer{At: e.evidence(), Items: map[string]*Offered{}}
+	for _, item := range list.Items() {
+		if len(o.Items) >= maxNames {
+			o.More = true
+			break
+		}
+		thing := &Offered{}
+		if read != nil {
+			thing = read(o, item)
+		}
+		o.Items[Short(strings.Clone(item.Text(key)))] = thing
+	}
+	return o
+}
+
+// Has reports whether something is offered; of a list that is too long, everything is.
+func (o *Offer) Has(id string) bool { return o.More || o.Items[Short(id)] != nil }
+
+// offerAll notes what the result of a session's set-up offers.
+func (s *Session) offerAll(e *Event) {
+	if modes := e.Content.Member("modes"); modes.IsObject() {
+		s.Modes = newOffer(e, modes.Member("availableModes"), "id", nil)
+	}
+	s.offerOptions(e, e.Content)
+	if commands := newOffer(e, e.Content.Member("availableCommands"), "name", nil); commands != nil {
+		s.Commands = commands
+	}
+}
+
+// offerOptions notes the configuration options of a message; one without options changes nothing.
+func (s *Session) offerOptions(e *Event, from *schema.Value) {
+	if options := newOffer(e, from.Member("configOptions"), OptionKey(from), ReadOption); options != nil {
+		s.Options = options
+		for id, option := range options.Items {
+			s.couldSet(id, option)
+		}
+	}
+}
+
+// couldSet adds an option to those that were ever offered.
+func (s *Session) couldSet(id string, option *Offered) {
+	s.Settable.put(SettableKey(id), true)
+	s.Settable.put(SettableKey(id, option.Kind), true)
+	if option.Kind == "select" && option.Values == nil {
+		s.Settable.Forgot = true
+	}
+	for value := range option.Values {
+		s.Settable.put(SettableKey(id, "select", value), true)
+	}
+}
+
+// SettableKey is the key in session.settable of an option, of a type of it, or of a value of a select.
+func SettableKey(id string, more ...string) string {
+	for i := range more {
+		more[i] = Short(more[i])
+	}
+	return strings.Join(append([]string{Short(id)}, more...), "\x00")
+}
+
+// NewPlan reads the entries of a plan.
+func NewPlan(e *Event, from *schema.Value) *Plan {
+	p := &Plan{At: e.evidence(), Entries: map[string]string{}}
+	for _, entry := range from.Items("entries") {
+		if len(p.Entries) >= maxPlanEntries {
+			p.More = true
+			break
+		}
+		p.Entries[Short(strings.Clone(entry.Text("content")))] = Short(strings.Clone(entry.Text("status")))
+	}
+	return p
+}
+
+// OptionKey is the member that tells options apart: version 2 has another name for it.
+func OptionKey(from *schema.Value) string {
+	for _, option := range from.Items("configOptions") {
+		if option.Present("configId") {
+			return "configId"
+		}
+	}
+	return "id"
+}
+
+// ReadOption reads a configuration option, whose values may be in groups.
+func ReadOption(o *Offer, option *schema.Value) *Offered {
+	thing := &Offered{Kind: Short(strings.Clone(option.Text("type"))), Current: Short(strings.Clone(option.Text("currentValue")))}
+	if thing.Kind != "select" {
+		return thing
+	}
+	thing.Values = map[string]bool{}
+	var add func(list *schema.Value)
+	add = func(list *schema.Value) {
+		for _, v := range list.Items() {
+			if group := v.Member("options"); group.IsArray() {
+				add(group)
+			} else if o.values++; o.values > maxNames {
+				thing.Values = nil
+				return
+			} else if thing.Values != nil {
+				thing.Values[Short(strings.Clone(v.Text("value")))] = true
+			}
+		}
+	}
+	add(option.Member("options"))
+	return thing
+}
+
+func (h *History) takeAnswer(e *Event) {
+	r := e.Request
+	if r == nil {
+		return
+	}
+	delete(h.open, r.key)
+	h.read[e.Sender()] = max(h.read[e.Sender()], r.At.Number)
+	if gives(r) {
+		h.Giving--
+	}
+	h.kept -= r.bytes
+	defer func() { r.Params = nil }() // turns and tool calls keep the request
+	h.obey(e)
+	switch r.Method {
+	case MethodPrompt:
+		r.session.finish(e)
+	case MethodPermission:
+		h.permit(e)
+	case MethodElicit:
+		if r.elicitation != nil {
+			r.elicitation.Over = e.Kind == finding.ErrorReply || e.Text("action") != "accept"
+		}
+	case MethodSetMode, MethodSetOption:
+		if s := r.session; s != nil {
+			s.Setting--
+			s.Touched = e.number
+		}
+	}
+	if e.Kind == finding.ErrorReply {
+		if t := h.Terminal(r.Params.Text("terminalId")); t != nil && r.Method == MethodTerminalRelease {
+			t.Held = true
+		}
+		if code, _ := e.Content.Integer("code"); code == CodeAuth && r.Method == MethodNew {
+			h.AuthNeeded = e.evidence()
+		}
+		if s := r.session; s != nil && s.Setup == r {
+			s.Setup = nil
+			if s.SetupNew {
+				s.Usable = nil
+			}
+		}
+		return
+	}
+	switch r.Method {
+	case schema.MethodInitialize:
+		if h.Initialized == nil && e.direction == finding.ToClient {
+			h.Initialized = e.evidence()
+			version, _ := e.Content.Integer("protocolVersion")
+			h.Version = int(version)
+			h.Agent.take(e, "agentCapabilities")
+			for _, m := range e.Content.Items("authMethods") {
+				id := m.Text("id")
+				if id == "" {
+					id = m.Text("methodId") // in version 2
+				}
+				if id != "" {
+					h.AuthMethods.put(id, &AuthMethod{e.evidence(), Short(strings.Clone(m.Text("type")))})
+				}
+			}
+		}
+	case "authenticate", "auth/login":
+		h.LoggedIn, h.LoggedOut = e.evidence(), nil
+	case "logout", "auth/logout":
+		h.LoggedIn, h.LoggedOut = nil, e.evidence()
+	case MethodSetOption:
+		if r.session != nil {
+			r.session.offerOptions(e, e.Content)
+		}
+	case "terminal/create":
+		if id := e.Content.Text("terminalId"); id != "" && e.direction == finding.ToAgent {
+			limit, ok := r.Params.Integer("outputByteLimit")
+			if !ok {
+				limit = -1
+			}
+			h.Terminals.put(id, &Terminal{ID: strings.Clone(Short(id)), Session: r.session, At: e.evidence(), Limit: limit})
+		}
+	case "terminal/wait_for_exit", "terminal/output":
+		if t := h.Terminal(r.Params.Text("terminalId")); t != nil && t.Exited == nil &&
+			(r.Method == "terminal/wait_for_exit" || e.Content.Given("exitStatus")) {
+			t.Exited = e.evidence()
+		}
+	case "terminal/release":
+		if t := h.Terminal(r.Params.Text("terminalId")); t != nil {
+			t.Freed = e.evidence()
+		}
+	case MethodClose:
+		if r.session != nil {
+			r.session.Closed = e.evidence()
+		}
+	case MethodDelete:
+		if r.session != nil {
+			r.session.Deleted = e.evidence()
+		}
+	}
+	if s := r.session; s != nil && s.Setup == r {
+		s.Setup = nil
+		if r.Method == MethodLoad {
+			s.Loaded = e.evidence()
+		}
+	}
+	if e.direction != finding.ToClient {
+		return
+	}
+	s := r.session
+	if id := e.Content.Text("sessionId"); id != "" && (s == nil || gives(r)) {
+		s = h.know(e, id)
+		s.Usable, s.By = e.evidence(), r.Method
+		s.Made = r.Method == MethodNew
+		s.Closing, s.Closed, s.Deleted = false, nil, nil
+	}
+	switch r.Method {
+	case MethodList:
+		for _, listed := range e.Content.Items("sessions") {
+			h.Listed.put(listed.Text("sessionId"), e.evidence())
+		}
+		if cursor := e.Content.Member("nextCursor"); cursor.IsText() {
+			h.Cursors.put(cursor.Text(), e.evidence())
+		} else {
+			h.ListEnded = e.evidence()
+		}
+	case MethodNew, MethodLoad, MethodResume:
+		if s != nil {
+			s.offerAll(e)
+		}
+	}
+}
+
+// cancelCall notes a $/cancel_request.
+func (h *History) cancelCall(e *Event) {
+	id := e.Content.Member("requestId")
+	if r := h.open[requestKey{e.direction, schema.IDKey(id)}]; r != nil && r.Cancelled == nil {
+		r.Cancelled = e.evidence()
+	}
+}
+
+// permit notes what a client permits.
+func (h *History) permit(e *Event) {
+	if t := e.Request.Turn; t != nil && e.Text("outcome", "outcome") == "cancelled" {
+		t.Declined = true
+	}
+	c := h.Call(e.Session, e.Request.Params.Text("toolCall", "toolCallId"))
+	if c == nil {
+		return
+	}
+	for _, option := range e.Request.Params.Items("options") {
+		if option.Text("optionId") == e.Text("outcome", "optionId") && strings.HasPrefix(option.Text("kind"), "allow") {
+			c.Allowed = e.evidence()
+		}
+	}
+}
+
+// obey notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
+// all sessions.
+func (h *History) obey(e *Event) {
+	r := e.Request
+	h.cancelled = slices.DeleteFunc(h.cancelled, func(t *Turn) bool {
+		read := r.direction == finding.ToAgent && r.At.Number > t.Cancelled.Number
+		answered := r.Method == MethodPermission && r.Turn == t && r.At.Number < t.Cancelled.Number
+		if read || answered {
+			t.Obeyed = e.evidence()
+		}
+		return t.Obeyed != nil || r == t.Prompt
+	})
+	h.halting = slices.DeleteFunc(h.halting, func(s *Session) bool {
+		if s.Halted != nil && r.direction == finding.ToAgent && r.At.Number > s.Halted.Number {
+			s.Heeded = e.evidence()
+		}
+		return s.Halted == nil || s.Heeded != nil
+	})
+}
+
+// finish notes the answer to a prompt.
+func (s *Session) finish(e *Event) {
+	if s == nil {
+		return
+	}
+	for i, t := range s.Turns {
+		if t == e.Request.Turn {
+			t.Ended = e.evidence()
+			s.Last = t
+			s.Touched = e.number
+			if e.Kind == finding.Response && e.Text("stopReason") != "refusal" { // a refused prompt is not in the conversation
+				s.Prompted = t.Ended
+			}
+			if id := e.Text("messageId"); id != "" && len(s.Accepted) < maxTurns {
+				s.Accepted = append(s.Accepted, Accepted{Short(strings.Clone(id)), t.Ended, Working(s.State)})
+			}
+			s.Turns = append(s.Turns[:i:i], s.Turns[i+1:]...)
+			break
+		}
+	}
+}
+
+// Unanswered are the requests to a side that it has not answered, in their order.
+func (h *History) Unanswered(by finding.Side) []*Request {
+	var all []*Request
+	for _, r := range h.open {
+		if r.direction.Sender().Peer() == by {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Request) int { return a.At.Number - b.At.Number })
+	return all
+}
+
+// HasRead reports whether the side that closed the connection had read a request. A client may close at any time, before
+// it has read what is on the way; one that has answered a later request has read this one.
+func (h *History) HasRead(r *Request) bool {
+	return h.ClosedBy == finding.Agent || r.At.Number < h.read[finding.Client]
+}
+
+// HasOlderSessions reports whether a session is, or may be, from before this connection.
+func (h *History) HasOlderSessions() bool {
+	for _, s := range h.Sessions.All {
+		if s.By != MethodNew {
+			return true
+		}
+	}
+	return h.Sessions.Forgot
+}
+
+// Shows reports whether a terminal is already in the content of a call.
+func (c *ToolCall) Shows(terminal string) bool {
+	return c != nil && slices.Contains(c.terminals, Short(terminal))
+}
+
+// The states of a session in version 2.
+const (
+	StateIdle           = "idle"
+	stateRunning        = "running"
+	stateRequiresAction = "requires_action"
+)
+
+// everyDepth is how deep every parser goes.
+const everyDepth = 64
+
+// deep reports whether a line is nested deeper than that.
+func deep(line []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			if depth++; depth > everyDepth {
+				return true
+			}
+		case c == ']', c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// String says what the first of the lines is.
+func (u UnreadLines) String() string {
+	if u.Json {
+		return "no message"
+	}
+	return "not JSON"
+}
+
+// Working reports whether foreground work is going on.
+func Working(state string) bool { return state == stateRunning || state == stateRequiresAction }

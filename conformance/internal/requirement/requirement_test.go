@@ -1,0 +1,14 @@
+package requirement
+
+import "testing"
+
+// TestWords requires that each requirement has a word that says how grave it is, and a text.
+func TestWords(t *testing.T) {
+	for _, p := range Pages {
+		for _, r := range p.Requirements {
+			if levels[r.Word] == 0 || r.Text == "" {
+				t.Errorf("%s: %q: %q", r.ID, r.Word, r.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// Rules beside the pages: found by running real programs.
+
+package rules
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var additionsRules = []judge.Rule{
+	{
+		ID:       "ADD-2",
+		Versions: both,
+		Breaks: "An update or a request for a session that no answer has given to the client and that the client has never named, while no answer is awaited " +
+			"that may give it.",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
+			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease)),
+		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
+		Check: func(e *judge.Event) {
+			s, id := e.Session, e.Text("sessionId")
+			if e.Sender() != finding.Agent || s != nil && (s.Usable != nil || s.Asked) || id == "" || e.Initialized == nil || e.Sessions.Forgot || e.Listed.Forgot || e.Giving > 0 || e.Garbled[finding.Client] {
+				return
+			}
+			if _, listed := e.Listed.Get(id); !listed && e.Once(id) {
+				e.Broken("/sessionId", "the client knows no session %q", finding.Clip(id))
+			}
+		},
+	},
+	{
+		ID:       "ADD-5",
+		Versions: both,
+		Breaks:   "Two authMethods with one id.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"b","name":"B"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"a","name":"B"}]}}`,
+		On:    results(schema.MethodInitialize),
+		Check: func(e *judge.Event) { requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "a method") },
+	},
+	{
+		ID:       "ADD-6",
+		Versions: both,
+		Breaks:   "An error whose message is empty or has a line break.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":""}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			switch message := e.Content.Member("message"); {
+			case !message.IsText():
+			case strings.TrimSpace(message.Text()) == "":
+				e.Broken("/message", "the message is empty")
+			case strings.ContainsAny(strings.TrimRight(message.Text(), "\r\n"), "\r\n"):
+				e.Broken("/message", "the message has more than one line")
+			}
+		},
+	},
+	{
+		ID:       "ADD-7",
+		Versions: both,
+		Breaks:   "An answer to initialize that echoes a version that is not published, or chooses one below 1.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":65535,"agentCapabilities":{}}}`,
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
+				e.Broken("/protocolVersion", "there is no version %d", chosen).Because(e.Initialize, "the request")
+			}
+		},
+	},
+	{
+		ID:       "ADD-10",
+		Versions: both,
+		Breaks: "What is unstable to a side that has not stated the capability for it: a method, systemPrompt of a session or archived of session/list, " +
+			"be they empty, or (version 1) an update of a plan with an id or of a subagent.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
+		On:    anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume, judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
+		Check: func(e *judge.Event) {
+			switch {
+			case e.Sender() == finding.Agent:
+				if e.InForce == 1 && e.Kind == finding.Notification {
+					e.Needs(&e.Client, unstableUpdate[e.Update])
+				}
+				return
+			case e.InForce == 1 && unstableCapability[e.Method] != "":
+				e.Needs(&e.Agent, unstableCapability[e.Method])
+			}
+			for name, v1 := range unstableMember {
+				capability := nameByVersion(e, v1, strings.Replace(v1, "sessionCapabilities", "session", 1))
+				if e.Given(name) && !e.Agent.Can(capability) {
+					e.Broken("/"+name, "the agent does not state %s", capability).Because(e.Agent.At, "its capabilities")
+				}
+			}
+		},
+	},
+	{
+		ID:     "ADD-12",
+		Breaks: "The session's first available_commands_update after the answer to session/load, before the next prompt.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		On: updates("available_commands_update"),
+		Check: func(e *judge.Event) {
+			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
+				e.Broken("", "the commands come after the answer to session/load").Because(s.Loaded, "the answer")
+			}
+		},
+	},
+	{
+		ID: "ADD-13",
+		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or without a time. " +
+			"(Version 2: the format in its schema.)",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"2026-01-02T03:04:05Z"}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"yesterday"}}}`,
+		On:    anyOf(results(judge.MethodList), updates("session_info_update")),
+		Check: func(e *judge.Event) {
+			timestamp := func(where string, v *schema.Value) {
+				if at := v.Member("updatedAt"); at.IsText() && !iso8601.MatchString(at.Text()) {
+					e.Broken(where+"/updatedAt", "%q is not an ISO 8601 timestamp", finding.Clip(at.Text()))
+				}
+			}
+			timestamp("/update", e.Content.Member("update"))
+			for i, s := range e.Content.Items("sessions") {
+				timestamp(schema.Element("/sessions", i), s)
+			}
+		},
+	},
+	{
+		ID:     "ADD-15",
+		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has released before, unless the release failed.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
+		Check: func(e *judge.Event) {
+			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.Held {
+				e.Broken("/terminalId", "the terminal is released").Because(t.Released, "its release")
+			}
+		},
+	},
+	{
+		ID:       "ADD-16",
+		Versions: both,
+		Breaks: "A session in the answer to session/list whose cwd is not that of the filter. (Less than a MUST: an agent may compare what links " +
+			"lead to.)",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work/"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work/lib"}]}}`,
+		On: results(judge.MethodList),
+		Check: func(e *judge.Event) {
+			if e.Request == nil || !e.Request.Params.Given("cwd") {
+				return
+			}
+			wanted := e.Request.Params.Text("cwd")
+			plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
+			for i, s := range e.Content.Items("sessions") {
+				if cwd := s.Text("cwd"); absolute(cwd) && !strings.EqualFold(plain(cwd), plain(wanted)) {
+					e.Broken(schema.Element("/sessions", i)+"/cwd", "%q is not the directory of the filter", finding.Clip(cwd)).Because(e.Request.At, "the request")
+				}
+			}
+		},
+	},
+}
+
+// iso8601 is a date of the calendar, of the year or of a week, with or without a time.
+var iso8601 = regexp.MustCompile(`^(?i)[+-]?\d{4,6}(-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?|-?[0-3]\d\d|-?W[0-5]\d(-?[1-7])?)` +
+	`(T([01]\d|2[0-4])(:?[0-5]\d(:?([0-5]\d|60))?)?([.,]\d+)?(Z|[+-][01]\d(:?[0-5]\d)?)?)?$`)
+
+// unstableCapability is the capability of the agent that an unstable method of version 1 needs.
+var unstableCapability = map[string]string{
+	"session/fork":      "sessionCapabilities.fork",
+	"session/archive":   "sessionCapabilities.archive",
+	"session/unarchive": "sessionCapabilities.archive",
+	"session/status":    "sessionCapabilities.status",
+	"session/set_title": "sessionCapabilities.title",
+	"auth/status":       "auth.status",
+	"providers/list":    "providers",
+	"providers/set":     "providers",
+	"providers/disable": "providers",
+}
+
+// unstableMember is the capability of the agent that an unstable member of a request of version 1 needs.
+var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt", "archived": "sessionCapabilities.archive"}
+
+// unstableUpdate is the capability of the client that an unstable update of version 1 needs.
+var unstableUpdate = map[string]string{
+	"plan_update":           "plan",
+	"plan_removed":          "plan",
+	"subagent_update":       "subagents",
+	"session_message":       "subagents",
+	"session_message_chunk": "subagents",
+}
+
+func unstableMethods() []string { return slices.Sorted(maps.Keys(unstableCapability)) }

@@ -1,0 +1,55 @@
+// Rules of the page agent-plan.
+
+package rules
+
+import (
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+)
+
+var agentPlanRules = []judge.Rule{
+	{
+		ID:       "PLN-3",
+		Versions: both,
+		Breaks: "A plan that looks like a change of the one before, not like the whole: its entries are some of the earlier ones, one of them with a new status, " +
+			"and others that were not done are left out. (Advice: an agent may also have given them up.)",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"},{"content":"Write","priority":"high","status":"pending"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"completed"},{"content":"Write","priority":"high","status":"pending"}]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"},{"content":"Write","priority":"high","status":"pending"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"completed"}]}}}`,
+		On: updates("plan", "plan_update"),
+		Check: func(e *judge.Event) {
+			where, id := "/update", ""
+			entries := e.Content.Member("update")
+			if e.Update == "plan_update" {
+				where, entries = "/update/plan", entries.Member("plan")
+				id = entries.Text("planId")
+			}
+			if e.Session == nil || !e.Sound(where+"/entries") {
+				return
+			}
+			before, ok := e.Session.Plans.Get(id)
+			now := judge.NewPlan(e, entries)
+			if !ok || before.More || now.More || len(now.Entries) == 0 {
+				return
+			}
+			changed := false
+			for content, status := range now.Entries {
+				old, known := before.Entries[content]
+				if !known {
+					return
+				}
+				changed = changed || old != status
+			}
+			for content, status := range before.Entries {
+				if _, still := now.Entries[content]; changed && !still && status != "completed" && status != "cancelled" {
+					e.Broken(where+"/entries", "entries of the plan before are missing that were not done").
+						Because(before.At, "the plan before").Mildly(finding.Advice)
+					return
+				}
+			}
+		},
+	},
+}

@@ -1,0 +1,98 @@
+// Rules of the page content.
+
+package rules
+
+import (
+	"mime"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var contentRules = []judge.Rule{
+	{
+		ID:       "CON-3",
+		Versions: both,
+		Breaks:   "Data of an image, of audio or of a blob that is not base64; an image or audio whose mimeType is no media type. (The members of each block are in the schema.)",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"iVBORw==","mimeType":"image/png"}}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"data:image/png;base64,iVBORw==","mimeType":"image/png"}}}}`,
+		On: anyOf(
+			requests(judge.MethodPrompt, judge.MethodPermission),
+			updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message", "agent_thought",
+				"tool_call", "tool_call_update", "tool_call_content_chunk", "compaction_update", "compaction_summary_chunk"),
+		),
+		Check: func(e *judge.Event) {
+			switch e.Method {
+			case judge.MethodPrompt:
+				checkBlocks(e, "/prompt", e.Content.Member("prompt"))
+			case judge.MethodPermission:
+				checkBlocks(e, callPointer(e)+"/content", toolCallOf(e).Member("content"))
+			default:
+				checkBlocks(e, "/update/content", e.Content.Member("update", "content"))
+				checkBlocks(e, "/update/summary", e.Content.Member("update", "summary"))
+			}
+		},
+	},
+}
+
+// checkBlocks looks at a content block, at what wraps one in a tool call, or at a list of these.
+func checkBlocks(e *judge.Event, where string, v *schema.Value) {
+	if v.IsArray() {
+		for i, block := range v.Items() {
+			checkBlock(e, schema.Element(where, i), block)
+		}
+		return
+	}
+	checkBlock(e, where, v)
+}
+
+func checkBlock(e *judge.Event, where string, v *schema.Value) {
+	switch v.Text("type") {
+	case "content":
+		if inner := v.Member("content"); inner.Text("type") != "content" {
+			checkBlock(e, where+"/content", inner)
+		}
+	case "image", "audio":
+		requireBase64(e, where+"/data", v.Member("data"))
+		if kind := v.Member("mimeType"); kind.IsText() && !mediaType(kind.Text()) {
+			e.Broken(where+"/mimeType", "%q is no media type", finding.Clip(kind.Text()))
+		}
+	case "resource":
+		requireBase64(e, where+"/resource/blob", v.Member("resource", "blob"))
+	}
+}
+
+// requireBase64 reports a text that is not base64.
+func requireBase64(e *judge.Event, pointer string, v *schema.Value) {
+	if v.IsText() && !isBase64(v.Text()) {
+		e.Broken(pointer, "not base64")
+	}
+}
+
+// isBase64 reports whether a text is base64 with the usual alphabet. Line breaks and missing padding are let pass, as
+// most decoders do.
+func isBase64(s string) bool {
+	digits, padding := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\r' || c == '\n':
+		case c == '=':
+			padding++
+		case padding > 0:
+			return false
+		case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/':
+			digits++
+		default:
+			return false
+		}
+	}
+	return digits%4 != 1 && (padding == 0 || padding <= 2 && (digits+padding)%4 == 0)
+}
+
+// mediaType reports whether a text has the form of a media type, such as "image/png".
+func mediaType(s string) bool {
+	kind, _, err := mime.ParseMediaType(s)
+	return (err == nil || err == mime.ErrInvalidMediaParameter) && strings.Contains(kind, "/")
+}

@@ -1,0 +1,222 @@
+// Rules of the page error.
+
+package rules
+
+import (
+	"cmp"
+	"regexp"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+const (
+	codeInternal = -32603
+	codeVersion  = -32022 // in version 2
+)
+
+var errorRules = []judge.Rule{
+	{
+		ID:       "ERR-2",
+		Versions: both,
+		Breaks:   "A code in -32768…-32000 or -32899…-32800 that neither JSON-RPC nor the protocol defines.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":1,"message":"out of order"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32050,"message":"out of order"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			code, ok := e.Content.Integer("code")
+			reserved := code >= -32768 && code <= -32000 || code >= -32899 && code <= -32800
+			if ok && reserved && !definedCodes[code] {
+				e.Broken("/code", "%d is in a reserved range and not defined", code)
+			}
+		},
+	},
+	{
+		ID:       "ERR-3",
+		Versions: both,
+		Breaks: "An error for a method that is missing with another code than -32601: one that says so in words, or one for a method that needs " +
+			"a capability that the answering side does not state.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"cannot list"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			code, ok := e.Content.Integer("code")
+			side, capability := neededCapability(e)
+			switch {
+			case !ok || e.Request == nil || isCustom(e.Method) || code == codeMethod || e.Method == judge.MethodElicit: // ELI-23
+			case capability != "" && !side.Can(capability) && !earlier[code]:
+				e.Broken("/code", "the method needs %s, which is not stated: the code is %d", capability, codeMethod).
+					Because(side.At, "the capabilities").Because(e.Request.At, "the request")
+			case code != codeParams && noSuchMethod.MatchString(e.Text("message")):
+				e.Broken("/code", "an unknown method has the code %d", codeMethod).Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "ERR-4",
+		Versions: both,
+		Breaks:   "An error for a mode, an option or a value that the session never had with another code than -32602; or one that says in words that params are invalid, with another code.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: times"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"Invalid params: times"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			code, ok := e.Content.Integer("code")
+			switch {
+			case !ok || e.Request == nil || code == codeParams:
+			case e.Request.Unsupported && code != codeMethod && code != codeNotFound && !earlier[code]:
+				e.Broken("/code", "a value that is not supported has the code %d", codeParams).Because(e.Request.At, "the request")
+			case invalidParams.MatchString(e.Text("message")):
+				e.Broken("/code", "invalid params have the code %d", codeParams).Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "ERR-5",
+		Versions: both,
+		Breaks: "An error with another code than -32002 for a request about a session that was closed or deleted, or that this connection neither made nor loaded; " +
+			"or one with that code and without the session in data.sessionId.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32002,"message":"no such session","data":{"sessionId":"other"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"no such session"}}`,
+		On: failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad, judge.MethodResume),
+		Check: func(e *judge.Event) {
+			s := e.Session
+			code, ok := e.Content.Integer("code")
+			if !ok || s == nil || e.Sender() != finding.Agent || e.Sessions.Forgot || !e.Request.Fits {
+				return
+			}
+			setup := e.Method == judge.MethodLoad || e.Method == judge.MethodResume
+			over := s.Closed != nil && s.Closed.Number < e.Request.At.Number || s.Deleted != nil && s.Deleted.Number < e.Request.At.Number
+			unknown := !setup && (s.Usable == nil && s.Named.Direction == finding.ToAgent || over)
+			switch {
+			case unknown && code != codeNotFound && code != codeMethod && !earlier[code]:
+				found := e.Broken("/code", "a session that is unknown or not active has the code %d", codeNotFound).Because(e.Request.At, "the request")
+				found.Because(s.Closed, "the session was closed").Because(s.Deleted, "the session was deleted")
+			case code == codeNotFound && (setup || unknown) && !e.Given("data", "uri") && judge.Short(e.Text("data", "sessionId")) != s.ID:
+				e.Broken("/data", "does not name the session in sessionId").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "ERR-6",
+		Versions: both,
+		Breaks:   "An answer to a request of the client that was sent before initialize, with a result or with another code than -32600 or -32601.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"not initialized"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":9,"result":{"sessionId":"s"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
+		On: answers(),
+		Check: func(e *judge.Event) {
+			code, _ := e.Content.Integer("code")
+			r := e.Request
+			switch {
+			case r == nil || e.Sender() != finding.Agent || r.Method == schema.MethodInitialize || isProtocol(r.Method) || isCustom(r.Method):
+			case e.Initialize != nil && e.Initialize.Number < r.At.Number:
+			case e.Kind == finding.ErrorReply && (code == codeInvalid || code == codeMethod || code == codeParse || code == codeCancelled):
+			default:
+				e.Broken("", "the connection was not initialized: the answer is the error %d", codeInvalid).Because(r.At, "the request, before initialize")
+			}
+		},
+	},
+	{
+		ID:       "ERR-7",
+		Versions: both,
+		Breaks: "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with " +
+			"another code than -32600. For a line that is nested deeper than 64 both are right.",
+		Right: `
+			-> {"jsonrpc":
+			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
+		Wrong: `
+			-> {"jsonrpc":
+			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			code, ok := e.Content.Integer("code")
+			lines := e.Unread[e.Sender()]
+			if !ok || e.Request != nil || e.ID != "null" && e.ID != "" || lines.At == nil || e.OddIDs[e.Sender()] {
+				return
+			}
+			want := int64(codeParse)
+			if lines.Json {
+				want = codeInvalid
+			}
+			// Of several lines it is not known which one is answered, and a parser with a limit cannot know what a deep line is.
+			if known := code == codeParse || code == codeInvalid; !known || lines.Count == 1 && !lines.Deep && code != want {
+				e.Broken("/code", "a line that is %s has the code %d", lines, want).Because(lines.At, "the line")
+			}
+		},
+	},
+	{
+		ID:       "ERR-9",
+		Versions: both,
+		Breaks: "An error -32000 that says in words that something else is wrong: a rate limit, a quota, a session that is busy (and nothing about authentication). " +
+			"Or one of an agent that offers no way to authenticate to a client that has them all.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32000,"message":"Authentication required"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32000,"message":"429: rate limit exceeded"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			code, _ := e.Content.Integer("code")
+			if code != judge.CodeAuth || e.Sender() != finding.Agent || isCustom(e.Method) {
+				return
+			}
+			switch {
+			case notAuth.MatchString(e.Text("message")) && !authWords.MatchString(e.Text("message")):
+				e.Broken("/code", "%d means that authentication is required, and nothing else", judge.CodeAuth)
+			case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot && e.Client.Can("auth.terminal") && e.Client.At != nil:
+				e.Broken("/code", "the agent offers no way to authenticate").Because(e.Agent.At, "its answer to initialize")
+			}
+		},
+	},
+}
+
+// definedCodes are those of JSON-RPC and of the protocol.
+var definedCodes = map[int64]bool{
+	codeParse: true, codeInvalid: true, codeMethod: true, codeParams: true, codeInternal: true,
+	codeCancelled: true, judge.CodeAuth: true, codeNotFound: true, codeVersion: true,
+}
+
+// earlier are the codes of what may be found before an agent looks at the rest of a request.
+var earlier = map[int64]bool{codeParse: true, codeInvalid: true, judge.CodeAuth: true, codeCancelled: true}
+
+// neededCapability is the capability that the method of an answer needs, "" if none, and the capabilities of the side that answers.
+func neededCapability(e *judge.Event) (side *judge.Abilities, capability string) {
+	switch {
+	case e.Sender() == finding.Client:
+		return &e.Client, nameByVersion(e, clientCapability[e.Method], "")
+	case e.InForce == 1:
+		return &e.Agent, cmp.Or(agentCapability[e.Method], unstableCapability[e.Method])
+	case e.Method == judge.MethodDelete:
+		return &e.Agent, "session.delete"
+	}
+	return &e.Agent, ""
+}
+
+var (
+	invalidParams = regexp.MustCompile(`(?i)^\W*(invalid|missing) param(s|eter|eters)?\b`)
+	authWords     = regexp.MustCompile(`(?i)auth|log.?in|sign.?in`)
+	notAuth       = regexp.MustCompile(`(?i)\brate.?limit|too many requests|\bquota\b|overloaded|\btimed? ?out\b|\bbusy\b|already (running|in progress)`)
+)

@@ -1,0 +1,109 @@
+// Rules of the page extensibility.
+
+package rules
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+)
+
+var extensibilityRules = []judge.Rule{
+	{
+		ID:       "EXT-1",
+		Versions: both,
+		Breaks:   "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text of the W3C's form.",
+		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
+		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
+		On:       anyOf(requests(), notifications(), results()),
+		Check: func(e *judge.Event) {
+			meta := e.Content.Member("_meta")
+			if meta == nil {
+				return
+			}
+			for _, key := range traceKeys {
+				if v := meta.Member(key.name); meta.Present(key.name) && !(v.IsText() && len(v.Text()) <= 1<<13 && key.form.MatchString(v.Text())) {
+					e.Broken("/_meta/"+key.name, "not the form that W3C gives it")
+				}
+			}
+		},
+	},
+	{
+		ID:       "EXT-4",
+		Versions: both,
+		Breaks:   "A request of an extension (its method begins with an underscore) that is still unanswered when the agent that got it closes the connection, or the client, having answered a later one.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}`,
+		End: func(e *judge.Event) {
+			if e.ClosedBy == 0 {
+				return
+			}
+			for _, r := range e.Unanswered(e.ClosedBy) {
+				if isCustom(r.Method) && r.Cancelled == nil && e.HasRead(r) {
+					e.BrokenAt(r.At, "was never answered")
+				}
+			}
+		},
+	},
+	{
+		ID:       "EXT-5",
+		Versions: both,
+		Breaks:   "An error for a request of an extension that says in words that there is no such method, with another code than -32601.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"Method not found"}}`,
+		On: failures(),
+		Check: func(e *judge.Event) {
+			if code, ok := e.Content.Integer("code"); ok && isCustom(e.Method) && code != codeMethod && noSuchMethod.MatchString(e.Text("message")) {
+				e.Broken("/code", "an unknown method has the code %d", codeMethod).Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "EXT-6",
+		Versions: both,
+		Breaks:   "A result that answers a request of an extension, from a side whose capabilities have no _meta that says so.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		On: results(),
+		Check: func(e *judge.Event) {
+			side := &e.Agent
+			if e.Sender() == finding.Client {
+				side = &e.Client
+			}
+			if isCustom(e.Method) && side.At != nil && !side.Meta && e.Once(e.Method) {
+				e.Broken("", "the %s has this method and does not advertise it", e.Sender()).
+					Because(side.At, "its capabilities").Because(e.Request.At, "the request")
+			}
+		},
+	},
+}
+
+// isCustom reports whether a method is somebody's own.
+func isCustom(method string) bool { return strings.HasPrefix(method, "_") }
+
+// noSuchMethod is how libraries say that a method is unknown.
+var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implemented)|(unknown|unsupported|no such) method)\b`)
+
+// traceKeys are the reserved keys of _meta with their forms in the W3C's recommendations.
+var traceKeys = []struct {
+	name string
+	form *regexp.Regexp
+}{
+	{"traceparent", regexp.MustCompile(`^([0-9a-e][0-9a-f]|f[0-9a-e])-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)},
+	{"tracestate", regexp.MustCompile(`^([ \t]*([a-z0-9][a-z0-9_\-*/@]*=[ -+\--<>-~]*)?[ \t]*(,|$))*$`)},
+	{"baggage", regexp.MustCompile(`^([ \t]*[!#$%&'*+\-.^_` + "`" + `|~0-9A-Za-z]+[ \t]*=[^,]*(,|$))*$`)},
+}

@@ -1,0 +1,234 @@
+// Rules of the page initialization.
+
+package rules
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var initializationRules = []judge.Rule{
+	{
+		ID:       "INI-1",
+		Versions: both,
+		Breaks:   "A request or notification of the client that is sent before initialize, or a request that is sent before its answer.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
+			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
+		On: anyOf(requests(), notifications()),
+		// The client sees the answer before it sends more, wherever the judge stands.
+		Check: func(e *judge.Event) {
+			switch {
+			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Method == schema.MethodInitialize || e.Initialized != nil || isProtocol(e.Method):
+			case e.Initialize == nil && e.Once(""):
+				e.Broken("", "sent before initialize")
+			case e.Initialize != nil && e.Once(""):
+				e.Broken("", "sent before the answer to initialize").Because(e.Initialize, "initialize, not answered yet")
+			}
+		},
+	},
+	{
+		ID:     "INI-2",
+		Breaks: "An initialize request without clientCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
+		Right:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
+		Wrong:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
+		On:     requests(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			if e.Content.IsObject() && !e.Given("clientCapabilities") {
+				e.Broken("/clientCapabilities", "the client does not state its capabilities")
+			}
+		},
+	},
+	{
+		ID:     "INI-3",
+		Breaks: "An initialize request without clientInfo.",
+		Right:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
+		Wrong:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`,
+		On:     requests(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			if !e.Given("clientInfo") {
+				e.Broken("/clientInfo", "the client does not say who it is")
+			}
+		},
+	},
+	{
+		ID:     "INI-4",
+		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"agent","version":"1.0"}}}`,
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			if e.Content.IsObject() && !e.Given("agentCapabilities") {
+				e.Broken("/agentCapabilities", "the agent does not state its capabilities")
+			}
+		},
+	},
+	{
+		ID:     "INI-5",
+		Breaks: "An answer to initialize without agentInfo.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			if !e.Given("agentInfo") {
+				e.Broken("/agentInfo", "the agent does not say who it is")
+			}
+		},
+	},
+	{
+		ID:       "INI-9",
+		Versions: both,
+		Breaks:   "An error (-32600 or -32602) that answers an initialize whose only fault is a version that the agent does not know.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"unsupported version"}}`,
+		On: failures(schema.MethodInitialize),
+		// Of a version that is published, the error may be about something else.
+		Check: func(e *judge.Event) {
+			code, _ := e.Content.Integer("code")
+			if e.Requested > latestVersion && e.InitializeFits && (code == codeInvalid || code == codeParams) {
+				e.Broken("/code", "a version that is not supported is not an error").Because(e.Initialize, "the request")
+			}
+		},
+	},
+	{
+		ID:       "INI-10",
+		Versions: both,
+		Breaks:   "A request of the client after the agent has chosen a version above the one that the client asked for, which is the highest it speaks.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"agent","version":"1.0"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"agent","version":"1.0"}}}
+			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}`,
+		On: requests(),
+		Check: func(e *judge.Event) {
+			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 && e.Version > e.Requested && e.Once("") {
+				e.Broken("", "the client goes on with version %d", e.Version).
+					Because(e.Initialize, "asks for the highest version of the client").Because(e.Initialized, "chooses a higher one")
+			}
+		},
+	},
+	{
+		ID:     "INI-13",
+		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result and has not stated the capability for it.",
+		Right: `<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
+			-> {"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"method not found"}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
+			-> {"jsonrpc":"2.0","id":0,"result":{"content":"package a"}}`,
+		On: results(clientMethods()...),
+		Check: func(e *judge.Event) {
+			if e.Method == judge.MethodElicit && e.Text("action") != "accept" {
+				return // who declines or cancels shows nothing
+			}
+			if capability := clientCapability[e.Method]; e.Sender() == finding.Client && !e.Client.Can(capability) {
+				e.Broken("", "the client can do this and does not state %s", capability).
+					Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:     "INI-14",
+		Breaks: "An agent that answers an optional method with a result and has not stated the capability for it.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[]}}`,
+		On: results(agentMethods()...),
+		Check: func(e *judge.Event) {
+			if capability := agentCapability[e.Method]; e.Sender() == finding.Agent && !e.Agent.Can(capability) {
+				e.Broken("", "the agent can do this and does not state %s", capability).
+					Because(e.Agent.At, "its capabilities").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "INI-16",
+		Versions: both,
+		Breaks:   "session/new or session/prompt that is answered with -32601 (method not found).",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"no disk space"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
+		On: failures(judge.MethodNew, judge.MethodPrompt),
+		Check: func(e *judge.Event) {
+			if code, _ := e.Content.Integer("code"); code == codeMethod && e.Initialized != nil && e.Sender() == finding.Agent &&
+				(e.InForce == 1 || e.Agent.Can("session")) {
+				e.Broken("/code", "every agent has this method").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "INI-19",
+		Versions: both,
+		Breaks:   "An authMethods entry of type terminal for a client that does not state auth.terminal.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"type":"terminal","id":"tui","name":"Log in"}]}}`,
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			for i, method := range e.Content.Items("authMethods") {
+				// An extension in _meta may ask for them, as older clients do.
+				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Meta {
+					e.Broken(schema.Element("/authMethods", i), "a terminal method for a client without auth.terminal").
+						Because(e.Client.At, "the client's capabilities")
+				}
+			}
+		},
+	},
+}
+
+// isProtocol reports whether a method is one of the protocol's own, which may be sent at any time.
+func isProtocol(method string) bool { return len(method) > 1 && method[:2] == "$/" }
+
+// latestVersion is the newest version that is published.
+const latestVersion = 2
+
+// clientCapability is the capability of the client that a method of version 1 needs, agentCapability that of the agent.
+var (
+	clientCapability = map[string]string{
+		"fs/read_text_file":  "fs.readTextFile",
+		"fs/write_text_file": "fs.writeTextFile",
+		"terminal/create":    "terminal",
+		"elicitation/create": "elicitation",
+	}
+	agentCapability = map[string]string{
+		judge.MethodLoad:   "loadSession",
+		judge.MethodResume: "sessionCapabilities.resume",
+		judge.MethodList:   "sessionCapabilities.list",
+		judge.MethodClose:  "sessionCapabilities.close",
+		judge.MethodDelete: "sessionCapabilities.delete",
+		"logout":           "auth.logout",
+	}
+)
+
+func clientMethods() []string { return slices.Sorted(maps.Keys(clientCapability)) }
+func agentMethods() []string  { return slices.Sorted(maps.Keys(agentCapability)) }

@@ -1,0 +1,138 @@
+// Rules of the page overview.
+
+package rules
+
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var overviewRules = []judge.Rule{
+	{
+		ID:       "OVW-1",
+		Versions: both,
+		Breaks:   "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or what it lists. A session's own directories have rules of their own (SES-17, SES-20).",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"a.go","line":1}]}}}`,
+		On: anyOf(
+			requests("fs/read_text_file", "fs/write_text_file", "terminal/create", judge.MethodList, judge.MethodPermission),
+			results(judge.MethodList), updates("tool_call", "tool_call_update", "tool_call_content_chunk", "terminal_update"),
+		),
+		Check: func(e *judge.Event) {
+			switch e.Method {
+			case "fs/read_text_file", "fs/write_text_file":
+				requireAbsolute(e, "/path", e.Text("path"))
+			case "terminal/create", judge.MethodList:
+				requireAbsolute(e, "/cwd", e.Text("cwd"))
+				for i, s := range e.Content.Items("sessions") {
+					requireAbsolute(e, schema.Element("/sessions", i)+"/cwd", s.Text("cwd"))
+					for k, root := range s.Items("additionalDirectories") {
+						requireAbsolute(e, schema.Element(schema.Element("/sessions", i)+"/additionalDirectories", k), root.Text())
+					}
+				}
+			case judge.MethodPermission:
+				checkPaths(e, "/toolCall", e.Content.Member("toolCall"))
+			case judge.MethodUpdate:
+				update := e.Content.Member("update")
+				requireAbsolute(e, "/update/cwd", update.Text("cwd"))
+				checkPaths(e, "/update", update)
+				if content := update.Member("content"); content.IsObject() {
+					checkDiffPaths(e, "/update/content", content)
+				}
+			}
+		},
+	},
+	{
+		ID:     "OVW-2",
+		Breaks: "The line 0 in fs/read_text_file or in a location. (The schema of version 2 says it itself.)",
+		Right:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
+		Wrong:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":0}]}}}`,
+		On:     anyOf(requests("fs/read_text_file", judge.MethodPermission), updates("tool_call", "tool_call_update")),
+		Check: func(e *judge.Event) {
+			checkLine(e, "/line", e.Content)
+			for _, holder := range []string{"toolCall", "update"} {
+				for i, location := range e.Content.Items(holder, "locations") {
+					checkLine(e, schema.Element("/"+holder+"/locations", i)+"/line", location)
+				}
+			}
+		},
+	},
+	{
+		ID:       "OVW-4",
+		Versions: both,
+		Breaks:   "An error without id, or with the id null, that says that a method is unknown or its params are wrong, when no request was broken: it answers a notification.",
+		Right:    `-> {"jsonrpc":"2.0","method":"_example.com/note"}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","method":"_example.com/note"}
+			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"method not found"}}`,
+		On: failures(),
+		// A line that cannot be read, or is not a request, is rightly answered without its id, by the codes of JSON-RPC for
+		// that. Any other code is about the content of a message that was understood; one with an id would be answered by it.
+		Check: func(e *judge.Event) {
+			code, _ := e.Content.Integer("code")
+			note, any := e.Notified[e.Sender()]
+			if (e.ID == "" || e.ID == "null") && code != codeParse && code != codeInvalid && any && !e.Unreadable[e.Sender()] {
+				e.Broken("", "answers a notification").Because(note, "the last notification before")
+			}
+		},
+	},
+}
+
+// Codes of errors.
+const (
+	codeParse     = -32700
+	codeInvalid   = -32600
+	codeMethod    = -32601
+	codeParams    = -32602
+	codeCancelled = -32800
+	codeNotFound  = -32002
+)
+
+// requireAbsolute reports a path that is neither absolute nor missing.
+func requireAbsolute(e *judge.Event, pointer, path string) {
+	if path != "" && !absolute(path) {
+		e.Broken(pointer, "%q is not an absolute path", finding.Clip(path))
+	}
+}
+
+// absolute reports whether a path is absolute on POSIX or on Windows.
+func absolute(path string) bool {
+	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) {
+		return true
+	}
+	return len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/') &&
+		(path[0] >= 'A' && path[0] <= 'Z' || path[0] >= 'a' && path[0] <= 'z')
+}
+
+// checkPaths looks at the paths of a tool call.
+func checkPaths(e *judge.Event, where string, call *schema.Value) {
+	for i, location := range call.Items("locations") {
+		requireAbsolute(e, schema.Element(where+"/locations", i)+"/path", location.Text("path"))
+	}
+	for i, content := range call.Items("content") {
+		checkDiffPaths(e, schema.Element(where+"/content", i), content)
+	}
+}
+
+// checkDiffPaths looks at the paths of a diff: one in version 1, several in version 2.
+func checkDiffPaths(e *judge.Event, where string, content *schema.Value) {
+	if content.Text("type") != "diff" {
+		return
+	}
+	requireAbsolute(e, where+"/path", content.Text("path"))
+	for i, change := range content.Items("changes") {
+		for _, name := range []string{"path", "oldPath", "newPath"} {
+			requireAbsolute(e, schema.Element(where+"/changes", i)+"/"+name, change.Text(name))
+		}
+	}
+}
+
+// checkLine reports the line 0.
+func checkLine(e *judge.Event, pointer string, v *schema.Value) {
+	if line, ok := v.Integer("line"); ok && line == 0 {
+		e.Broken(pointer, "lines are counted from 1")
+	}
+}

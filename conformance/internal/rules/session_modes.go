@@ -1,0 +1,65 @@
+// Rules of the page session-modes.
+
+package rules
+
+import (
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+)
+
+var sessionModesRules = []judge.Rule{
+	{
+		ID:     "MOD-1",
+		Breaks: "session/set_mode with a mode that is not among the session's availableModes.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/set_mode","params":{"sessionId":"t","modeId":"code"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/set_mode","params":{"sessionId":"t","modeId":"fly"}}`,
+		On: requests(judge.MethodSetMode),
+		// The client knows the modes from the answer that it has read before; a judge has seen that one too.
+		Check: func(e *judge.Event) {
+			s, mode := e.Session, e.Text("modeId")
+			switch {
+			case s == nil || s.Usable == nil || s.Setup != nil || mode == "":
+			case s.Modes == nil:
+				e.Broken("/modeId", "the session has no modes").Because(s.Usable, "what the session was given")
+			case !s.Modes.Has(mode):
+				e.Broken("/modeId", "the mode %q is not available", finding.Clip(mode)).Because(s.Modes.At, "the modes of the session")
+			}
+		},
+	},
+	{
+		ID:     "MOD-2",
+		Breaks: "A currentModeId, in an answer or in current_mode_update, that is not among availableModes.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"fly","availableModes":[{"id":"ask","name":"Ask"}]}}}`,
+		On: anyOf(results(setupMethods...), updates("current_mode_update")),
+		Check: func(e *judge.Event) {
+			if e.Kind == finding.Notification {
+				mode := e.Text("update", "currentModeId")
+				if s := e.Session; s != nil && s.Modes != nil && mode != "" && !s.Modes.Has(mode) {
+					e.Broken("/update/currentModeId", "the mode %q is not available", finding.Clip(mode)).Because(s.Modes.At, "the modes of the session")
+				}
+				return
+			}
+			mode := e.Content.Member("modes", "currentModeId")
+			if !mode.IsText() || !e.Content.Member("modes", "availableModes").IsArray() {
+				return
+			}
+			for _, available := range e.Content.Items("modes", "availableModes") {
+				if available.Text("id") == mode.Text() {
+					return
+				}
+			}
+			e.Broken("/modes/currentModeId", "the mode %q is not available", finding.Clip(mode.Text()))
+		},
+	},
+}

@@ -1,0 +1,29 @@
+// Rules of the page slash-commands.
+
+package rules
+
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var slashCommandRules = []judge.Rule{
+	{
+		ID:       "CMD-2",
+		Versions: both,
+		Breaks:   "A command whose name begins with a slash: the client writes the slash. (The members of a command are in the schema.)",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"web","description":"Search the web","input":{"hint":"query"}}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"/web","description":"Search the web"}]}}}`,
+		On:       updates("available_commands_update"),
+		Check: func(e *judge.Event) {
+			for i, command := range e.Content.Items("update", "availableCommands") {
+				if name := command.Text("name"); strings.HasPrefix(name, "/") {
+					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q begins with a slash", finding.Clip(name))
+				}
+			}
+		},
+	},
+}

@@ -1,0 +1,205 @@
+// Rules of the page terminals. The terminals of version 2 are the agent's: nothing of this page is about them.
+
+package rules
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+)
+
+var terminalRules = []judge.Rule{
+	{
+		ID:     "TRM-2",
+		Breaks: "A terminal/… request to a client that does not state the capability terminal.",
+		Right:  withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong:  `<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}`,
+		On:     requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease),
+		Check:  func(e *judge.Event) { e.Needs(&e.Client, "terminal") },
+	},
+	{
+		ID:     "TRM-4",
+		Breaks: "An output that is longer than the outputByteLimit of its terminal, in bytes of UTF-8.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":true}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"all is done","truncated":false}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: results(judge.MethodTerminalOutput),
+		Check: func(e *judge.Event) {
+			t, output := terminalOf(e, e.Request), e.Text("output")
+			if t != nil && t.Limit >= 0 && int64(len(output)) > t.Limit {
+				e.Broken("/output", "%d bytes, over the limit of %d", len(output), t.Limit).Because(t.At, "the terminal")
+			}
+		},
+	},
+	{
+		ID:     "TRM-5",
+		Breaks: "A truncated output that begins with U+FFFD: what is left of a character that was cut. (Less than a MUST: the command may have written it.)",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"été","truncated":true}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"\ufffdté","truncated":true}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: results(judge.MethodTerminalOutput),
+		Check: func(e *judge.Event) {
+			if e.Content.True("truncated") && strings.HasPrefix(e.Text("output"), string(utf8.RuneError)) {
+				e.Broken("/output", "begins in the middle of a character").Because(e.Request.At, "the request").Mildly(finding.Should)
+			}
+		},
+	},
+	{
+		ID: "TRM-7",
+		Breaks: "A terminal that is not released when the agent closes the connection. When somebody else does, only one whose session is closed, or " +
+			"(milder) one whose command has ended and whose session has no turn in flight: the agent may still have needed others.",
+		Right: withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal,
+		End: func(e *judge.Event) {
+			for _, t := range e.Terminals.All {
+				if level := leakLevel(e, t); t.Killed == nil && level != 0 {
+					e.BrokenAt(t.At, "the terminal %q was never released", finding.Clip(t.ID)).Because(t.Exited, "the end of its command").Mildly(level)
+				}
+			}
+		},
+	},
+	{
+		ID:     "TRM-8",
+		Breaks: "A terminal that was killed and is not released at the end of the connection, in the cases of TRM-7.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"k","result":{}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"k","result":{}}`,
+		End: func(e *judge.Event) {
+			for _, t := range e.Terminals.All {
+				if level := leakLevel(e, t); t.Killed != nil && level != 0 {
+					e.BrokenAt(t.At, "the terminal %q was killed and never released", finding.Clip(t.ID)).Because(t.Killed, "killed here").Mildly(level)
+				}
+			}
+		},
+	},
+	{
+		ID:     "TRM-9",
+		Breaks: "An output without exitStatus that was asked for after the end of the command had been reported.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":0}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":false,"exitStatus":{"exitCode":0}}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":0}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":false}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: results(judge.MethodTerminalOutput),
+		Check: func(e *judge.Event) {
+			t := terminalOf(e, e.Request)
+			if t != nil && t.Exited != nil && t.Exited.Number < e.Request.At.Number && !e.Given("exitStatus") {
+				e.Broken("/exitStatus", "is left out though the command has ended").Because(t.Exited, "the end of the command")
+			}
+		},
+	},
+	{
+		ID:     "TRM-10",
+		Breaks: "An error that answers terminal/output or terminal/wait_for_exit for a terminal that was killed and not released.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"k","result":{}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"","truncated":false,"exitStatus":{"signal":"SIGTERM"}}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"k","result":{}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","error":{"code":-32603,"message":"no such terminal"}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: failures(judge.MethodTerminalOutput, judge.MethodTerminalWait),
+		Check: func(e *judge.Event) {
+			t := terminalOf(e, e.Request)
+			code, _ := e.Content.Integer("code")
+			if t != nil && t.Killed != nil && t.Released == nil && t.Killed.Number < e.Request.At.Number && code != codeCancelled {
+				e.Broken("", "a killed terminal can still be asked").Because(t.Killed, "killed here").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:     "TRM-11",
+		Breaks: "A result that answers terminal/output, terminal/wait_for_exit or terminal/kill for a terminal whose release was answered before the request.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"r","result":{}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","error":{"code":-32602,"message":"no such terminal"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"r","result":{}}
+			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"o","result":{"output":"","truncated":false}}`,
+		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
+		Check: func(e *judge.Event) {
+			t := terminalOf(e, e.Request)
+			if t != nil && t.Freed != nil && t.Freed.Number < e.Request.At.Number {
+				e.Broken("", "the terminal is released").Because(t.Freed, "its release").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:     "TRM-12",
+		Breaks: "The end of a command with neither an exit code nor a signal.",
+		Right: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":null,"signal":"SIGKILL"}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: withTerminal + `
+			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
+			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":null,"signal":null}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait),
+		Check: func(e *judge.Event) {
+			status, where := e.Content, ""
+			if e.Method == judge.MethodTerminalOutput {
+				status, where = e.Content.Member("exitStatus"), "/exitStatus"
+			}
+			if status.IsObject() && e.Sound(where) && !status.Given("exitCode") && !status.Given("signal") {
+				e.Broken(where, "neither an exit code nor a signal").Because(e.Request.At, "the request")
+			}
+		},
+	},
+}
+
+// withTerminal begins examples: a terminal t1, whose output may have eight bytes.
+var withTerminal = connected(`{"terminal":true}`) + `
+			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make","outputByteLimit":8}}
+			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
+			`
+
+// terminalOf is the terminal that a request names.
+func terminalOf(e *judge.Event, r *judge.Request) *judge.Terminal {
+	return e.Terminal(r.Params.Text("terminalId"))
+}
+
+// leakLevel is how grave it is that a terminal is still there at the end of the connection, 0 if it is not.
+func leakLevel(e *judge.Event, t *judge.Terminal) finding.Level {
+	s := t.Session
+	switch {
+	case t.Released != nil:
+	case e.ClosedBy == finding.Agent, s != nil && (s.Closed != nil || s.Deleted != nil):
+		return e.Rule.Level
+	case (t.Exited != nil || t.Killed != nil) && s != nil && len(s.Turns) == 0 && !s.Lost:
+		return finding.Should
+	}
+	return 0
+}

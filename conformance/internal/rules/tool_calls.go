@@ -1,0 +1,194 @@
+// Rules of the page tool-calls.
+
+package rules
+
+import (
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+// The messages that say something about a tool call.
+var (
+	callUpdates  = updates("tool_call", "tool_call_update")
+	callMessages = anyOf(callUpdates, requests(judge.MethodPermission))
+)
+
+var toolCallRules = []judge.Rule{
+	{
+		ID: "TOL-1",
+		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has announced, in a session that began on this connection. " +
+			"Sessions that were loaded or resumed have calls that the connection has not seen.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
+		On:    anyOf(updates("tool_call_update"), requests(judge.MethodPermission)),
+		// Of each call the first such message is reported: it is in the history from then on.
+		Check: func(e *judge.Event) {
+			s, call := e.Session, toolCallOf(e)
+			id := call.Text("toolCallId")
+			if s == nil || s.By != judge.MethodNew || id == "" || e.Calls.Forgot || e.Call(s, id) != nil {
+				return
+			}
+			found := e.Broken(callPointer(e)+"/toolCallId", "no tool_call has announced %q", finding.Clip(id)).Because(s.Usable, "the session began here")
+			if e.Method == judge.MethodPermission {
+				found.Mildly(finding.Advice)
+			}
+		},
+	},
+	{
+		ID:     "TOL-2",
+		Breaks: "A second tool_call with an id that the session has already used. Later news of a call are told by tool_call_update; a session/load tells all calls again.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"d","title":"Read b.go"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read b.go"}}}`,
+		On: updates("tool_call"),
+		Check: func(e *judge.Event) {
+			c := e.Call(e.Session, e.Text("update", "toolCallId"))
+			if c != nil && c.Announced != nil && e.Session.Setup == nil {
+				e.Broken("/update/toolCallId", "%q is the id of another tool call", finding.Clip(e.Text("update", "toolCallId"))).
+					Because(c.Announced, "the other tool call")
+			}
+		},
+	},
+	{
+		ID:       "TOL-5",
+		Versions: both,
+		Breaks:   "A permission answer whose optionId is none of those in the request.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
+			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
+			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"allow_once"}}}`,
+		On: results(judge.MethodPermission),
+		Check: func(e *judge.Event) {
+			chosen := e.Content.Member("outcome", "optionId")
+			if e.Text("outcome", "outcome") != "selected" || !chosen.IsText() || e.Request.Params == nil {
+				return
+			}
+			for _, option := range e.Request.Params.Items("options") {
+				if option.Text("optionId") == chosen.Text() {
+					return
+				}
+			}
+			e.Broken("/outcome/optionId", "%q was not offered", finding.Clip(chosen.Text())).Because(e.Request.At, "the request with its options")
+		},
+	},
+	{
+		ID:     "TOL-6",
+		Breaks: "Two options of a permission request with the same optionId. (That each has a name and a known kind is in the schema. Version 2: V2-18.)",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
+		On:    requests(judge.MethodPermission),
+		Check: func(e *judge.Event) { requireUnique(e, "/options", "optionId", "an option") },
+	},
+	{
+		ID: "TOL-8",
+		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not given by an answer to terminal/create, or is released. " +
+			"Calls that the extension with _meta.terminal_info shows have terminals of the agent.",
+		Right: connected(`{"terminal":true}`) + `
+			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}
+			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"make","content":[{"type":"terminal","terminalId":"t1"}]}}}
+			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"make","content":[{"type":"terminal","terminalId":"t1"}]}}}`,
+		On:    callMessages,
+		Check: func(e *judge.Event) {
+			call := toolCallOf(e)
+			if call.Given("_meta", "terminal_info") {
+				return
+			}
+			c := e.Call(e.Session, call.Text("toolCallId"))
+			for i, content := range call.Items("content") {
+				id := content.Text("terminalId")
+				if content.Text("type") != "terminal" || id == "" || c.Shows(id) {
+					continue
+				}
+				where := schema.Element(callPointer(e)+"/content", i) + "/terminalId"
+				switch t := e.Terminal(id); {
+				case t != nil && t.Released != nil:
+					e.Broken(where, "the terminal %q is released", finding.Clip(id)).Because(t.Released, "its release")
+				case t == nil && !e.Terminals.Forgot && e.Session != nil && e.Session.By == judge.MethodNew:
+					e.Broken(where, "no terminal %q was created", finding.Clip(id))
+				}
+			}
+		},
+	},
+	{
+		ID:       "TOL-9",
+		Versions: both,
+		Breaks:   "Another status of a tool call that was completed or failed (version 2: or cancelled); and, as advice in version 1, a turn that ends by itself while a call of it is pending or in progress.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go","status":"in_progress"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go","status":"completed"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}`,
+		On: anyOf(callMessages, results(judge.MethodPrompt)),
+		Check: func(e *judge.Event) {
+			if e.Kind == finding.Response {
+				checkOpenCalls(e)
+				return
+			}
+			call := toolCallOf(e)
+			c, status := e.Call(e.Session, call.Text("toolCallId")), call.Text("status")
+			// A session/load tells the history again, from the beginning.
+			if c != nil && c.Final != nil && status != "" && judge.Short(status) != c.Status && e.Session.Setup == nil && !repeats(e, c) {
+				e.Broken(callPointer(e)+"/status", "the call was already %s", finding.Clip(c.Status)).Because(c.Final, "its end")
+			}
+		},
+	},
+}
+
+// toolCallOf is what a message says about a tool call.
+func toolCallOf(e *judge.Event) *schema.Value {
+	if e.Method != judge.MethodPermission {
+		return e.Content.Member("update")
+	}
+	if call := e.Content.Member("toolCall"); call != nil {
+		return call
+	}
+	return e.Content.Member("subject", "toolCall") // in version 2
+}
+
+// callPointer is the place of toolCall.
+func callPointer(e *judge.Event) string {
+	switch {
+	case e.Method != judge.MethodPermission:
+		return "/update"
+	case e.Has("toolCall"):
+		return "/toolCall"
+	}
+	return "/subject/toolCall"
+}
+
+// repeats reports whether the message begins a call of an id that was used before, which TOL-2 is about.
+func repeats(e *judge.Event, c *judge.ToolCall) bool {
+	return e.Update == "tool_call" && c.Announced != nil
+}
+
+// checkOpenCalls reports the calls that a turn of version 1 leaves open. A cancelled turn may leave them.
+func checkOpenCalls(e *judge.Event) {
+	t := e.Request.Turn
+	if t == nil || e.InForce != 1 || t.Cancelled != nil || e.Text("stopReason") == "cancelled" {
+		return
+	}
+	for _, c := range t.Calls {
+		if c.Final == nil && (c.Status == "" || c.Status == "pending" || c.Status == "in_progress") {
+			e.Broken("", "the tool call %q is still open when its turn ends", finding.Clip(c.ID)).Because(c.At, "the tool call").Mildly(finding.Advice)
+		}
+	}
+}

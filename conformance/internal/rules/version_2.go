@@ -1,0 +1,453 @@
+// Rules of version 2, which is a draft: what follows from its schema beside the rules that it shares with version 1.
+
+package rules
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/judge"
+	"github.com/acpgo/sdk/conformance/internal/schema"
+)
+
+var version2Rules = []judge.Rule{
+	{
+		ID:       "V2-1",
+		Versions: []int{2},
+		Breaks:   "Work that begins and ends after the answer to session/prompt, or an answer to session/close, before a user message with the messageId of that answer.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		On: anyOf(updates("state_update"), results(judge.MethodClose)),
+		// The answer says that the message is in the conversation, and all go the same way. Work that was going on at the
+		// time of the answer may be that of an earlier prompt, and may end before the message comes.
+		Check: func(e *judge.Event) {
+			s := e.Session
+			if s == nil || e.Messages.Forgot || e.Kind == finding.Notification && (e.Text("update", "state") != judge.StateIdle || !judge.Working(s.State)) {
+				return
+			}
+			for _, a := range s.Accepted {
+				if (!a.During || e.Kind == finding.Response) && e.Heard(s, a.ID, true) == nil {
+					e.Broken("", "no user message %q before", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
+				}
+			}
+		},
+	},
+	{
+		ID:       "V2-2",
+		Versions: []int{2},
+		Breaks:   "The idle state with a stop reason in a new session that was never reported as running.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		On:    updates("state_update"),
+		Check: func(e *judge.Event) {
+			s := e.Session
+			if s != nil && s.Made && s.State == "" && e.Text("update", "state") == judge.StateIdle && e.Given("update", "stopReason") {
+				e.Broken("/update/state", "the end of work that was never reported").Because(s.Usable, "the session is new")
+			}
+		},
+	},
+	{
+		ID:       "V2-3",
+		Versions: []int{2},
+		Breaks:   "An idle state after another one with a different stop reason, without running or requires_action between them.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		On: updates("state_update"),
+		Check: func(e *judge.Event) {
+			s, stop := e.Session, e.Text("update", "stopReason")
+			if s != nil && s.State == judge.StateIdle && e.Text("update", "state") == judge.StateIdle && stop != "" && s.Stop != "" && stop != s.Stop {
+				e.Broken("/update/stopReason", "the work has ended as %s before", s.Stop).Because(s.Stated, "the first end")
+			}
+		},
+	},
+	{
+		ID:       "V2-4",
+		Versions: []int{2},
+		Breaks:   "An answer to session/close while the last state is running or requires_action: the idle state comes first.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		On: results(judge.MethodClose),
+		Check: func(e *judge.Event) {
+			if s := e.Session; s != nil && judge.Working(s.State) {
+				e.Broken("", "closed while the session is %s", s.State).Because(s.Stated, "the last state")
+			}
+		},
+	},
+	{
+		ID:       "V2-5",
+		Versions: []int{2},
+		Breaks:   "A message of the agent for a session after the answer to session/close.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
+		On: anyOf(updates(), requests()),
+		Check: func(e *judge.Event) {
+			if s := e.Session; s != nil && s.Closed != nil && e.Sender() == finding.Agent && e.Once(s.ID) {
+				e.Broken("/sessionId", "the session is closed").Because(s.Closed, "it was closed")
+			}
+		},
+	},
+	{
+		ID:       "V2-6",
+		Versions: []int{2},
+		Breaks:   "The first tool_call_update of a tool call without a title, in a session that began on this connection.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Read a.go"}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}`,
+		On:       updates("tool_call_update"),
+		Check: func(e *judge.Event) {
+			s, id := e.Session, e.Text("update", "toolCallId")
+			if s != nil && s.Made && s.Setup == nil && id != "" && e.Call(s, id) == nil && !e.Calls.Forgot && !e.Given("update", "title") {
+				e.Broken("/update", "a new tool call without a title")
+			}
+		},
+	},
+	{
+		ID:       "V2-7",
+		Versions: []int{2},
+		Breaks:   "A terminal whose cwd changes.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/work"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/tmp"}}}`,
+		On: updates("terminal_update"),
+		Check: func(e *judge.Event) {
+			if e.Session == nil {
+				return
+			}
+			t := e.Terminal(judge.TerminalKey(e.Session, e.Text("update", "terminalId")))
+			if cwd := e.Text("update", "cwd"); t != nil && t.Cwd != "" && cwd != "" && t.Cwd != judge.Short(cwd) {
+				e.Broken("/update/cwd", "the command's directory was another one").Because(t.At, "the first update")
+			}
+		},
+	},
+	{
+		ID:       "V2-8",
+		Versions: []int{2},
+		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 by itself.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
+		On:       updates("terminal_output_chunk", "terminal_update"),
+		Check: func(e *judge.Event) {
+			requireBase64(e, "/update/data", e.Content.Member("update", "data"))
+			requireBase64(e, "/update/output/data", e.Content.Member("update", "output", "data"))
+		},
+	},
+	{
+		ID:       "V2-9",
+		Versions: []int{2},
+		Breaks:   "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that was not in use.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
+		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update", "plan_update"),
+		Check: func(e *judge.Event) {
+			s := e.Session
+			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params != nil && !s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
+				e.Broken("", "history that was not asked for").Because(s.Setup.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-10",
+		Versions: []int{2},
+		Breaks:   "An answer to session/resume without a state_update before it.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"state_update","state":"idle"}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		On: results(judge.MethodResume),
+		Check: func(e *judge.Event) {
+			if s := e.Session; s != nil && s.Setup == e.Request && (s.Stated == nil || s.Stated.Number < e.Request.At.Number) {
+				e.Broken("", "no state of the session before the answer").Because(e.Request.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-11",
+		Versions: []int{2},
+		Breaks:   "A replay in which a message begins with a chunk: it begins with the whole-message update, with empty content.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
+		On: updates("user_message_chunk", "agent_message_chunk"),
+		// In a session that was in use, a chunk of the present may come between.
+		Check: func(e *judge.Event) {
+			s, id := e.Session, e.Text("update", "messageId")
+			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params.Given("replayFrom") && id != "" && e.Heard(s, id, e.Update == "user_message_chunk") == nil && !e.Messages.Forgot && e.Once(s.ID) {
+				e.Broken("/update", "a replayed message begins with a chunk").Because(s.Setup.At, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-12",
+		Versions: []int{2},
+		Breaks:   "auth/login or auth/logout to an agent whose authMethods are missing or empty.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"agent","methodId":"key","name":"API key"}]}}
+			-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
+		On:    requests("auth/login", "auth/logout"),
+		Check: func(e *judge.Event) {
+			if e.Initialized != nil && e.AuthMethods.None() {
+				e.Broken("", "the agent has no authMethods").Because(e.Initialized, "what it offers")
+			}
+		},
+	},
+	{
+		ID:       "V2-13",
+		Versions: []int{2},
+		Breaks:   "A session's request to an agent that does not state the capability session.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"a","version":"1"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
+		On:    requests(judge.MethodNew, judge.MethodList, judge.MethodResume, judge.MethodClose, judge.MethodPrompt, judge.MethodDelete, judge.MethodSetOption),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "session") },
+	},
+	{
+		ID:       "V2-14",
+		Versions: []int{2},
+		Breaks:   "A prompt that is not in the conversation when its session is closed, and is answered with another error than -32800.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32800,"message":"cancelled"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"closed"}}`,
+		On: failures(judge.MethodPrompt),
+		Check: func(e *judge.Event) {
+			code, _ := e.Content.Integer("code")
+			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled {
+				e.Broken("/code", "closing the session cancels the prompt").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
+			}
+		},
+	},
+	{
+		ID:       "V2-15",
+		Versions: []int{2},
+		Breaks:   "A state_update without background in a session whose earlier states had it.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","background":[]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
+		On: updates("state_update"),
+		Check: func(e *judge.Event) {
+			if s := e.Session; s != nil && s.Background != nil && !e.Given("update", "background") {
+				e.Broken("/update/background", "the agent reports background work, but not here").Because(s.Background, "a state with it")
+			}
+		},
+	},
+	{
+		ID:       "V2-16",
+		Versions: []int{2},
+		Breaks:   "A replayed user message with another messageId than any that the session had on this connection, on which it began.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
+		On: updates("user_message", "user_message_chunk"),
+		// Only while there is no prompt whose answer or end is awaited: its message is new, and may be in the replay.
+		Check: func(e *judge.Event) {
+			s, id := e.Session, e.Text("update", "messageId")
+			if s == nil || !s.Made || s.Setup == nil || len(s.Turns)+len(s.Accepted) > 0 || id == "" || e.Messages.Forgot {
+				return
+			}
+			if e.Heard(s, id, true) == nil && e.Once(s.ID) {
+				e.Broken("/update/messageId", "a message %q that the session did not have", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
+			}
+		},
+	},
+	{
+		ID:       "V2-17",
+		Versions: []int{2},
+		Breaks:   "An answer to session/prompt with the messageId of a user's message that was there before the prompt.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"n"}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
+		On: results(judge.MethodPrompt),
+		// Of a prompt that was held before it, the message may be new.
+		Check: func(e *judge.Event) {
+			s, id := e.Session, e.Text("messageId")
+			if s == nil || e.Request == nil || len(s.Turns) != 1 || s.Lost {
+				return
+			}
+			if before := e.Heard(s, id, true); before != nil && before.Number < e.Request.At.Number {
+				e.Broken("/messageId", "%q is the id of an earlier message", finding.Clip(id)).Because(before, "the earlier message").Because(e.Request.At, "the prompt")
+			}
+		},
+	},
+	{
+		ID:       "V2-18",
+		Versions: []int{2},
+		Breaks:   "Two options of a permission request with the same optionId.",
+		Right:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
+		On:       requests(judge.MethodPermission),
+		Check:    func(e *judge.Event) { requireUnique(e, "/options", "optionId", "an option") },
+	},
+	{
+		ID:       "V2-19",
+		Versions: []int{2},
+		Breaks:   "A command whose name has white space, or is that of another command of the list.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"web","description":"Search the web"}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"search web","description":"Search the web"}]}}}`,
+		On:       updates("available_commands_update"),
+		Check: func(e *judge.Event) {
+			requireUnique(e, "/update/availableCommands", "name", "a command")
+			for i, command := range e.Content.Items("update", "availableCommands") {
+				if name := command.Text("name"); strings.ContainsFunc(name, unicode.IsSpace) {
+					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q has white space", finding.Clip(name))
+				}
+			}
+		},
+	},
+	{
+		ID:       "V2-20",
+		Versions: []int{2},
+		Breaks:   "A select with a value twice, be it in two groups. (That it and its groups have values is in the schema.)",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
+		On:       offersOptions,
+		Check: func(e *judge.Event) {
+			for i, option := range configOptions(e).Items() {
+				where := schema.Element(optionsPointer(e), i) + "/options"
+				if option.Text("type") != "select" || !e.Sound(where) {
+					continue
+				}
+				seen := map[string]bool{}
+				var look func(where string, list *schema.Value)
+				look = func(where string, list *schema.Value) {
+					for i, v := range list.Items() {
+						if group := v.Member("options"); group.IsArray() {
+							look(schema.Element(where, i)+"/options", group)
+							continue
+						}
+						id := v.Text("value")
+						if seen[id] {
+							e.Broken(schema.Element(where, i)+"/value", "%q for a second time", finding.Clip(id))
+						}
+						seen[id] = true
+					}
+				}
+				look(where, option.Member("options"))
+			}
+		},
+	},
+	{
+		ID:       "V2-21",
+		Versions: []int{2},
+		Breaks:   "A login in a terminal whose env has a name twice.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}}`,
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			for i, method := range e.Content.Items("authMethods") {
+				if method.Text("type") == "terminal" {
+					requireUniqueIn(e, schema.Element("/authMethods", i)+"/env", method.Member("env"), "name", "a variable")
+				}
+			}
+		},
+	},
+	{
+		ID:       "V2-22",
+		Versions: []int{2},
+		Breaks:   "The idle state with another stop reason than cancelled, at the end of work that was cancelled, though the agent had read session/cancel: it had answered a later request.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		On: updates("state_update"),
+		Check: func(e *judge.Event) {
+			s, stop := e.Session, e.Text("update", "stopReason")
+			if s != nil && s.Heeded != nil && e.Text("update", "state") == judge.StateIdle && stop != "" && stop != "cancelled" {
+				e.Broken("/update/stopReason", "the work was cancelled").Because(s.Halted, "the cancellation").Because(s.Heeded, "the agent had read it when this was answered")
+			}
+		},
+	},
+}
+
+// requireUnique reports elements of a list that have a member in common with an earlier one.
+func requireUnique(e *judge.Event, list, name, what string) {
+	requireUniqueIn(e, list, e.Content.Member(strings.Split(list[1:], "/")...), name, what)
+}
+
+// requireUniqueIn is unique for a list that is at hand.
+func requireUniqueIn(e *judge.Event, where string, list *schema.Value, name, what string) {
+	seen := map[string]bool{}
+	for i, item := range list.Items() {
+		v := item.Member(name)
+		if v.IsText() && seen[v.Text()] {
+			e.Broken(schema.Element(where, i)+"/"+name, "%q is the %s of %s before", finding.Clip(v.Text()), name, what)
+		}
+		seen[v.Text()] = true
+	}
+}

@@ -1,0 +1,95 @@
+// Access to the values of a message. Rules use these methods alone and never the tree itself.
+
+package schema
+
+import (
+	"iter"
+	"strconv"
+)
+
+// Member returns the value at the end of a path of members' names, nil where there is none or it is null.
+func (v *Value) Member(path ...string) *Value {
+	v = v.find(path)
+	if v.kind() == typeNull {
+		return nil
+	}
+	return v
+}
+
+// find is Member for a value that may be null.
+func (v *Value) find(path []string) *Value {
+	for _, name := range path {
+		v = v.child(name)
+	}
+	return v
+}
+
+// Present reports whether there is a value at the end of the path, be it null.
+func (v *Value) Present(path ...string) bool { return v.find(path) != nil }
+
+// Given reports whether there is a value at the end of the path that is not null.
+func (v *Value) Given(path ...string) bool { return v.Member(path...) != nil }
+
+// Text returns a string, "" where there is none.
+func (v *Value) Text(path ...string) string { return v.find(path).string() }
+
+// True returns a boolean, false where there is none.
+func (v *Value) True(path ...string) bool { return v.find(path).isTrue() }
+
+// Integer returns a whole number that fits.
+func (v *Value) Integer(path ...string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(v.find(path).number()), 10, 64)
+	return n, err == nil
+}
+
+// Decimal returns a number, as near as a float64 is.
+func (v *Value) Decimal() (float64, bool) {
+	n, err := strconv.ParseFloat(string(v.number()), 64)
+	return n, err == nil
+}
+
+// Items yields the elements of an array, none where there is none.
+func (v *Value) Items(path ...string) iter.Seq2[int, *Value] {
+	return func(yield func(int, *Value) bool) {
+		array := v.find(path)
+		if array.kind() != typeArray {
+			return
+		}
+		i := 0
+		for item := range array.below() {
+			if !yield(i, item.Member()) {
+				return
+			}
+			i++
+		}
+	}
+}
+
+// Len returns the number of elements of an array, or of members of an object.
+func (v *Value) Len(path ...string) (n int) {
+	for range v.find(path).below() {
+		n++
+	}
+	return n
+}
+
+// Members yields the members of an object, in their order.
+func (v *Value) Members(path ...string) iter.Seq2[string, *Value] {
+	return func(yield func(string, *Value) bool) {
+		object := v.find(path)
+		if object.kind() != typeObject {
+			return
+		}
+		for item := range object.below() {
+			if !yield(item.name(), item.Member()) {
+				return
+			}
+		}
+	}
+}
+
+// IsObject, IsArray, IsText and IsBoolean tell the type of a value.
+func (v *Value) IsObject() bool  { return v.kind() == typeObject }
+func (v *Value) IsArray() bool   { return v.kind() == typeArray }
+func (v *Value) IsText() bool    { return v.kind() == typeString }
+func (v *Value) IsBoolean() bool { return v.kind() == typeBoolean }

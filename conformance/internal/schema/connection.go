@@ -1,0 +1,411 @@
+// One connection: the JSON-RPC envelope of each message, and which definition its content must meet.
+
+package schema
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	account "github.com/acpgo/sdk/internal/ledger"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
+)
+
+// Connection checks the messages of one connection, in the order in which they were written. It remembers which requests
+// wait for their answer, and nothing else. It is not safe for concurrent use.
+type Connection struct {
+	versions map[int]*Schema // of a negotiated connection
+
+	document document // the message that is judged
+	Schema   *Schema
+	pending  account.Ledger[*Call]      // sent are those of the client
+	Number   int                        // messages so far
+	lost     map[finding.Direction]bool // more requests than maxPending: unmatched answers are then accepted
+}
+
+// Call is a request that was not answered yet. Its definition is the one of its result, or "" if any
+// result is right.
+type Call struct {
+	method     string
+	definition string
+	Memo       any // what a judge knows of the request; nil without a judge
+}
+
+// maxPending bounds the unanswered requests of one direction that a validator remembers.
+const maxPending = 1 << 16
+
+// NewConnection begins a connection.
+func NewConnection(schema *Schema) *Connection {
+	c := &Connection{versions: schema.versions, Schema: schema, lost: map[finding.Direction]bool{}}
+	c.pending.Sent.Forget, c.pending.Received.Forget = true, true
+	if c.versions != nil {
+		c.Schema = c.versions[1] // until initialize says otherwise
+	}
+	return c
+}
+
+// Check checks one message, given as its line, with or without the newline, and keeps nothing of the line. The content of
+// the returned message may be used until release.
+func (c *Connection) Check(direction finding.Direction, line []byte) Message {
+	c.Number++
+	m := Message{connection: c, Finding: finding.Finding{Direction: direction, Side: direction.Sender(), Number: c.Number}}
+	m.judge(bytes.TrimSuffix(line, []byte("\n")))
+	return m
+}
+
+// Release ends the use of the last message's content.
+func (c *Connection) Release() { c.document.release() }
+
+// Message is one message while it is checked: what is known of it so far, which every finding repeats.
+type Message struct {
+	finding.Finding // without the method
+	connection      *Connection
+	id              *Value // nil if there is none
+	Content         *Value // the params, the result or the error; nil if there is none
+	Method          string // in full
+	Key             string // of the id of a request
+	Asked           *Call  // what a request was remembered as; nil if it was not
+	Answered        *Call  // what an answer answers; nil if that is not known
+	Findings        []finding.Finding
+}
+
+// report adds a finding about the content.
+func (m *Message) report(f flaw) {
+	found := m.Finding
+	found.Method = finding.Clip(m.Method)
+	found.Rule, found.Level = f.rule, requirement.LevelOf(f.rule)
+	found.Pointer, found.Message, found.Definition = f.pointer, f.message, f.definition
+	m.Findings = append(m.Findings, found)
+}
+
+// wrong adds a finding about the envelope.
+func (m *Message) wrong(rule, pointer, format string, args ...any) {
+	m.report(flaw{rule, pointer, finding.Clip(fmt.Sprintf(format, args...)), finding.Envelope})
+}
+
+// mild adds a finding that is less grave than its requirement.
+func (m *Message) mild(level finding.Level, rule, pointer, format string, args ...any) {
+	m.wrong(rule, pointer, format, args...)
+	m.Findings[len(m.Findings)-1].Level = level
+}
+
+// noMessage is the requirement that a side breaks that writes something else than messages.
+func (m *Message) noMessage() string {
+	if m.Direction == finding.ToAgent {
+		return "TRN-6"
+	}
+	return "TRN-5"
+}
+
+func (m *Message) judge(line []byte) {
+	if !utf8.Valid(line) {
+		m.wrong("TRN-1", "", "not UTF-8")
+		return
+	}
+	if bytes.ContainsRune(line, '\n') {
+		m.wrong("TRN-4", "", "a newline inside the message")
+	}
+	document := &m.connection.document
+	switch err := document.read(line); err {
+	case nil:
+	case errTooManyValues, errTooLong:
+		m.mild(finding.Advice, "", "", "%v", err)
+		return
+	default:
+		m.wrong(m.noMessage(), "", "%v", err)
+		return
+	}
+	switch root := document.root(); {
+	case root.kind() == typeObject:
+		m.envelope(root)
+	case root.kind() == typeArray && root.Len() > 0:
+		m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
+		return
+	default:
+		m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", root.kind())
+		return
+	}
+	for _, pointer := range document.twice() {
+		m.mild(finding.Should, Agreed, pointer, "a member that occurs twice")
+	}
+}
+
+// envelope judges the members of JSON-RPC and hands the content on.
+func (m *Message) envelope(root *Value) {
+	var version, method, params, result, failure *Value
+	var others []string
+	for member := range root.below() {
+		switch name := member.name(); name {
+		case "jsonrpc":
+			version = member
+		case "id":
+			m.id = member
+			m.ID = idText(member)
+		case "method":
+			method = member
+		case "params":
+			params = member
+		case "result":
+			result = member
+		case "error":
+			failure = member
+		default:
+			others = append(others, name)
+		}
+	}
+	m.Kind, m.Content = kindOf(m.id, method, result, failure), params
+	isText := method.kind() == typeString
+	m.Method = m.connection.Schema.methodName(method.string())
+	var stranger string
+	switch m.Kind {
+	case finding.Response:
+		m.Content = result
+	case finding.ErrorReply:
+		m.Content = failure
+	}
+	if m.Kind == finding.Response || m.Kind == finding.ErrorReply {
+		// Before all else, so that every finding names the method.
+		m.Answered, stranger = m.answer()
+		m.Method = m.Answered.method
+	}
+	switch {
+	case m.Method != MethodInitialize:
+	case m.Kind == finding.Request && m.Direction == finding.ToAgent, m.Kind == finding.Response && m.Direction == finding.ToClient:
+		m.connection.negotiate(m.Kind, m.Content)
+	}
+	switch {
+	case version == nil:
+		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
+	case !version.is("2.0"):
+		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
+	}
+	if m.Kind == "" {
+		rule := m.noMessage()
+		if m.id != nil {
+			rule = "OVW-3" // meant as an answer
+		}
+		m.wrong(rule, "", "neither a request, a notification nor a response")
+		return
+	}
+	if m.id != nil {
+		m.checkID()
+	}
+	if m.Kind != finding.Response && result != nil {
+		others = append(others, "result")
+	}
+	if m.Kind != finding.ErrorReply && failure != nil {
+		others = append(others, "error")
+	}
+	if (m.Kind == finding.Response || m.Kind == finding.ErrorReply) && params != nil {
+		others = append(others, "params")
+	}
+	m.refuse(others)
+	switch {
+	case stranger != "" && m.id != nil:
+		m.wrong("SCH-2", "/id", "%s", stranger)
+	case stranger != "":
+		m.wrong("SCH-2", "", "%s", stranger)
+	}
+	switch {
+	case m.Kind == finding.ErrorReply:
+		m.check(m.connection.Schema.failure, m.Content)
+	case m.Kind == finding.Response:
+		m.check(m.Answered.definition, m.Content)
+	case isText:
+		m.call()
+	default:
+		m.wrong(Agreed, "/method", "got %s, want string", method.kind())
+		if m.Kind == finding.Request {
+			m.remember(&Call{}) // the error that answers it may carry its id
+		}
+	}
+}
+
+// kindOf tells messages apart by the members that they have.
+func kindOf(id, method, result, failure *Value) finding.Kind {
+	switch {
+	case method != nil && id != nil:
+		return finding.Request
+	case method != nil:
+		return finding.Notification
+	case failure != nil:
+		return finding.ErrorReply
+	case result != nil:
+		return finding.Response
+	}
+	return ""
+}
+
+// refuse reports members that the kind does not have: wrong if they are another kind's.
+func (m *Message) refuse(names []string) {
+	telling := "method"
+	if m.Kind == finding.ErrorReply {
+		telling = "error"
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
+		case name == "result" || name == "error":
+			m.wrong("OVW-3", Pointer("", name), "not beside %q", telling)
+		case len(m.Findings) < MaxFindings:
+			m.wrong(Custom, Pointer("", name), "unknown member %q", finding.Clip(name))
+		}
+	}
+}
+
+// checkID checks an id, by the schema's definition if it has one.
+func (m *Message) checkID() {
+	null := m.id.kind() == typeNull
+	if null && m.Kind == finding.ErrorReply {
+		return // JSON-RPC's answer to what could not be read
+	}
+	if name := m.connection.Schema.id; name != "" {
+		refused := m.connection.Schema.check(name, m.id)
+		for _, f := range refused {
+			m.report(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
+		}
+		if len(refused) > 0 {
+			return
+		}
+	} else if !accepts([]string{"string", "integer", "null"}, m.id.tree()) {
+		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", m.id.kind())
+	}
+	if null && m.Kind == finding.Request {
+		m.wrong("SCH-3", "/id", "a request whose id is null")
+	}
+}
+
+// call checks a request or notification, and remembers a request.
+func (m *Message) call() {
+	v := m.connection
+	key := methodKey{m.Direction.Sender().Peer(), m.Method, m.Kind}
+	definition, ok := v.Schema.methods[key]
+	if m.Kind == finding.Request {
+		key.kind = finding.Response
+		m.remember(&Call{method: m.Method, definition: v.Schema.methods[key]})
+	}
+	kind := m.Content.kind()
+	switch {
+	case ok && m.Method == MethodInitialize && kind == typeObject:
+		m.initialize(definition, object(m.Content.tree()))
+	case ok && kind != typeNone && kind != typeNull:
+		m.check(definition, m.Content)
+	case ok:
+		// Left out and null are the same as empty, where nothing is required.
+		if len(v.Schema.flaws(definition, map[string]any{})) > 0 {
+			m.wrong(Agreed, "", `missing property "params"`)
+		}
+	case v.Schema.extension(m.Method):
+		switch kind {
+		case typeBoolean, typeNumber, typeString:
+			m.wrong(Agreed, "/params", "got %s, want object or array", kind)
+		}
+	default:
+		rule, why := m.misplaced()
+		m.wrong(rule, "/method", "%s", why)
+	}
+}
+
+// misplaced says why a message must not have this method, and which requirement forbids it.
+func (m *Message) misplaced() (rule, why string) {
+	method := m.Method
+	roles := m.connection.Schema.roles(method)
+	if len(roles) == 0 {
+		return "EXT-3", fmt.Sprintf("unknown method %q", finding.Clip(method))
+	}
+	to := m.Direction.Sender().Peer()
+	for _, role := range roles {
+		if role.handler == to {
+			return Agreed, fmt.Sprintf("%s is a %s, not a %s", method, role.kind, m.Kind)
+		}
+	}
+	return Agreed, fmt.Sprintf("%s goes to the %s, not to the %s", method, roles[0].handler, to)
+}
+
+// remember notes a request until its answer.
+func (m *Message) remember(c *Call) {
+	v := m.connection
+	m.Key = IDKey(m.id)
+	pending := v.pending.Of(m.Direction == finding.ToAgent)
+	if again := pending.Get(m.Key); again.Open() > 0 {
+		m.wrong("SCH-2", "/id", "a request with this id is still unanswered")
+	}
+	if pending.Open() >= maxPending {
+		if !v.lost[m.Direction] {
+			m.mild(finding.Advice, "", "", "more than %d unanswered requests: the answers to further ones are not validated", maxPending)
+		}
+		v.lost[m.Direction] = true
+		return
+	}
+	c.method = finding.Clip(c.method)
+	pending.Ask(m.Key, c)
+	m.Asked = c
+}
+
+// answer finds the request that a response is for, an unknown one if there is none, or says what is wrong with its id.
+func (m *Message) answer() (c *Call, problem string) {
+	v := m.connection
+	asked := m.Direction.Sender().Peer().Direction()
+	if m.id == nil {
+		return &Call{}, `missing property "id"`
+	}
+	c, ok := v.pending.Answer(m.Direction == finding.ToAgent, IDKey(m.id))
+	switch {
+	case ok:
+		return c, ""
+	case v.lost[asked], m.id.kind() == typeNull && m.Kind == finding.ErrorReply: // the latter answers what could not be read
+		return &Call{}, ""
+	}
+	return &Call{}, "answers no request"
+}
+
+// check checks a value by a definition; with the definition "" any value is right.
+func (m *Message) check(definition string, v *Value) {
+	if definition != "" {
+		m.reportAll(m.connection.Schema.check(definition, v))
+	}
+}
+
+func (m *Message) reportAll(flaws []flaw) {
+	for _, f := range flaws {
+		m.report(f)
+	}
+}
+
+// idText is an id for readers.
+func idText(id *Value) string {
+	if id.kind() == typeNumber {
+		return strings.Clone(finding.Clip(string(id.number())))
+	}
+	text, err := json.Marshal(id.tree())
+	if err != nil {
+		return id.kind().String()
+	}
+	return finding.Clip(string(text))
+}
+
+// IDKey is equal for ids of the same JSON type and value, and short.
+func IDKey(id *Value) string {
+	var key string
+	switch id.kind() {
+	case typeString:
+		key = "s" + id.string()
+	case typeNumber:
+		key = "n" + string(id.number())
+	case typeNone:
+		key = typeNull.String() // rules do not tell them apart
+	default:
+		key = id.kind().String()
+	}
+	if len(key) > 2*sha256.Size {
+		sum := sha256.Sum256([]byte(key))
+		return "h" + string(sum[:])
+	}
+	return key
+}

@@ -1,0 +1,550 @@
+// The text of a message, decoded once: for the envelope, the schema and the rules.
+
+package schema
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// jsonType is the JSON type of a value.
+type jsonType uint8
+
+const (
+	typeNone jsonType = iota // there is no value
+	typeNull
+	typeBoolean
+	typeNumber
+	typeString
+	typeArray
+	typeObject
+	typeCount
+)
+
+var typeNames = [typeCount]string{"nothing", "null", "boolean", "number", "string", "array", "object"}
+
+func (t jsonType) String() string { return typeNames[t] }
+
+// document is a message as a list of its values, each before those inside it. It is used again for the
+// next message, so that decoding takes one allocation: the copy of the text.
+type document struct {
+	text  string
+	nodes []Value
+	again int // members whose name occurred before in their object
+}
+
+// Value is one value; its offsets are into the text. It may be used until the document reads the next message. So may the texts that it gives, which are
+// parts of the message's text: what is kept of them is copied. Methods that look at a value may be called for nil,
+// which is not a value.
+type Value struct {
+	document           *document
+	at                 uint32 // its own index
+	start, end         uint32 // of a string what stands between the quotes
+	nameStart, nameEnd uint32 // of a member
+	next               uint32 // the index behind this value and all that is inside it
+	jsonType           jsonType
+	flags              uint8
+}
+
+const (
+	escaped     uint8 = 1 << iota // the string has escape sequences
+	nameEscaped                   // the name has
+	fractional                    // the number has a point or an exponent
+	repeated                      // the name occurred before in this object
+	overridden                    // the name occurs again: this member does not count
+)
+
+const (
+	// maxDepth is the depth of the deepest message, as for encoding/json.
+	maxDepth = 10000
+	// keptNodes bounds what a document keeps for the next message.
+	keptNodes = 1 << 12
+	// maxLine is the length up to which offsets fit.
+	maxLine = math.MaxUint32
+)
+
+var errTooLong = errors.New("more than 4 GiB in one message: not validated")
+
+// read decodes a line, which must be UTF-8. What was read before is gone.
+func (d *document) read(line []byte) error {
+	d.nodes, d.again = d.nodes[:0], 0
+	if uint64(len(line)) > maxLine {
+		return errTooLong
+	}
+	d.text = string(line)
+	s := scanner{document: d, line: line}
+	if s.value(0, 0, 0) && s.peek() == 0 && s.next == len(line) {
+		return nil
+	}
+	if json.Valid(line) {
+		return errTooManyValues
+	}
+	return syntaxError(line)
+}
+
+// release ends the use of what was read. It keeps room for the next message, but not that of a large one.
+func (d *document) release() {
+	d.text = ""
+	if cap(d.nodes) > keptNodes {
+		d.nodes = nil
+	}
+}
+
+// root is the whole message.
+func (d *document) root() *Value { return &d.nodes[0] }
+
+// kind is the JSON type, typeNone for no value.
+func (n *Value) kind() jsonType {
+	if n == nil {
+		return typeNone
+	}
+	return n.jsonType
+}
+
+// is reports whether the value is the string.
+func (n *Value) is(text string) bool { return n.kind() == typeString && n.string() == text }
+
+// string is the text of a string, and "" for any other value.
+func (n *Value) string() string {
+	switch {
+	case n.kind() != typeString:
+		return ""
+	case n.flags&escaped != 0:
+		return unescape(n.raw())
+	}
+	return n.document.text[n.start:n.end]
+}
+
+// name is the name of a member.
+func (n *Value) name() string {
+	if n.flags&nameEscaped != 0 {
+		return unescape(n.document.text[n.nameStart-1 : n.nameEnd+1])
+	}
+	return n.document.text[n.nameStart:n.nameEnd]
+}
+
+// raw is the text of the value as it came.
+func (n *Value) raw() string {
+	switch n.kind() {
+	case typeNone:
+		return ""
+	case typeString:
+		return n.document.text[n.start-1 : n.end+1]
+	}
+	return n.document.text[n.start:n.end]
+}
+
+// number is the text of a number in the form that the schema library gets, and "" for any other value.
+func (n *Value) number() json.Number {
+	if n.kind() != typeNumber {
+		return ""
+	}
+	return exact(json.Number(n.raw()))
+}
+
+// isTrue is true for the value true.
+func (n *Value) isTrue() bool { return n.kind() == typeBoolean && n.document.text[n.start] == 't' }
+
+// below yields the members of an object, those that count, or the elements of an array.
+func (n *Value) below() iter.Seq[*Value] {
+	return func(yield func(*Value) bool) {
+		if t := n.kind(); t != typeObject && t != typeArray {
+			return
+		}
+		nodes := n.document.nodes
+		for i := n.at + 1; i < n.next; i = nodes[i].next {
+			if nodes[i].flags&overridden == 0 && !yield(&nodes[i]) {
+				return
+			}
+		}
+	}
+}
+
+// child is a member of an object, or nil. Of members with the same name the last counts.
+func (n *Value) child(name string) *Value {
+	if n.kind() == typeObject {
+		for m := range n.below() {
+			if m.name() == name {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// tree is the value in the form that the schema library validates.
+func (n *Value) tree() any {
+	switch n.kind() {
+	case typeBoolean:
+		return n.isTrue()
+	case typeNumber:
+		return n.number()
+	case typeString:
+		return n.string()
+	case typeArray:
+		items := []any{}
+		for item := range n.below() {
+			items = append(items, item.tree())
+		}
+		return items
+	case typeObject:
+		members := map[string]any{}
+		for member := range n.below() {
+			members[member.name()] = member.tree()
+		}
+		return members
+	}
+	return nil
+}
+
+// Copy returns the value in a document of its own, which lasts.
+func (n *Value) Copy() *Value {
+	if n == nil {
+		return nil
+	}
+	shift := n.start
+	if n.jsonType == typeString {
+		shift--
+	}
+	d := &document{text: strings.Clone(n.raw()), nodes: slices.Clone(n.document.nodes[n.at:n.next])}
+	for i := range d.nodes {
+		m := &d.nodes[i]
+		m.document, m.at, m.next = d, uint32(i), m.next-n.at
+		m.start, m.end, m.nameStart, m.nameEnd = m.start-shift, m.end-shift, m.nameStart-shift, m.nameEnd-shift
+	}
+	first := &d.nodes[0]
+	first.nameStart, first.nameEnd, first.flags = 0, 0, first.flags&(escaped|fractional)
+	return first
+}
+
+// unescape is the text of a JSON string.
+func unescape(quoted string) string {
+	var s string
+	if err := json.Unmarshal([]byte(quoted), &s); err != nil {
+		panic(err) // the scanner has found it right
+	}
+	return s
+}
+
+// twice are pointers to members whose name occurred before, no more than findings may have.
+func (d *document) twice() (pointers []string) {
+	if d.again == 0 {
+		return nil
+	}
+	var path []string
+	var visit func(n *Value)
+	visit = func(n *Value) {
+		nodes, index := n.document.nodes, 0
+		for i := n.at + 1; i < n.next && len(pointers) < MaxFindings; i = nodes[i].next {
+			token := strconv.Itoa(index)
+			if n.jsonType == typeObject {
+				token = nodes[i].name()
+			}
+			path = append(path, token)
+			if nodes[i].flags&repeated != 0 {
+				pointers = append(pointers, Pointer("", path...))
+			}
+			if t := nodes[i].jsonType; t == typeObject || t == typeArray {
+				visit(&nodes[i])
+			}
+			path = path[:len(path)-1]
+			index++
+		}
+	}
+	visit(d.root())
+	return pointers
+}
+
+// scanner reads a text in UTF-8 into a document.
+type scanner struct {
+	*document
+	line  []byte
+	next  int
+	depth int
+}
+
+// peek skips white space and returns the byte that follows, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.next < len(s.line); s.next++ {
+		switch c := s.line[s.next]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value reads a value whose name was read before.
+func (s *scanner) value(nameStart, nameEnd uint32, flags uint8) bool {
+	at := len(s.nodes)
+	if at == maxValues {
+		return false
+	}
+	c := s.peek()
+	start := uint32(s.next)
+	s.nodes = append(s.nodes, Value{document: s.document, at: uint32(at), nameStart: nameStart, nameEnd: nameEnd, flags: flags})
+	var t jsonType
+	var more uint8
+	ok := false
+	switch c {
+	case '{':
+		t, ok = typeObject, s.object(uint32(at))
+	case '[':
+		t, ok = typeArray, s.array()
+	case '"':
+		t = typeString
+		start++
+		more, ok = s.string(escaped)
+	case 't':
+		t, ok = typeBoolean, s.literal("true")
+	case 'f':
+		t, ok = typeBoolean, s.literal("false")
+	case 'n':
+		t, ok = typeNull, s.literal("null")
+	default:
+		t = typeNumber
+		more, ok = s.number()
+	}
+	n := &s.nodes[at]
+	n.start, n.end, n.next = start, uint32(s.next), uint32(len(s.nodes))
+	n.jsonType, n.flags = t, n.flags|more
+	if t == typeString {
+		n.end--
+	}
+	return ok
+}
+
+func (s *scanner) object(at uint32) bool {
+	if s.depth++; s.depth > maxDepth {
+		return false
+	}
+	s.next++
+	count := 0
+	for c := s.peek(); c != '}'; count++ {
+		if count > 0 {
+			if c != ',' {
+				return false
+			}
+			s.next++
+			c = s.peek()
+		}
+		if c != '"' {
+			return false
+		}
+		start := s.next + 1
+		flags, ok := s.string(nameEscaped)
+		end := s.next - 1
+		if !ok || s.peek() != ':' {
+			return false
+		}
+		s.next++
+		if !s.value(uint32(start), uint32(end), flags) {
+			return false
+		}
+		c = s.peek()
+	}
+	s.next++
+	s.depth--
+	s.compare(at, count)
+	return true
+}
+
+func (s *scanner) array() bool {
+	if s.depth++; s.depth > maxDepth {
+		return false
+	}
+	s.next++
+	for c, first := s.peek(), true; c != ']'; first = false {
+		if !first {
+			if c != ',' {
+				return false
+			}
+			s.next++
+		}
+		if !s.value(0, 0, 0) {
+			return false
+		}
+		c = s.peek()
+	}
+	s.next++
+	s.depth--
+	return true
+}
+
+// few is the number of members up to which each name is compared with each.
+const few = 8
+
+// compare marks the members of an object that have the same name.
+func (s *scanner) compare(at uint32, count int) {
+	if count < 2 {
+		return
+	}
+	end := uint32(len(s.nodes))
+	first := at + 1
+	if count > few {
+		last := make(map[string]uint32, count)
+		for i := first; i < end; i = s.nodes[i].next {
+			name := s.nodes[i].name()
+			if before, ok := last[name]; ok {
+				s.same(before, i)
+			}
+			last[name] = i
+		}
+		return
+	}
+	for i := s.nodes[first].next; i < end; i = s.nodes[i].next {
+		for before := first; before < i; before = s.nodes[before].next {
+			a, b := &s.nodes[before], &s.nodes[i]
+			switch {
+			case (a.flags|b.flags)&nameEscaped != 0:
+				if a.name() == b.name() {
+					s.same(before, i)
+				}
+			case a.nameEnd-a.nameStart == b.nameEnd-b.nameStart:
+				if s.text[a.nameStart:a.nameEnd] == s.text[b.nameStart:b.nameEnd] {
+					s.same(before, i)
+				}
+			}
+		}
+	}
+}
+
+// same notes that two members have the same name.
+func (s *scanner) same(before, i uint32) {
+	if s.nodes[i].flags&repeated == 0 {
+		s.again++
+	}
+	s.nodes[before].flags |= overridden
+	s.nodes[i].flags |= repeated
+}
+
+func (s *scanner) literal(want string) bool {
+	if !strings.HasPrefix(s.text[s.next:], want) {
+		return false
+	}
+	s.next += len(want)
+	return true
+}
+
+// string reads a string. It returns the flag if there are escape sequences.
+func (s *scanner) string(flag uint8) (flags uint8, ok bool) {
+	for s.next++; ; {
+		s.next = plain(s.line, s.next)
+		if s.next == len(s.line) {
+			return 0, false
+		}
+		switch s.line[s.next] {
+		case '"':
+			s.next++
+			return flags, true
+		case '\\':
+			flags = flag
+			if !s.escape() {
+				return 0, false
+			}
+		default:
+			return 0, false // a control character
+		}
+	}
+}
+
+// plain returns the offset of the first byte, from i on, that does not stand for itself in a string, or
+// the length.
+func plain(line []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(line); i += 8 {
+		w := binary.LittleEndian.Uint64(line[i:])
+		quote, backslash := w^('"'*ones), w^('\\'*ones)
+		// In each of the three a byte's top bit is set for the byte that is looked for, and perhaps for some
+		// after it. Bytes of 128 and more are none.
+		if found := ((w - ' '*ones) | (quote - ones) | (backslash - ones)) &^ w & tops; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(line); i++ {
+		if c := line[i]; c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return i
+}
+
+// escape reads an escape sequence.
+func (s *scanner) escape() bool {
+	rest := s.line[s.next+1:]
+	if len(rest) == 0 {
+		return false
+	}
+	switch rest[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.next += 2
+		return true
+	case 'u':
+		if len(rest) < 5 {
+			return false
+		}
+		for _, c := range rest[1:5] {
+			if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
+				return false
+			}
+		}
+		s.next += 6
+		return true
+	}
+	return false
+}
+
+// number reads a number. It returns the flag fractional if it has a point or an exponent.
+func (s *scanner) number() (flags uint8, ok bool) {
+	if s.at() == '-' {
+		s.next++
+	}
+	if s.at() == '0' {
+		s.next++
+	} else if !s.digits() {
+		return 0, false
+	}
+	if s.at() == '.' {
+		s.next++
+		flags = fractional
+		if !s.digits() {
+			return 0, false
+		}
+	}
+	if s.at()|0x20 == 'e' {
+		s.next++
+		flags = fractional
+		if c := s.at(); c == '+' || c == '-' {
+			s.next++
+		}
+		if !s.digits() {
+			return 0, false
+		}
+	}
+	return flags, true
+}
+
+// at is the next byte, 0 at the end.
+func (s *scanner) at() byte {
+	if s.next < len(s.line) {
+		return s.line[s.next]
+	}
+	return 0
+}
+
+// digits reads digits, at least one.
+func (s *scanner) digits() bool {
+	start := s.next
+	for s.next < len(s.line) && s.line[s.next]-'0' < 10 {
+		s.next++
+	}
+	return s.next > start
+}

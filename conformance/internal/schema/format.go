@@ -1,0 +1,46 @@
+// The formats that the schema uses. By default validators ignore formats.
+
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// formats maps a format to its check. A value of another JSON type passes: the keyword "type" is for that.
+// The library has the other formats (uri, date-time).
+var formats = map[string]func(any) bool{
+	"int32":  signed(32),
+	"int64":  signed(64),
+	"uint16": unsigned(16),
+	"uint32": unsigned(32),
+	"uint64": unsigned(64),
+	"double": number(func(n string) error { _, err := strconv.ParseFloat(n, 64); return err }),
+	// Regular expressions are ECMA's, which Go cannot judge.
+	"regex": func(any) bool { return true },
+}
+
+// wholeFormats are the integer formats, with their bounds as far as an int64 goes.
+var wholeFormats = map[string]struct{ least, most int64 }{
+	"int32":  {math.MinInt32, math.MaxInt32},
+	"int64":  {math.MinInt64, math.MaxInt64},
+	"uint16": {0, math.MaxUint16},
+	"uint32": {0, math.MaxUint32},
+	"uint64": {0, math.MaxInt64},
+}
+
+func signed(bits int) func(any) bool {
+	return number(func(n string) error { _, err := strconv.ParseInt(n, 10, bits); return err })
+}
+
+func unsigned(bits int) func(any) bool {
+	return number(func(n string) error { _, err := strconv.ParseUint(n, 10, bits); return err })
+}
+
+func number(check func(string) error) func(any) bool {
+	return func(v any) bool {
+		n, ok := v.(json.Number)
+		return !ok || check(string(n)) == nil
+	}
+}

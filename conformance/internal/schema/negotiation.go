@@ -1,0 +1,73 @@
+// Connections on which the version of the protocol is negotiated.
+
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+)
+
+// Negotiated returns the schema of such connections; see conformance.Negotiated.
+func Negotiated(v1, v2 *Schema) *Schema {
+	return &Schema{versions: map[int]*Schema{1: v1, 2: v2}}
+}
+
+// MethodInitialize is the method that negotiates the version, in all of them.
+const MethodInitialize = "initialize"
+
+// negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
+// versions it does nothing.
+func (c *Connection) negotiate(kind finding.Kind, content *Value) {
+	version, err := strconv.Atoi(string(content.child("protocolVersion").number()))
+	if err != nil {
+		return
+	}
+	if kind == finding.Request && c.versions[version] == nil {
+		known := slices.DeleteFunc(slices.Sorted(maps.Keys(c.versions)), func(known int) bool { return known > version })
+		if len(known) == 0 {
+			return
+		}
+		version = known[len(known)-1] // the newest that such a client speaks too
+	}
+	if schema := c.versions[version]; schema != nil {
+		c.Schema = schema
+	}
+}
+
+// initialize checks the parameters of an initialize request: by the version that it asks for, and the
+// members that only another version has by that other version.
+func (m *Message) initialize(definition string, params map[string]any) {
+	c := m.connection
+	own := maps.Clone(params)
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if has(properties(c.Schema, definition), name) {
+			continue
+		}
+		for _, other := range c.versions {
+			if has(properties(other, definition), name) {
+				delete(own, name)
+				m.member(other, definition, params, name)
+			}
+		}
+	}
+	m.reportAll(c.Schema.flaws(definition, own))
+}
+
+// member checks one member of a value by a schema.
+func (m *Message) member(s *Schema, definition string, value map[string]any, name string) {
+	where := Pointer("", name)
+	for _, f := range s.flaws(definition, value) {
+		if f.pointer == where || strings.HasPrefix(f.pointer, where+"/") {
+			m.report(f)
+		}
+	}
+}
+
+// properties are the members that a definition declares itself.
+func properties(s *Schema, definition string) map[string]any {
+	return object(object(s.definitions[definition])["properties"])
+}

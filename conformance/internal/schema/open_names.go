@@ -1,0 +1,214 @@
+// Open names: the strings for which a schema lists names and leaves room for more, of which those without a leading
+// underscore are kept for later versions of the protocol. The schema accepts all of them.
+
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// OpenNames is the part of a definition that leads to open names.
+type OpenNames struct {
+	known      map[string]bool // the names that are listed, if the value is an open name
+	definition string          // that lists them
+	members    map[string]*OpenNames
+	values     *OpenNames // of members that are not in members
+	items      *OpenNames
+}
+
+// openNameTrees has the trees of a schema's definitions, each made when it is first needed.
+type openNameTrees struct{ trees sync.Map }
+
+// of returns the tree of a definition, nil if nothing in it is an open name.
+func (t *openNameTrees) of(s *Schema, definition string) *OpenNames {
+	if tree, ok := t.trees.Load(definition); ok {
+		return tree.(*OpenNames)
+	}
+	b := openNameBuilder{definitions: s.definitions, made: map[string]*OpenNames{}}
+	tree := b.place(b.all(nil, s.definitions[definition], definition))
+	b.prune()
+	if tree.empty() {
+		tree = nil
+	}
+	t.trees.Store(definition, tree)
+	return tree
+}
+
+// empty reports whether a tree leads nowhere.
+func (n *OpenNames) empty() bool {
+	return n.known == nil && len(n.members) == 0 && n.values == nil && n.items == nil
+}
+
+// Reserved reports whether a value has a name that is neither listed nor begins with an underscore.
+func (n *OpenNames) Reserved(v *Value) bool {
+	switch {
+	case n == nil:
+	case v.IsText():
+		return n.known != nil && !n.known[v.Text()] && !strings.HasPrefix(v.Text(), "_")
+	case v.IsArray() && n.items != nil:
+		for _, item := range v.Items() {
+			if n.items.Reserved(item) {
+				return true
+			}
+		}
+	case v.IsObject() && (len(n.members) > 0 || n.values != nil) && !n.custom(v):
+		for name, below := range v.Members() {
+			if n.below(name).Reserved(below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Walk yields these names with their places.
+func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definition string)) {
+	switch {
+	case !n.Reserved(v):
+	case v.IsText():
+		yield(where, v.Text(), n.definition)
+	case v.IsArray():
+		for i, item := range v.Items() {
+			n.items.Walk(item, Element(where, i), yield)
+		}
+	default:
+		for name, below := range v.Members() {
+			n.below(name).Walk(below, Pointer(where, name), yield)
+		}
+	}
+}
+
+// below is the tree of a member.
+func (n *OpenNames) below(name string) *OpenNames {
+	if below, ok := n.members[name]; ok {
+		return below
+	}
+	return n.values
+}
+
+// custom reports whether an object has a name of somebody's own: it may be a variant with members of its own.
+func (n *OpenNames) custom(v *Value) bool {
+	for name, below := range v.Members() {
+		if next := n.members[name]; next != nil && next.known != nil && strings.HasPrefix(below.Text(), "_") {
+			return true
+		}
+	}
+	return false
+}
+
+// openNameBuilder makes the trees of a schema. Places to which the same schemas apply are the same, which ends the
+// recursion of those that refer to themselves.
+type openNameBuilder struct {
+	definitions map[string]any
+	made        map[string]*OpenNames
+}
+
+// schemaIn is a schema, and the definition that it is in.
+type schemaIn struct {
+	schema     map[string]any
+	definition string
+}
+
+// all appends a schema and those that apply to the same value, by reference or in a union.
+func (b *openNameBuilder) all(list []schemaIn, schema any, definition string) []schemaIn {
+	s := object(schema)
+	if s == nil || slices.ContainsFunc(list, func(o schemaIn) bool { return identity(o.schema) == identity(s) }) {
+		return list
+	}
+	list = append(list, schemaIn{s, definition})
+	if ref, ok := s["$ref"].(string); ok {
+		if name, ok := strings.CutPrefix(ref, "#/$defs/"); ok {
+			list = b.all(list, b.definitions[name], name)
+		}
+	}
+	for below := range branches(s) {
+		list = b.all(list, below, definition)
+	}
+	return list
+}
+
+func identity(schema map[string]any) uintptr { return reflect.ValueOf(schema).Pointer() }
+
+// place makes the tree of a value to which some of the schemas apply.
+func (b *openNameBuilder) place(list []schemaIn) *OpenNames {
+	var key strings.Builder
+	for _, s := range list {
+		fmt.Fprint(&key, identity(s.schema), " ")
+	}
+	if n, ok := b.made[key.String()]; ok {
+		return n
+	}
+	n := &OpenNames{members: map[string]*OpenNames{}}
+	b.made[key.String()] = n
+	names := map[string]bool{}
+	members := map[string][]schemaIn{}
+	var items, values []schemaIn
+	for _, s := range list {
+		name, isConst := s.schema["const"].(string)
+		switch {
+		case isConst:
+			names[name] = true
+		case s.reserves() && n.definition == "":
+			n.definition = s.definition
+		}
+		properties := object(s.schema["properties"])
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			members[name] = b.all(members[name], properties[name], s.definition)
+		}
+		items = b.all(items, s.schema["items"], s.definition)
+		values = b.all(values, s.schema["additionalProperties"], s.definition)
+	}
+	if n.definition != "" && len(names) > 0 {
+		n.known = names
+	}
+	for name, list := range members {
+		n.members[name] = b.place(list)
+	}
+	if len(items) > 0 {
+		n.items = b.place(items)
+	}
+	if len(values) > 0 {
+		n.values = b.place(values)
+	}
+	return n
+}
+
+// reserves reports whether a schema is that of any string, and keeps those without an underscore.
+func (s schemaIn) reserves() bool {
+	if s.schema["type"] != "string" {
+		return false
+	}
+	own, _ := s.schema["description"].(string)
+	return strings.Contains(own, "reserved for")
+}
+
+// prune removes what leads nowhere.
+func (b *openNameBuilder) prune() {
+	useful := map[*OpenNames]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, n := range b.made {
+			leads := n.known != nil || useful[n.items] || useful[n.values]
+			for _, below := range n.members {
+				leads = leads || useful[below]
+			}
+			if leads && !useful[n] {
+				useful[n], changed = true, true
+			}
+		}
+	}
+	for _, n := range b.made {
+		maps.DeleteFunc(n.members, func(_ string, below *OpenNames) bool { return !useful[below] })
+		if !useful[n.items] {
+			n.items = nil
+		}
+		if !useful[n.values] {
+			n.values = nil
+		}
+	}
+}

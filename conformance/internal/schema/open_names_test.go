@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestOpenNames finds them in a schema that refers to itself.
+func TestOpenNames(t *testing.T) {
+	schema, err := Parse([]byte(`{
+		"anyOf": [{"properties": {"method": {}, "params": {"$ref": "#/$defs/Tree"}}}],
+		"$defs": {
+			"Tree": {
+				"x-method": "tree", "x-side": "agent", "type": "object",
+				"properties": {
+					"name": {"type": "string"},
+					"color": {"$ref": "#/$defs/Color"},
+					"trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+					"named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Tree"}},
+					"free": {"anyOf": [{"const": "a"}, {"type": "string"}]}
+				}
+			},
+			"Color": {"anyOf": [{"type": "string", "const": "red"}, {"type": "string", "description": "Others are reserved for later."}]},
+			"Leaf": {"type": "object", "properties": {"name": {"type": "string"}}}
+		}
+	}`), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		value string
+		want  []string
+	}{
+		{`{"name":"x","color":"red","free":"x"}`, nil},
+		{`{"color":"_blue"}`, nil},
+		{`{"color":"blue"}`, []string{"/color blue Color"}},
+		{`{"color":null}`, nil},
+		{`{"trees":[{"color":"red"},{"trees":[{"color":"blue"}]}],"named":{"color":{"color":"green"}}}`, []string{"/trees/1/trees/0/color blue Color", "/named/color/color green Color"}},
+		{`{"color":"_blue","trees":[{"color":"blue"}]}`, nil}, // what is somebody's own may have members of its own
+		{`[]`, nil},
+	} {
+		v := decode(t, []byte(test.value))
+		var got []string
+		names := schema.openNames.of(schema, "Tree")
+		names.Walk(v, "", func(where, name, definition string) {
+			got = append(got, where+" "+name+" "+definition)
+		})
+		if !slices.Equal(got, test.want) || names.Reserved(v) != (len(got) > 0) {
+			t.Errorf("%s: got %q, want %q", test.value, got, test.want)
+		}
+	}
+	if leaf := schema.openNames.of(schema, "Leaf"); leaf != nil {
+		t.Errorf("a definition without open names leads to %v", leaf)
+	}
+}

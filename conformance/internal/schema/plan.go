@@ -1,0 +1,635 @@
+// A plan is a fast pre-check: if it accepts a value, every schema does. Other values go to the schema library, which alone
+// makes findings.
+
+package schema
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// plan is what all the schemas that apply to a value demand of it together. A plan that admits a value is
+// a promise: each of the schemas accepts it, and every member in it is declared where it is. A plan may refuse
+// what is right. The nil plan admits every value.
+type plan struct {
+	// choice is set if a union applies: the value is then judged by the plan with the one branch that it can
+	// be of. The other fields are empty.
+	choice *choicePlan
+
+	types   typeSet
+	strings [][]string // a string is in each of these lists
+	formats []func(any) bool
+	// minLength is in characters.
+	minLength int
+
+	whole       bool // a number has no point
+	bounded     bool // and lies between least and most
+	least, most int64
+
+	minItems int
+	items    *plan // of each element
+
+	members  map[string]memberPlan
+	required int   // how many of them are
+	extra    bool  // further members are right, if values admits them
+	values   *plan // of members that are not listed
+	not      []tagged
+}
+
+// memberPlan is what is demanded of a member. One that is not declared is only required.
+type memberPlan struct {
+	plan     *plan
+	declared bool
+	required bool
+}
+
+// typeSet is a set of JSON types. Whole numbers are also a type of their own.
+type typeSet uint16
+
+const wholeNumber = typeSet(1) << typeCount
+
+func (s typeSet) has(t jsonType) bool { return s&(1<<t) != 0 }
+
+// allTypes is the set of all types.
+const allTypes = wholeNumber | 1<<typeNull | 1<<typeBoolean | 1<<typeNumber | 1<<typeString | 1<<typeArray | 1<<typeObject
+
+// typesOf is the set of types that a schema names.
+func typesOf(names []string) (set typeSet) {
+	if len(names) == 0 {
+		return allTypes
+	}
+	for _, name := range names {
+		if name == "integer" {
+			set |= wholeNumber
+		}
+		if t := slices.Index(typeNames[:], name); t > int(typeNone) {
+			set |= 1 << t
+		}
+		if name == "number" {
+			set |= wholeNumber
+		}
+	}
+	return set
+}
+
+// numbers is the set with all numbers, if it has the whole ones.
+func (s typeSet) numbers() typeSet {
+	if s&wholeNumber != 0 {
+		s |= 1 << typeNumber
+	}
+	return s
+}
+
+// tagged is an object that has one of these strings as a member.
+type tagged struct {
+	member string
+	values []string
+}
+
+func (t tagged) matches(v *Value) bool {
+	tag := v.child(t.member)
+	return tag.kind() == typeString && slices.Contains(t.values, tag.string())
+}
+
+// choicePlan is a union.
+type choicePlan struct {
+	exclusive bool
+	byType    [typeCount][]alternative
+	byString  map[string][]alternative // of strings that some branch names
+	tag       string                   // of objects
+	byTag     map[string][]alternative // of tags that some branch names
+}
+
+// alternative is a branch that a value may be of.
+type alternative struct {
+	plan     *plan // of all that applies if it is
+	branch   *branch
+	tag      typeSet  // of the union's tag, if there is one
+	not      []tagged // that it is none of
+	required []string // members of each element, of an array
+}
+
+// excludes reports whether an object or array is surely not of the branch.
+func (a *alternative) excludes(v, tag *Value) bool {
+	if v.jsonType == typeArray {
+		// The first element tells.
+		for first := range v.below() {
+			return first.jsonType == typeObject && lacks(first, a.required)
+		}
+		return false
+	}
+	if lacks(v, a.branch.required) || tag != nil && !a.tag.has(tag.jsonType) {
+		return true
+	}
+	for name, tag := range a.branch.tags {
+		if !v.child(name).is(tag) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.not, func(t tagged) bool { return t.matches(v) })
+}
+
+// lacks reports whether an object has not all of the members.
+func lacks(v *Value, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return v.child(name) == nil })
+}
+
+// admits reports whether the value is of exactly one branch, and right. Of a string, number and the like it is
+// enough to be of any branch, if the union is an anyOf: there are no members that could be unknown.
+func (c *choicePlan) admits(v *Value) bool {
+	t := v.jsonType
+	from := c.byType[t]
+	var tag *Value
+	switch {
+	case t == typeString && c.byString != nil:
+		if named, ok := c.byString[v.string()]; ok {
+			from = named
+		}
+	case t == typeObject && c.tag != "":
+		if tag = v.child(c.tag); tag.kind() == typeString {
+			if named, ok := c.byTag[tag.string()]; ok {
+				from = named
+			}
+		}
+	}
+	if len(from) == 1 {
+		return from[0].plan.admits(v)
+	}
+	if t < typeArray {
+		return !c.exclusive && slices.ContainsFunc(from, func(a alternative) bool { return a.plan.admits(v) })
+	}
+	var only *alternative
+	for i := range from {
+		if from[i].excludes(v, tag) {
+			continue
+		}
+		if only != nil {
+			return false
+		}
+		only = &from[i]
+	}
+	return only != nil && only.plan.admits(v)
+}
+
+// admits reports whether the value is surely right. No member in it may occur twice.
+func (p *plan) admits(v *Value) bool {
+	if p == nil {
+		return true
+	}
+	if p.choice != nil {
+		return p.choice.admits(v)
+	}
+	switch v.jsonType {
+	case typeNumber:
+		return p.number(v.raw(), v.flags&fractional != 0)
+	case typeString:
+		return p.types.has(typeString) && p.string(v)
+	case typeArray:
+		return p.types.has(typeArray) && p.array(v)
+	case typeObject:
+		return p.types.has(typeObject) && p.object(v)
+	}
+	return p.types.has(v.jsonType) && len(p.strings) == 0
+}
+
+// number judges a number by its text. Long ones are left to the library.
+func (p *plan) number(text string, fractional bool) bool {
+	const most = 18 // digits that an int64 surely holds
+	if len(p.strings) > 0 || len(text) > most {
+		return false
+	}
+	whole, fraction := text, false
+	if fractional {
+		// Without an exponent the value lies between two neighbouring integers.
+		if whole, _, fraction = strings.Cut(text, "."); !fraction || strings.ContainsAny(text, "eE") {
+			return false
+		}
+	}
+	if fractional && (p.whole || !p.types.has(typeNumber)) || p.types&wholeNumber == 0 {
+		return false
+	}
+	if !p.bounded {
+		return true
+	}
+	low, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return false
+	}
+	high := low
+	switch {
+	case fraction && text[0] == '-':
+		low--
+	case fraction:
+		high++
+	}
+	return p.least <= low && high <= p.most
+}
+
+func (p *plan) string(v *Value) bool {
+	if len(p.strings) == 0 && p.minLength == 0 && len(p.formats) == 0 {
+		return true
+	}
+	text := v.string()
+	for _, list := range p.strings {
+		if !slices.Contains(list, text) {
+			return false
+		}
+	}
+	if p.minLength > 0 && utf8.RuneCountInString(text) < p.minLength {
+		return false
+	}
+	for _, check := range p.formats {
+		if !check(text) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plan) array(v *Value) bool {
+	if len(p.strings) > 0 {
+		return false
+	}
+	if p.items == nil && p.minItems == 0 {
+		return true
+	}
+	nodes, count := v.document.nodes, 0
+	for i := v.at + 1; i < v.next; i = nodes[i].next {
+		if !p.items.admits(&nodes[i]) {
+			return false
+		}
+		count++
+	}
+	return count >= p.minItems
+}
+
+func (p *plan) object(v *Value) bool {
+	if len(p.strings) > 0 {
+		return false
+	}
+	nodes, required := v.document.nodes, 0
+	for i := v.at + 1; i < v.next; i = nodes[i].next {
+		name := nodes[i].name()
+		m := p.members[name]
+		if m.required {
+			required++
+		}
+		switch {
+		case m.declared:
+			if !m.plan.admits(&nodes[i]) {
+				return false
+			}
+		case p.values != nil:
+			if !p.values.admits(&nodes[i]) {
+				return false
+			}
+		case !p.extra && name != "_meta":
+			return false
+		}
+	}
+	if required < p.required {
+		return false
+	}
+	return !slices.ContainsFunc(p.not, func(t tagged) bool { return t.matches(v) })
+}
+
+// refusal admits nothing. It is for schemas with keywords that plans do not know.
+var refusal = &plan{}
+
+// maxPlans bounds the plans of a schema: unions within unions have many.
+const maxPlans = 1 << 13
+
+// planner makes the plans of a schema's definitions, each once.
+type planner struct {
+	plans map[string]*plan
+	ids   map[any]int // of schemas and unions, for the keys of plans
+}
+
+func newPlanner() *planner { return &planner{plans: map[string]*plan{}, ids: map[any]int{}} }
+
+// pick is a branch of a union.
+type pick struct {
+	union  *union
+	branch int
+}
+
+// plan returns the plan of the schemas that apply to the same value, which is of the picked branches.
+func (b *planner) plan(at []*jsonschema.Schema, picked []pick) *plan {
+	if len(picked) == 0 && !slices.ContainsFunc(at, func(s *jsonschema.Schema) bool { return !anything(s) || never(s) }) {
+		return nil
+	}
+	key := b.key(at, picked)
+	if p, ok := b.plans[key]; ok {
+		return p
+	}
+	if len(b.plans) >= maxPlans {
+		return refusal
+	}
+	all := conjunction{picked: picked}
+	for _, s := range at {
+		all.add(s)
+	}
+	if all.unknown {
+		b.plans[key] = refusal
+		return refusal
+	}
+	p := &plan{}
+	b.plans[key] = p // before those below it, which may be the same
+	if len(all.open) > 0 {
+		p.choice = b.choice(all.open[0], at, picked)
+		return p
+	}
+	p.types, p.extra = allTypes, all.extra
+	p.least, p.most = math.MinInt64, math.MaxInt64
+	for _, s := range all.parts {
+		p.demand(s)
+	}
+	b.below(p, all.parts)
+	return p
+}
+
+// key is the same for the same schemas and branches.
+func (b *planner) key(at []*jsonschema.Schema, picked []pick) string {
+	var key []byte
+	id := func(of any, after byte) {
+		n, ok := b.ids[of]
+		if !ok {
+			n = len(b.ids)
+			b.ids[of] = n
+		}
+		key = append(strconv.AppendInt(key, int64(n), 10), after)
+	}
+	for _, s := range at {
+		id(s, ' ')
+	}
+	for _, p := range picked {
+		id(p.union, '/')
+		key = append(strconv.AppendInt(key, int64(p.branch), 10), ' ')
+	}
+	return string(key)
+}
+
+// conjunction is the sum of the schemas that apply to a value, with those that they refer to.
+type conjunction struct {
+	picked  []pick
+	parts   []*jsonschema.Schema
+	open    []*union // of which no branch was picked yet
+	extra   bool     // members that no part declares are right
+	unknown bool     // there is something that plans do not know
+}
+
+func (c *conjunction) add(s *jsonschema.Schema) {
+	if slices.Contains(c.parts, s) || !known(s) {
+		c.unknown = true // what is met twice may refer to itself
+		return
+	}
+	c.parts = append(c.parts, s)
+	c.extra = c.extra || anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil
+	if s.Ref != nil {
+		c.add(s.Ref)
+	}
+	for _, below := range s.AllOf {
+		c.add(below)
+	}
+	for _, u := range keywordsOf(s).unions {
+		i := slices.IndexFunc(c.picked, func(p pick) bool { return p.union == u })
+		if i < 0 {
+			c.open = append(c.open, u)
+			continue
+		}
+		c.add(u.branches[c.picked[i].branch].schema)
+	}
+}
+
+// known reports whether plans know all keywords of a schema.
+func known(s *jsonschema.Schema) bool {
+	k, ours := s.Extensions[extension].(*keywords)
+	switch {
+	case never(s),
+		len(s.Constant) > 0 && !isString(s.Constant[0]),
+		!knownFormat(s.Format),
+		s.Not != nil && taggedObjects(s.Not) == nil,
+		s.AdditionalProperties != nil && s.AdditionalProperties != true,
+		s.UnevaluatedProperties != nil && (s.UnevaluatedProperties.Always == nil || never(s.UnevaluatedProperties)),
+		!wholeBound(s.Minimum),
+		!wholeBound(s.Maximum),
+		s.Extensions != nil && (!ours || len(s.Extensions) > 1 || k.prefix > 0):
+		return false
+	}
+	rest := *s
+	rest.Always, rest.Types, rest.Constant, rest.Format, rest.Not, rest.Extensions = nil, nil, nil, "", nil, nil
+	rest.Properties, rest.Required, rest.AdditionalProperties, rest.UnevaluatedProperties = nil, nil, nil, nil
+	rest.MinItems, rest.MinLength, rest.Minimum, rest.Maximum = -1, -1, nil, nil
+	rest.ContentEncoding, rest.ContentMediaType = "", "" // which the library does not assert
+	return !demands(&rest)
+}
+
+// never reports whether a schema is the one that accepts nothing.
+func never(s *jsonschema.Schema) bool { return s.Always != nil && !*s.Always }
+
+func isString(v any) bool {
+	_, ok := v.(string)
+	return ok
+}
+
+// knownFormat reports whether plans know a format. One that the library does not know either says nothing.
+func knownFormat(name string) bool {
+	_, whole := wholeFormats[name]
+	return formats[name] == nil || whole || name == "double" || name == "regex"
+}
+
+// wholeBound reports whether a bound is none, or an integer that an int64 holds.
+func wholeBound(r *big.Rat) bool { return r == nil || r.IsInt() && r.Num().IsInt64() }
+
+// taggedObjects says which objects a schema accepts, if it accepts nothing but those that have one of some
+// strings as a member. Otherwise it is nil.
+func taggedObjects(s *jsonschema.Schema) []tagged {
+	k := keywordsOf(s)
+	rest := *s
+	rest.Extensions = nil
+	if demands(&rest) || s.Ref != nil || len(s.AllOf) > 0 || len(k.unions) != 1 || k.items != nil || k.values != nil || k.unions[0].exclusive {
+		return nil
+	}
+	var all []tagged
+	for _, b := range k.unions[0].branches {
+		t, ok := taggedObject(b.schema)
+		if !ok {
+			return nil
+		}
+		i := slices.IndexFunc(all, func(o tagged) bool { return o.member == t.member })
+		if i < 0 {
+			all = append(all, t)
+			continue
+		}
+		all[i].values = append(all[i].values, t.values...)
+	}
+	return all
+}
+
+func taggedObject(s *jsonschema.Schema) (t tagged, ok bool) {
+	if !slices.Equal(s.Types, []string{"object"}) || len(s.Required) != 1 || len(s.Properties) != 1 {
+		return tagged{}, false
+	}
+	name := s.Required[0]
+	member := s.Properties[name]
+	rest := *s
+	rest.Types, rest.Required, rest.Properties = nil, nil, nil
+	if member == nil || demands(&rest) || s.Ref != nil || len(s.AllOf) > 0 {
+		return tagged{}, false
+	}
+	tag, ok := constant(member)
+	rest = *member
+	rest.Constant = nil
+	if slices.Equal(rest.Types, []string{"string"}) {
+		rest.Types = nil
+	}
+	if !ok || demands(&rest) || member.Ref != nil || len(member.AllOf) > 0 {
+		return tagged{}, false
+	}
+	return tagged{name, []string{tag}}, true
+}
+
+// demand adds what a schema says of the value itself.
+func (p *plan) demand(s *jsonschema.Schema) {
+	p.types &= typesOf(s.Types)
+	if len(s.Constant) > 0 {
+		p.strings = append(p.strings, []string{s.Constant[0].(string)})
+	}
+	p.format(s.Format)
+	p.minLength = max(p.minLength, s.MinLength)
+	p.minItems = max(p.minItems, s.MinItems)
+	if s.Minimum != nil {
+		p.bound(s.Minimum.Num().Int64(), math.MaxInt64)
+	}
+	if s.Maximum != nil {
+		p.bound(math.MinInt64, s.Maximum.Num().Int64())
+	}
+	if s.Not != nil {
+		p.not = append(p.not, taggedObjects(s.Not)...)
+	}
+}
+
+func (p *plan) bound(least, most int64) {
+	p.bounded, p.least, p.most = true, max(p.least, least), min(p.most, most)
+}
+
+// format adds a format. Numbers that are long enough for what a float64 does not hold are not admitted anyway.
+func (p *plan) format(name string) {
+	if b, ok := wholeFormats[name]; ok {
+		p.whole = true
+		p.bound(b.least, b.most)
+	} else if check := jsonschema.Formats[name]; check != nil && formats[name] == nil {
+		p.formats = append(p.formats, check)
+	}
+}
+
+// below adds what the schemas say of members and elements.
+func (b *planner) below(p *plan, parts []*jsonschema.Schema) {
+	var items, values []*jsonschema.Schema
+	p.members = map[string]memberPlan{}
+	declared := map[string][]*jsonschema.Schema{}
+	for _, s := range parts {
+		k := keywordsOf(s)
+		items, values = include(items, k.items), include(values, k.values)
+		for name := range s.Properties {
+			declared[name] = nil
+		}
+		for _, name := range s.Required {
+			p.members[name] = memberPlan{required: true}
+		}
+	}
+	p.required = len(p.members)
+	for name := range declared {
+		var schemas []*jsonschema.Schema
+		for _, s := range parts {
+			if own := s.Properties[name]; own != nil {
+				schemas = include(schemas, own)
+			} else {
+				schemas = include(schemas, keywordsOf(s).values)
+			}
+		}
+		p.members[name] = memberPlan{b.plan(schemas, nil), true, p.members[name].required}
+	}
+	if len(items) > 0 {
+		p.items = b.plan(items, nil)
+	}
+	if len(values) > 0 {
+		p.values, p.extra = b.plan(values, nil), true
+	}
+}
+
+// include appends a schema to a set of them, unless it is nil.
+func include(set []*jsonschema.Schema, s *jsonschema.Schema) []*jsonschema.Schema {
+	if s == nil || slices.Contains(set, s) {
+		return set
+	}
+	return append(set, s)
+}
+
+// choice returns the plan of a union for values to which the other schemas apply too.
+func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choicePlan {
+	c := &choicePlan{exclusive: u.exclusive, tag: u.tag}
+	alternatives := make([]alternative, len(u.branches))
+	for i := range u.branches {
+		a := alternative{branch: &u.branches[i], tag: allTypes}
+		a.plan = b.plan(at, append(slices.Clip(picked), pick{u, i}))
+		var own, elements conjunction
+		own.add(a.branch.schema)
+		for _, s := range own.parts {
+			if s.Not != nil {
+				a.not = append(a.not, taggedObjects(s.Not)...)
+			}
+			if tag := s.Properties[u.tag]; tag != nil && u.tag != "" {
+				a.tag &= typesOf(tag.Types).numbers()
+			}
+			if items := keywordsOf(s).items; items != nil {
+				elements.add(items)
+			}
+		}
+		for _, s := range elements.parts {
+			a.required = append(a.required, s.Required...)
+		}
+		alternatives[i] = a
+	}
+	only := func(from []alternative, which func(alternative) bool) (some []alternative) {
+		for _, a := range from {
+			if which(a) {
+				some = append(some, a)
+			}
+		}
+		return some
+	}
+	for t := typeNull; t < typeCount; t++ {
+		c.byType[t] = only(alternatives, func(a alternative) bool {
+			return typesOf(a.branch.types).numbers().has(t) && (t == typeString || !isString(a.branch.constant))
+		})
+	}
+	named := c.byType[typeString]
+	c.byType[typeString] = only(named, func(a alternative) bool { return !isString(a.branch.constant) })
+	for _, a := range named {
+		if text, ok := a.branch.constant.(string); ok {
+			if c.byString == nil {
+				c.byString = map[string][]alternative{}
+			}
+			c.byString[text] = only(named, func(a alternative) bool { return !isString(a.branch.constant) || a.branch.constant == text })
+		}
+	}
+	for tag := range u.byTag {
+		if c.byTag == nil {
+			c.byTag = map[string][]alternative{}
+		}
+		c.byTag[tag] = only(c.byType[typeObject], func(a alternative) bool {
+			own, named := a.branch.tags[u.tag]
+			return own == tag || !named && !slices.ContainsFunc(a.not, func(t tagged) bool {
+				return t.member == u.tag && slices.Contains(t.values, tag)
+			})
+		})
+	}
+	return c
+}

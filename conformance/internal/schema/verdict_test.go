@@ -1,0 +1,223 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+var (
+	schemaCount = flag.Int("schemas", 0, "how many schemas TestVerdicts makes; 0 is what the tier says")
+	schemaSeed  = flag.Uint64("schemas.seed", 1, "the first of their seeds")
+)
+
+// TestVerdicts compares, for schemas and values made at random, whether there are errors with whether the
+// library finds some that is given the same schema and nothing else. And it requires that plans admit only what has no
+// finding.
+func TestVerdicts(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	valid, invalid, skipped := 0, 0, 0
+	var plans tally
+	count := cmp.Or(*schemaCount, tier.Pick(0, 40, 300, 4000))
+	for seed := range uint64(count) {
+		seed += *schemaSeed
+		document := sample.Document(seed)
+		var root struct {
+			Defs map[string]any `json:"$defs"`
+		}
+		dec := json.NewDecoder(strings.NewReader(string(document)))
+		dec.UseNumber()
+		if err := dec.Decode(&root); err != nil {
+			t.Fatal(err)
+		}
+		judge, err := sample.Load(string(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := newCompiler(root.Defs)
+		s := newSchema(root.Defs)
+		drawer := sample.NewSmallMaker(judge, seed)
+		for _, name := range slices.Sorted(maps.Keys(root.Defs)) {
+			if judge.Check(name) != nil {
+				skipped++ // the library does not take it, and keeps what it made of it
+				break
+			}
+			library, err := plain.Compile(locationOf(name))
+			if err != nil {
+				skipped++
+				break
+			}
+			for range 10 {
+				v, _ := drawer.Valid(name)
+				for range 3 {
+					if !agree(t, s, name, library, v, &plans) {
+						t.Fatalf("seed %d: %s\n%s", seed, name, document)
+					}
+					if library.Validate(v) == nil {
+						valid++
+					} else {
+						invalid++
+					}
+					v = drawer.Spoilt(v)
+				}
+			}
+		}
+	}
+	if valid == 0 || invalid == 0 {
+		t.Error("all values were alike")
+	}
+	t.Logf("%d schemas: %d values are valid, %d invalid; %d definitions left out", count, valid, invalid, skipped)
+	t.Logf("plans know %d of %d values without findings", plans.sure, plans.right)
+}
+
+func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v any, plans *tally) bool {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := decode(t, text)
+	if !plans.promise(t, s, name, n) {
+		return false
+	}
+	want := library.Validate(n.tree())
+	var got []flaw
+	for _, f := range s.flaws(name, n.tree()) {
+		if f.rule != Custom {
+			got = append(got, f)
+		}
+	}
+	if (want == nil) == (len(got) == 0) {
+		return true
+	}
+	t.Errorf("%s: got %v, the library says %v", text, got, want)
+	return false
+}
+
+// TestMembersWithoutName has a member of a map whose name is empty judged as that member, not as the map.
+func TestMembersWithoutName(t *testing.T) {
+	s := newSchema(map[string]any{"Map": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}})
+	for value, want := range map[string]string{
+		`{"":"x"}`:        "",
+		`{"":1}`:          "/ got number, want string",
+		`{"%":1}`:         "/% got number, want string",
+		`{"a":"x","":[]}`: "/ got array, want string",
+	} {
+		requireFlaws(t, s, "Map", value, want)
+	}
+}
+
+// TestFirstElements has the first elements of an array judged by prefixItems, and the others by items.
+func TestFirstElements(t *testing.T) {
+	s := newSchema(map[string]any{"Tuple": map[string]any{
+		"type":        "array",
+		"prefixItems": []any{map[string]any{"type": "object", "properties": map[string]any{"a": true}}},
+		"items":       map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{"type": "string"}}},
+	}})
+	for value, want := range map[string]string{
+		`[{"a":1},{"b":"x"}]`: "",
+		`[{"b":"x"}]`:         `/0/b unknown member "b"`,
+		`[{},{"a":1}]`:        `/1/a unknown member "a"`,
+		`[{},{"b":1}]`:        "/1/b got number, want string",
+		`[1]`:                 "/0 got number, want object",
+	} {
+		requireFlaws(t, s, "Tuple", value, want)
+	}
+}
+
+// TestBesideReferences has keywords beside a reference judged too.
+func TestBesideReferences(t *testing.T) {
+	s := newSchema(map[string]any{
+		"Name": map[string]any{"type": "string"},
+		"T": map[string]any{"type": "object", "properties": map[string]any{
+			"name": map[string]any{"$ref": "#/$defs/Name", "minLength": json.Number("2")},
+			"kind": map[string]any{"allOf": []any{map[string]any{"$ref": "#/$defs/Name"}}, "enum": []any{"a", "b"}},
+		}},
+	})
+	for value, want := range map[string]string{
+		`{"name":"ab","kind":"a"}`: "",
+		`{"name":"a"}`:             "/name length must be >= 2, but got 1",
+		`{"kind":"c"}`:             `/kind value must be one of "a", "b"`,
+		`{"name":1}`:               "/name got number, want string",
+	} {
+		requireFlaws(t, s, "T", value, want)
+	}
+}
+
+func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
+	t.Helper()
+	var got []string
+	for _, f := range s.check(definition, decode(t, []byte(value))) {
+		got = append(got, fmt.Sprintf("%s %s", f.pointer, f.message))
+	}
+	if strings.Join(got, "; ") != want {
+		t.Errorf("%s: got %q, want %q", value, got, want)
+	}
+}
+
+// TestDemands requires that each field of a compiled schema that says something about values is seen.
+func TestDemands(t *testing.T) {
+	if demands(emptySchema()) {
+		t.Fatal("an empty schema demands something")
+	}
+	for name, s := range keywordSchemas(t) {
+		if !demands(s) {
+			t.Errorf("%s is not seen", name)
+		}
+	}
+}
+
+func emptySchema() *jsonschema.Schema {
+	return &jsonschema.Schema{MinLength: -1, MaxLength: -1, MinItems: -1, MaxItems: -1, MinProperties: -1, MaxProperties: -1}
+}
+
+// keywordSchemas returns, for each field of a compiled schema that says something about values, a schema in which only
+// that is set.
+func keywordSchemas(t *testing.T) map[string]*jsonschema.Schema {
+	t.Helper()
+	annotations := []string{
+		"Location", "Draft", "RecursiveAnchor", "DynamicAnchor", "Ref", "AllOf", "Then", "Else", "ContainsEval", "MinContains", "MaxContains",
+		"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
+	}
+	all := map[string]*jsonschema.Schema{}
+	fields := reflect.TypeFor[jsonschema.Schema]()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		if !f.IsExported() || slices.Contains(annotations, f.Name) {
+			continue
+		}
+		s := emptySchema()
+		v := reflect.ValueOf(s).Elem().Field(i)
+		switch v.Kind() {
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+		case reflect.Interface:
+			v.Set(reflect.ValueOf(false))
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Int:
+			v.SetInt(1)
+		default:
+			t.Fatalf("%s: a field of kind %s", f.Name, v.Kind())
+		}
+		all[f.Name] = s
+	}
+	return all
+}
