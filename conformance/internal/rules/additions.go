@@ -199,19 +199,6 @@ var additionsRules = []judge.Rule{
 var iso8601 = regexp.MustCompile(`^(?i)[+-]?\d{4,6}(-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?|-?[0-3]\d\d|-?W[0-5]\d(-?[1-7])?)` +
 	`(T([01]\d|2[0-4])(:?[0-5]\d(:?([0-5]\d|60))?)?([.,]\d+)?(Z|[+-][01]\d(:?[0-5]\d)?)?)?$`)
 
-// unstableCapability is the capability of the agent that an unstable method of version 1 needs.
-var unstableCapability = map[string]string{
-	"session/fork":      "sessionCapabilities.fork",
-	"session/archive":   "sessionCapabilities.archive",
-	"session/unarchive": "sessionCapabilities.archive",
-	"session/status":    "sessionCapabilities.status",
-	"session/set_title": "sessionCapabilities.title",
-	"auth/status":       "auth.status",
-	"providers/list":    "providers",
-	"providers/set":     "providers",
-	"providers/disable": "providers",
-}
-
 // unstableMember is the capability of the agent that an unstable member of a request of version 1 needs.
 var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt", "archived": "sessionCapabilities.archive"}
 

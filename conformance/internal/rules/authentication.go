@@ -74,7 +74,7 @@ var authenticationRules = []judge.Rule{
 		// it before.
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
-			if login := e.LoggedIn; code == judge.CodeAuth && login != nil && e.Request != nil && e.Request.At.Number > login.Number {
+			if login := e.LoggedIn; code == codeAuth && login != nil && e.Request != nil && e.Request.At.Number > login.Number {
 				e.Broken("/code", "authentication is required after it succeeded").
 					Because(login, "the successful authentication").Because(e.Request.At, "the request")
 			}

@@ -64,33 +64,6 @@ func checkBlock(e *judge.Event, where string, v *schema.Value) {
 	}
 }
 
-// requireBase64 reports a text that is not base64.
-func requireBase64(e *judge.Event, pointer string, v *schema.Value) {
-	if v.IsText() && !isBase64(v.Text()) {
-		e.Broken(pointer, "not base64")
-	}
-}
-
-// isBase64 reports whether a text is base64 with the usual alphabet. Line breaks and missing padding are let pass, as
-// most decoders do.
-func isBase64(s string) bool {
-	digits, padding := 0, 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\r' || c == '\n':
-		case c == '=':
-			padding++
-		case padding > 0:
-			return false
-		case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/':
-			digits++
-		default:
-			return false
-		}
-	}
-	return digits%4 != 1 && (padding == 0 || padding <= 2 && (digits+padding)%4 == 0)
-}
-
 // mediaType reports whether a text has the form of a media type, such as "image/png".
 func mediaType(s string) bool {
 	kind, _, err := mime.ParseMediaType(s)

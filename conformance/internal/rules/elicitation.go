@@ -239,9 +239,6 @@ var elicitationRules = []judge.Rule{
 	},
 }
 
-// withElicitation begins examples: the client has both modes.
-var withElicitation = connected(`{"elicitation":{"form":{},"url":{}}}`)
-
 // unstyled is a name without what styles of naming differ in.
 func unstyled(name string) string {
 	return strings.Map(func(r rune) rune {

@@ -11,11 +11,6 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-const (
-	codeInternal = -32603
-	codeVersion  = -32022 // in version 2
-)
-
 var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-2",
@@ -180,12 +175,12 @@ var errorRules = []judge.Rule{
 		On: failures(),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
-			if code != judge.CodeAuth || e.Sender() != finding.Agent || isCustom(e.Method) {
+			if code != codeAuth || e.Sender() != finding.Agent || isCustom(e.Method) {
 				return
 			}
 			switch {
 			case notAuth.MatchString(e.Text("message")) && !authWords.MatchString(e.Text("message")):
-				e.Broken("/code", "%d means that authentication is required, and nothing else", judge.CodeAuth)
+				e.Broken("/code", "%d means that authentication is required, and nothing else", codeAuth)
 			case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot && e.Client.Can("auth.terminal") && e.Client.At != nil:
 				e.Broken("/code", "the agent offers no way to authenticate").Because(e.Agent.At, "its answer to initialize")
 			}
@@ -196,11 +191,11 @@ var errorRules = []judge.Rule{
 // definedCodes are those of JSON-RPC and of the protocol.
 var definedCodes = map[int64]bool{
 	codeParse: true, codeInvalid: true, codeMethod: true, codeParams: true, codeInternal: true,
-	codeCancelled: true, judge.CodeAuth: true, codeNotFound: true, codeVersion: true,
+	codeCancelled: true, codeAuth: true, codeNotFound: true, codeVersion: true,
 }
 
 // earlier are the codes of what may be found before an agent looks at the rest of a request.
-var earlier = map[int64]bool{codeParse: true, codeInvalid: true, judge.CodeAuth: true, codeCancelled: true}
+var earlier = map[int64]bool{codeParse: true, codeInvalid: true, codeAuth: true, codeCancelled: true}
 
 // neededCapability is the capability that the method of an answer needs, "" if none, and the capabilities of the side that answers.
 func neededCapability(e *judge.Event) (side *judge.Abilities, capability string) {

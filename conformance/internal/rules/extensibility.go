@@ -4,7 +4,6 @@ package rules
 
 import (
 	"regexp"
-	"strings"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
@@ -91,12 +90,6 @@ var extensibilityRules = []judge.Rule{
 		},
 	},
 }
-
-// isCustom reports whether a method is somebody's own.
-func isCustom(method string) bool { return strings.HasPrefix(method, "_") }
-
-// noSuchMethod is how libraries say that a method is unknown.
-var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implemented)|(unknown|unsupported|no such) method)\b`)
 
 // traceKeys are the reserved keys of _meta with their forms in the W3C's recommendations.
 var traceKeys = []struct {

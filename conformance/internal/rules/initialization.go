@@ -206,29 +206,5 @@ var initializationRules = []judge.Rule{
 	},
 }
 
-// isProtocol reports whether a method is one of the protocol's own, which may be sent at any time.
-func isProtocol(method string) bool { return len(method) > 1 && method[:2] == "$/" }
-
-// latestVersion is the newest version that is published.
-const latestVersion = 2
-
-// clientCapability is the capability of the client that a method of version 1 needs, agentCapability that of the agent.
-var (
-	clientCapability = map[string]string{
-		"fs/read_text_file":  "fs.readTextFile",
-		"fs/write_text_file": "fs.writeTextFile",
-		"terminal/create":    "terminal",
-		"elicitation/create": "elicitation",
-	}
-	agentCapability = map[string]string{
-		judge.MethodLoad:   "loadSession",
-		judge.MethodResume: "sessionCapabilities.resume",
-		judge.MethodList:   "sessionCapabilities.list",
-		judge.MethodClose:  "sessionCapabilities.close",
-		judge.MethodDelete: "sessionCapabilities.delete",
-		"logout":           "auth.logout",
-	}
-)
-
 func clientMethods() []string { return slices.Sorted(maps.Keys(clientCapability)) }
 func agentMethods() []string  { return slices.Sorted(maps.Keys(agentCapability)) }

@@ -3,9 +3,6 @@
 package rules
 
 import (
-	"strings"
-
-	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
@@ -79,32 +76,6 @@ var overviewRules = []judge.Rule{
 			}
 		},
 	},
-}
-
-// Codes of errors.
-const (
-	codeParse     = -32700
-	codeInvalid   = -32600
-	codeMethod    = -32601
-	codeParams    = -32602
-	codeCancelled = -32800
-	codeNotFound  = -32002
-)
-
-// requireAbsolute reports a path that is neither absolute nor missing.
-func requireAbsolute(e *judge.Event, pointer, path string) {
-	if path != "" && !absolute(path) {
-		e.Broken(pointer, "%q is not an absolute path", finding.Clip(path))
-	}
-}
-
-// absolute reports whether a path is absolute on POSIX or on Windows.
-func absolute(path string) bool {
-	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) {
-		return true
-	}
-	return len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/') &&
-		(path[0] >= 'A' && path[0] <= 'Z' || path[0] >= 'a' && path[0] <= 'z')
 }
 
 // checkPaths looks at the paths of a tool call.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
@@ -70,61 +69,5 @@ func dedent(example string) string {
 	return strings.Join(lines, "\n")
 }
 
-// connected begins examples: a client with the given capabilities, and the session s.
-func connected(capabilities string) string {
-	return `
-		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":` + capabilities + `}}
-		<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{}}}
-		-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
-`
-}
-
-// both are the versions of a rule that holds in versions 1 and 2.
-var both = []int{1, 2}
-
 // Indexes returns the index of each version.
 var Indexes = sync.OnceValue(func() map[int]*judge.Index { return judge.NewIndexes(All()) })
-
-// anyOf puts selections together.
-func anyOf(selections ...[]judge.Selector) []judge.Selector { return slices.Concat(selections...) }
-
-// requests chooses the requests of methods, or all without any; the others likewise.
-func requests(methods ...string) []judge.Selector { return choose(finding.Request, methods) }
-
-// notifications chooses notifications.
-func notifications(methods ...string) []judge.Selector { return choose(finding.Notification, methods) }
-
-// results chooses the answers with a result.
-func results(methods ...string) []judge.Selector { return choose(finding.Response, methods) }
-
-// failures chooses the answers with an error.
-func failures(methods ...string) []judge.Selector { return choose(finding.ErrorReply, methods) }
-
-// answers chooses all answers.
-func answers(methods ...string) []judge.Selector {
-	return anyOf(results(methods...), failures(methods...))
-}
-
-// updates chooses the session/update notifications of some kinds of update, or all without any.
-func updates(kinds ...string) []judge.Selector {
-	if len(kinds) == 0 {
-		return notifications(judge.MethodUpdate)
-	}
-	var chosen []judge.Selector
-	for _, kind := range kinds {
-		chosen = append(chosen, judge.Selector{Kind: finding.Notification, Method: judge.MethodUpdate, Update: kind})
-	}
-	return chosen
-}
-
-func choose(kind finding.Kind, methods []string) []judge.Selector {
-	if len(methods) == 0 {
-		return []judge.Selector{{Kind: kind}}
-	}
-	var chosen []judge.Selector
-	for _, method := range methods {
-		chosen = append(chosen, judge.Selector{Kind: kind, Method: method})
-	}
-	return chosen
-}

@@ -11,9 +11,6 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// offersOptions are the messages that may have configuration options.
-var offersOptions = anyOf(results(judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork", judge.MethodSetOption), updates("config_option_update"))
-
 var configOptionRules = []judge.Rule{
 	{
 		ID:     "CFG-3",
@@ -196,22 +193,6 @@ var configOptionRules = []judge.Rule{
 
 // categories are those of the protocol.
 var categories = []string{"mode", "model", "model_config", "thought_level"}
-
-// configOptions are those of a message.
-func configOptions(e *judge.Event) *schema.Value {
-	if e.Method == judge.MethodUpdate {
-		return e.Content.Member("update", "configOptions")
-	}
-	return e.Content.Member("configOptions")
-}
-
-// optionsPointer is the place of configOptions.
-func optionsPointer(e *judge.Event) string {
-	if e.Method == judge.MethodUpdate {
-		return "/update/configOptions"
-	}
-	return "/configOptions"
-}
 
 // findModeOption is the index of the last option of the category mode, and how many there are.
 func findModeOption(e *judge.Event) (last, count int) {

@@ -253,17 +253,3 @@ var sessionSetupRules = []judge.Rule{
 		},
 	},
 }
-
-// setupMethods are those that begin or continue a session in a directory.
-var setupMethods = []string{judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork"}
-
-// historyKinds are the updates that tell what happened in a session.
-var historyKinds = []string{"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
-
-// nameByVersion is the name that something has in the version in force.
-func nameByVersion(e *judge.Event, v1, v2 string) string {
-	if e.InForce == 2 {
-		return v2
-	}
-	return v1
-}

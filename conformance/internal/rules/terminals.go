@@ -180,12 +180,6 @@ var terminalRules = []judge.Rule{
 	},
 }
 
-// withTerminal begins examples: a terminal t1, whose output may have eight bytes.
-var withTerminal = connected(`{"terminal":true}`) + `
-			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make","outputByteLimit":8}}
-			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
-			`
-
 // terminalOf is the terminal that a request names.
 func terminalOf(e *judge.Event, r *judge.Request) *judge.Terminal {
 	return e.Terminal(r.Params.Text("terminalId"))

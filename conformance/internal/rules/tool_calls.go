@@ -153,28 +153,6 @@ var toolCallRules = []judge.Rule{
 	},
 }
 
-// toolCallOf is what a message says about a tool call.
-func toolCallOf(e *judge.Event) *schema.Value {
-	if e.Method != judge.MethodPermission {
-		return e.Content.Member("update")
-	}
-	if call := e.Content.Member("toolCall"); call != nil {
-		return call
-	}
-	return e.Content.Member("subject", "toolCall") // in version 2
-}
-
-// callPointer is the place of toolCall.
-func callPointer(e *judge.Event) string {
-	switch {
-	case e.Method != judge.MethodPermission:
-		return "/update"
-	case e.Has("toolCall"):
-		return "/toolCall"
-	}
-	return "/subject/toolCall"
-}
-
 // repeats reports whether the message begins a call of an id that was used before, which TOL-2 is about.
 func repeats(e *judge.Event, c *judge.ToolCall) bool {
 	return e.Update == "tool_call" && c.Announced != nil

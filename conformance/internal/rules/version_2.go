@@ -434,20 +434,3 @@ var version2Rules = []judge.Rule{
 		},
 	},
 }
-
-// requireUnique reports elements of a list that have a member in common with an earlier one.
-func requireUnique(e *judge.Event, list, name, what string) {
-	requireUniqueIn(e, list, e.Content.Member(strings.Split(list[1:], "/")...), name, what)
-}
-
-// requireUniqueIn is unique for a list that is at hand.
-func requireUniqueIn(e *judge.Event, where string, list *schema.Value, name, what string) {
-	seen := map[string]bool{}
-	for i, item := range list.Items() {
-		v := item.Member(name)
-		if v.IsText() && seen[v.Text()] {
-			e.Broken(schema.Element(where, i)+"/"+name, "%q is the %s of %s before", finding.Clip(v.Text()), name, what)
-		}
-		seen[v.Text()] = true
-	}
-}

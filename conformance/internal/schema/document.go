@@ -101,65 +101,65 @@ func (d *document) release() {
 func (d *document) root() *Value { return &d.nodes[0] }
 
 // kind is the JSON type, typeNone for no value.
-func (n *Value) kind() jsonType {
-	if n == nil {
+func (v *Value) kind() jsonType {
+	if v == nil {
 		return typeNone
 	}
-	return n.jsonType
+	return v.jsonType
 }
 
 // is reports whether the value is the string.
-func (n *Value) is(text string) bool { return n.kind() == typeString && n.string() == text }
+func (v *Value) is(text string) bool { return v.kind() == typeString && v.string() == text }
 
 // string is the text of a string, and "" for any other value.
-func (n *Value) string() string {
+func (v *Value) string() string {
 	switch {
-	case n.kind() != typeString:
+	case v.kind() != typeString:
 		return ""
-	case n.flags&escaped != 0:
-		return unescape(n.raw())
+	case v.flags&escaped != 0:
+		return unescape(v.raw())
 	}
-	return n.document.text[n.start:n.end]
+	return v.document.text[v.start:v.end]
 }
 
 // name is the name of a member.
-func (n *Value) name() string {
-	if n.flags&nameEscaped != 0 {
-		return unescape(n.document.text[n.nameStart-1 : n.nameEnd+1])
+func (v *Value) name() string {
+	if v.flags&nameEscaped != 0 {
+		return unescape(v.document.text[v.nameStart-1 : v.nameEnd+1])
 	}
-	return n.document.text[n.nameStart:n.nameEnd]
+	return v.document.text[v.nameStart:v.nameEnd]
 }
 
 // raw is the text of the value as it came.
-func (n *Value) raw() string {
-	switch n.kind() {
+func (v *Value) raw() string {
+	switch v.kind() {
 	case typeNone:
 		return ""
 	case typeString:
-		return n.document.text[n.start-1 : n.end+1]
+		return v.document.text[v.start-1 : v.end+1]
 	}
-	return n.document.text[n.start:n.end]
+	return v.document.text[v.start:v.end]
 }
 
 // number is the text of a number in the form that the schema library gets, and "" for any other value.
-func (n *Value) number() json.Number {
-	if n.kind() != typeNumber {
+func (v *Value) number() json.Number {
+	if v.kind() != typeNumber {
 		return ""
 	}
-	return exact(json.Number(n.raw()))
+	return exact(json.Number(v.raw()))
 }
 
 // isTrue is true for the value true.
-func (n *Value) isTrue() bool { return n.kind() == typeBoolean && n.document.text[n.start] == 't' }
+func (v *Value) isTrue() bool { return v.kind() == typeBoolean && v.document.text[v.start] == 't' }
 
 // below yields the members of an object, those that count, or the elements of an array.
-func (n *Value) below() iter.Seq[*Value] {
+func (v *Value) below() iter.Seq[*Value] {
 	return func(yield func(*Value) bool) {
-		if t := n.kind(); t != typeObject && t != typeArray {
+		if t := v.kind(); t != typeObject && t != typeArray {
 			return
 		}
-		nodes := n.document.nodes
-		for i := n.at + 1; i < n.next; i = nodes[i].next {
+		nodes := v.document.nodes
+		for i := v.at + 1; i < v.next; i = nodes[i].next {
 			if nodes[i].flags&overridden == 0 && !yield(&nodes[i]) {
 				return
 			}
@@ -168,9 +168,9 @@ func (n *Value) below() iter.Seq[*Value] {
 }
 
 // child is a member of an object, or nil. Of members with the same name the last counts.
-func (n *Value) child(name string) *Value {
-	if n.kind() == typeObject {
-		for m := range n.below() {
+func (v *Value) child(name string) *Value {
+	if v.kind() == typeObject {
+		for m := range v.below() {
 			if m.name() == name {
 				return m
 			}
@@ -180,23 +180,23 @@ func (n *Value) child(name string) *Value {
 }
 
 // tree is the value in the form that the schema library validates.
-func (n *Value) tree() any {
-	switch n.kind() {
+func (v *Value) tree() any {
+	switch v.kind() {
 	case typeBoolean:
-		return n.isTrue()
+		return v.isTrue()
 	case typeNumber:
-		return n.number()
+		return v.number()
 	case typeString:
-		return n.string()
+		return v.string()
 	case typeArray:
 		items := []any{}
-		for item := range n.below() {
+		for item := range v.below() {
 			items = append(items, item.tree())
 		}
 		return items
 	case typeObject:
 		members := map[string]any{}
-		for member := range n.below() {
+		for member := range v.below() {
 			members[member.name()] = member.tree()
 		}
 		return members
@@ -205,18 +205,18 @@ func (n *Value) tree() any {
 }
 
 // Copy returns the value in a document of its own, which lasts.
-func (n *Value) Copy() *Value {
-	if n == nil {
+func (v *Value) Copy() *Value {
+	if v == nil {
 		return nil
 	}
-	shift := n.start
-	if n.jsonType == typeString {
+	shift := v.start
+	if v.jsonType == typeString {
 		shift--
 	}
-	d := &document{text: strings.Clone(n.raw()), nodes: slices.Clone(n.document.nodes[n.at:n.next])}
+	d := &document{text: strings.Clone(v.raw()), nodes: slices.Clone(v.document.nodes[v.at:v.next])}
 	for i := range d.nodes {
 		m := &d.nodes[i]
-		m.document, m.at, m.next = d, uint32(i), m.next-n.at
+		m.document, m.at, m.next = d, uint32(i), m.next-v.at
 		m.start, m.end, m.nameStart, m.nameEnd = m.start-shift, m.end-shift, m.nameStart-shift, m.nameEnd-shift
 	}
 	first := &d.nodes[0]

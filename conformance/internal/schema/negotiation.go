@@ -16,9 +16,6 @@ func Negotiated(v1, v2 *Schema) *Schema {
 	return &Schema{versions: map[int]*Schema{1: v1, 2: v2}}
 }
 
-// MethodInitialize is the method that negotiates the version, in all of them.
-const MethodInitialize = "initialize"
-
 // negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
 // versions it does nothing.
 func (c *Connection) negotiate(kind finding.Kind, content *Value) {

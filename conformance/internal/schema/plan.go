@@ -430,9 +430,6 @@ func known(s *jsonschema.Schema) bool {
 	return !demands(&rest)
 }
 
-// never reports whether a schema is the one that accepts nothing.
-func never(s *jsonschema.Schema) bool { return s.Always != nil && !*s.Always }
-
 func isString(v any) bool {
 	_, ok := v.(string)
 	return ok

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -217,15 +216,6 @@ func firstRef(schema any) string {
 	return definitionName(ref)
 }
 
-// definitionName is the name of the definition that a reference names.
-func definitionName(ref string) string {
-	name := strings.TrimPrefix(ref, "#/$defs/")
-	if plain, err := url.PathUnescape(name); err == nil {
-		name = plain
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-}
-
 // restrictsUnevaluated reports whether unevaluatedProperties or unevaluatedItems stand anywhere and say more
 // than true.
 func restrictsUnevaluated(v any) bool {
@@ -245,22 +235,6 @@ func restrictsUnevaluated(v any) bool {
 func object(v any) map[string]any {
 	o, _ := v.(map[string]any)
 	return o
-}
-
-// scheme is the URL scheme under which each definition is a document of its own for the compiler,
-// so that it compiles, and checks against the meta-schema, only what is used.
-const scheme = "acp:///"
-
-// locationOf is where a definition is for the compiler, definitionOf the name of the definition that a schema
-// location lies in.
-func locationOf(name string) string { return scheme + url.PathEscape(name) }
-
-func definitionOf(location string) string {
-	path, _, _ := strings.Cut(strings.TrimPrefix(location, scheme), "#")
-	if name, err := url.PathUnescape(path); err == nil {
-		return name
-	}
-	return path
 }
 
 func newCompiler(definitions map[string]any) *jsonschema.Compiler {
@@ -386,3 +360,6 @@ func (s *Schema) OpenNamesOf(handler finding.Side, method string, kind finding.K
 func (s *Schema) extension(method string) bool {
 	return (strings.HasPrefix(method, "_") || strings.HasPrefix(method, "$/")) && len(s.roles(method)) == 0
 }
+
+// MethodInitialize is the method that negotiates the version, in all of them.
+const MethodInitialize = "initialize"

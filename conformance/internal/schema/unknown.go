@@ -137,11 +137,3 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 		}
 	}
 }
-
-// anything reports whether a schema allows any value, as those of raw input and extensions do.
-func anything(s *jsonschema.Schema) bool {
-	if s.Always != nil {
-		return *s.Always
-	}
-	return s.Ref == nil && len(s.AllOf) == 0 && !demands(s)
-}

@@ -1,0 +1,141 @@
+// The keywords that replace those of the library, in a compiled schema.
+
+package schema
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// extension names our keyword among those of a compiled schema.
+const extension = "acp"
+
+// prepare replaces keywords in a compiled schema, and in all that it refers to, where the library would do
+// too much: try every branch of a union, and list every bad element of an array or map. Schemas that it
+// shares with definitions in use were prepared with those, and are not changed.
+func (s *Schema) prepare(c *jsonschema.Schema) {
+	if c == nil || s.prepared[c] {
+		return
+	}
+	s.prepared[c] = true
+	s.prepare(c.Ref)
+	s.prepare(c.Not)
+	for _, list := range [][]*jsonschema.Schema{c.AllOf, c.AnyOf, c.OneOf} {
+		for _, below := range list {
+			s.prepare(below)
+		}
+	}
+	for name, below := range c.Properties {
+		s.prepare(below)
+		c.Properties[name] = resolve(below)
+	}
+	k := &keywords{named: c.Properties, patterns: c.PatternProperties, prefix: len(c.PrefixItems), all: s.unevaluated}
+	if values, ok := c.AdditionalProperties.(*jsonschema.Schema); ok {
+		s.prepare(values)
+		k.values, c.AdditionalProperties = resolve(values), nil
+	}
+	if c.Items2020 != nil {
+		s.prepare(c.Items2020)
+		k.items, c.Items2020 = resolve(c.Items2020), nil
+	}
+	if len(c.AnyOf) > 0 {
+		k.unions = append(k.unions, newUnion("anyOf", c, c.AnyOf))
+		c.AnyOf = nil
+	}
+	if len(c.OneOf) > 0 {
+		k.unions = append(k.unions, newUnion("oneOf", c, c.OneOf))
+		c.OneOf = nil
+	}
+	if k.values != nil || k.items != nil || len(k.unions) > 0 {
+		c.Extensions = map[string]jsonschema.ExtSchema{extension: k}
+	}
+}
+
+// keywords are the replaced keywords of one schema.
+type keywords struct {
+	unions   []*union
+	items    *jsonschema.Schema // what every element of an array must be, but the first ones
+	prefix   int                // how many first ones
+	values   *jsonschema.Schema // what every member that is neither named nor matched by a pattern must be
+	named    map[string]*jsonschema.Schema
+	patterns map[*regexp.Regexp]*jsonschema.Schema
+	all      bool // all branches of unions are tried: what they say of members and elements matters to others
+}
+
+// known reports whether a member is named, or matched by a pattern.
+func (k *keywords) known(name string) bool {
+	if k.named[name] != nil {
+		return true
+	}
+	for pattern := range k.patterns {
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// keywordsOf returns the replaced keywords of a schema, none rather than nil.
+func keywordsOf(s *jsonschema.Schema) *keywords {
+	if k, ok := s.Extensions[extension].(*keywords); ok {
+		return k
+	}
+	return &keywords{}
+}
+
+// Validate implements jsonschema.ExtSchema. It stops where a message has enough findings.
+func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
+	var failed []error
+	fail := func(err error) (enough bool) {
+		if err != nil {
+			failed = append(failed, err)
+		}
+		return len(failed) > MaxFindings
+	}
+	for _, u := range k.unions {
+		fail(u.validate(ctx, v, k.all))
+	}
+	if items, ok := v.([]any); ok && k.items != nil {
+		for i, item := range items {
+			if i < k.prefix {
+				continue
+			}
+			ctx.EvaluatedItem(i)
+			if fail(ctx.Validate(k.items, "items", item, strconv.Itoa(i))) {
+				break
+			}
+		}
+	}
+	if members, ok := v.(map[string]any); ok && k.values != nil {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			if k.known(name) {
+				continue
+			}
+			ctx.EvaluatedProp(name)
+			if fail(ctx.Validate(k.values, "additionalProperties", members[name], escapeLocation(name))) {
+				break
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return jsonschema.ValidationError{}.Group(ctx.Error(extension, ""), failed...)
+}
+
+// noName stands for the empty name in a location, where no name is written like it: the library takes an
+// empty location for that of the object itself.
+const noName = "%"
+
+// escapeLocation writes a member's name as the library does in locations.
+func escapeLocation(name string) string {
+	if name == "" {
+		return noName
+	}
+	return url.PathEscape(escape.Replace(name))
+}
