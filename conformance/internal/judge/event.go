@@ -130,15 +130,15 @@ func (r Breach) Mildly(level finding.Level) Breach {
 // Sound reports whether the schema has nothing to say about a place in the content, what is within it, and what it is in.
 func (e *Event) Sound(pointer string) bool {
 	for _, f := range e.findings[:e.refused] {
-		if f.Definition != finding.Envelope && f.Rule != schema.Custom && (within(f.Pointer, pointer) || within(pointer, f.Pointer)) {
+		if f.Definition != finding.Envelope && f.Rule != schema.Custom && (isWithin(f.Pointer, pointer) || isWithin(pointer, f.Pointer)) {
 			return false
 		}
 	}
 	return true
 }
 
-// within reports whether one JSON pointer is equal to another or below it.
-func within(pointer, above string) bool {
+// isWithin reports whether one JSON pointer is equal to another or below it.
+func isWithin(pointer, above string) bool {
 	below, ok := strings.CutPrefix(pointer, above)
 	return ok && (below == "" || below[0] == '/')
 }

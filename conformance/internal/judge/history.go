@@ -141,8 +141,8 @@ func (a *Abilities) Can(capability string) bool {
 	return a.At == nil || a.more || a.names[capability]
 }
 
-// learn takes the capabilities from an object. A value that the schema refused counts as left out.
-func (a *Abilities) learn(v *schema.Value, refused func(pointer string) bool, where, prefix string, depth int) {
+// add takes the capabilities from an object. A value that the schema refused counts as left out.
+func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, where, prefix string, depth int) {
 	const deepest = 4
 	for name, below := range v.Members() {
 		at := schema.Pointer(where, name)
@@ -156,7 +156,7 @@ func (a *Abilities) learn(v *schema.Value, refused func(pointer string) bool, wh
 		}
 		a.names[strings.Clone(prefix+name)] = true
 		if depth < deepest {
-			a.learn(below, refused, at, prefix+name+".", depth+1)
+			a.add(below, refused, at, prefix+name+".", depth+1)
 		}
 	}
 }
@@ -231,13 +231,13 @@ type Session struct {
 	// Settable has every configuration option that was ever offered, with its types and values (see SettableKey): a client may
 	// not yet have seen that they have changed.
 	Settable Table[bool]
-	Setting  int          // requests in flight that set an option or the mode
-	Touched  int          // number of the last message that may have changed options: an update, an answer, the end of a turn
-	Plans    Table[*Plan] // by their id, "" in updates that have none
+	Setting  int               // requests in flight that set an option or the mode
+	Touched  int               // number of the last message that may have changed options: an update, an answer, the end of a turn
+	Plans    Table[*AgentPlan] // by their id, "" in updates that have none
 }
 
-// Plan is the last state of a plan.
-type Plan struct {
+// AgentPlan is the last state of a plan.
+type AgentPlan struct {
 	At      *finding.Evidence
 	Entries map[string]string // the status of each entry, by its content
 	More    bool              // there were too many
@@ -382,8 +382,8 @@ func (h *History) take(e *Event) {
 	}
 }
 
-// know finds the session that a message names, or notes it.
-func (h *History) know(e *Event, id string) *Session {
+// noteSession finds the session that a message names, or notes it.
+func (h *History) noteSession(e *Event, id string) *Session {
 	if id == "" {
 		return nil
 	}
@@ -394,16 +394,16 @@ func (h *History) know(e *Event, id string) *Session {
 	}
 	s = &Session{
 		ID: strings.Clone(Short(id)), Named: e.evidence(),
-		Settable: NewTable[bool](2 * maxNames), Plans: NewTable[*Plan](maxAgentPlans),
+		Settable: NewTable[bool](2 * maxNames), Plans: NewTable[*AgentPlan](maxAgentPlans),
 		Asked: e.Kind != finding.Response && e.direction == finding.ToAgent,
 	}
 	h.Sessions.put(id, s)
 	return s
 }
 
-// gives reports whether the answer to a request of the client may give it a session: that of session/new does, and what
+// mayGiveSession reports whether the answer to a request of the client may give it a session: that of session/new does, and what
 // others do is not known.
-func gives(r *Request) bool {
+func mayGiveSession(r *Request) bool {
 	switch r.Method {
 	case MethodNew, "session/fork":
 		return true
@@ -413,17 +413,17 @@ func gives(r *Request) bool {
 
 func (h *History) takeRequest(e *Event) {
 	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction, Method: finding.Clip(e.Method)}
-	r.session = h.know(e, e.Text("sessionId"))
+	r.session = h.noteSession(e, e.Text("sessionId"))
 	h.asked = r
 	if !e.remembered { // there are too many
-		r.session.forget()
+		r.session.noteLost()
 		return
 	}
 	r.Fits = e.Sound("")
 	for _, f := range e.findings[e.refused:] {
 		r.Unsupported = r.Unsupported || f.Rule == "CFG-16" || f.Rule == "MOD-1"
 	}
-	if gives(r) {
+	if mayGiveSession(r) {
 		h.Giving++
 	}
 	if size := len(e.line); size <= maxKeptLine && h.kept+size <= maxKept {
@@ -452,7 +452,7 @@ func (h *History) takeRequest(e *Event) {
 			}
 		}
 	case MethodPrompt:
-		r.session.begin(r)
+		r.session.beginTurn(r)
 	case MethodSetMode, MethodSetOption:
 		if r.session != nil {
 			r.session.Setting++
@@ -462,8 +462,8 @@ func (h *History) takeRequest(e *Event) {
 			r.session.Closing = true
 		}
 	case MethodPermission:
-		if c := h.name(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
-			c.look(e, e.Content.Member("toolCall"))
+		if c := h.noteToolCall(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
+			c.noteDetails(e, e.Content.Member("toolCall"))
 		}
 	case "terminal/kill", "terminal/release":
 		if t := h.Terminal(e.Text("terminalId")); t != nil {
@@ -493,7 +493,7 @@ func (a *Abilities) take(e *Event, capabilities string) {
 		capabilities = "capabilities"
 	}
 	a.At, a.names = e.evidence(), map[string]bool{}
-	a.learn(e.Content.Member(capabilities), e.refuses, schema.Pointer("", capabilities), "", 1)
+	a.add(e.Content.Member(capabilities), e.refuses, schema.Pointer("", capabilities), "", 1)
 }
 
 // refuses reports whether the schema refuses the value at a place.
@@ -506,15 +506,15 @@ func (e *Event) refuses(pointer string) bool {
 	return false
 }
 
-// forget notes that something about the session is not remembered.
-func (s *Session) forget() {
+// noteLost notes that something about the session is not remembered.
+func (s *Session) noteLost() {
 	if s != nil {
 		s.Lost = true
 	}
 }
 
-// begin notes a prompt.
-func (s *Session) begin(r *Request) {
+// beginTurn notes a prompt.
+func (s *Session) beginTurn(r *Request) {
 	if s == nil {
 		return
 	}
@@ -531,7 +531,7 @@ func (s *Session) begin(r *Request) {
 func (h *History) takeNotification(e *Event) {
 	switch e.Method {
 	case methodCancelCall:
-		h.cancelCall(e)
+		h.noteCancelRequest(e)
 	case "elicitation/complete":
 		if el, ok := h.Elicitations.Get(e.Text("elicitationId")); ok {
 			el.Completed = e.evidence()
@@ -541,7 +541,7 @@ func (h *History) takeNotification(e *Event) {
 	if id == "" {
 		return
 	}
-	s := h.know(e, id)
+	s := h.noteSession(e, id)
 	switch {
 	case e.Method == methodCancel && e.direction == finding.ToAgent:
 		if len(s.Turns) == 0 {
@@ -568,35 +568,35 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 	update := e.Content.Member("update")
 	switch e.Update {
 	case "subagent_update": // whose own updates follow
-		if child := h.know(e, update.Text("sessionId")); child != nil {
+		if child := h.noteSession(e, update.Text("sessionId")); child != nil {
 			child.Asked = true
 		}
 	case "user_message_chunk", "user_message":
 		s.Replayed = true
-		s.hear(e, update.Text("messageId"), true)
+		s.noteMessage(e, update.Text("messageId"), true)
 	case "agent_message_chunk", "agent_message":
-		s.hear(e, update.Text("messageId"), false)
+		s.noteMessage(e, update.Text("messageId"), false)
 	case "tool_call", "tool_call_update":
-		c := h.name(e, s, update.Text("toolCallId"), e.Update)
+		c := h.noteToolCall(e, s, update.Text("toolCallId"), e.Update)
 		if c == nil {
 			return
 		}
 		if e.Update == "tool_call" {
 			c.Announced = e.evidence()
 		}
-		c.look(e, update)
+		c.noteDetails(e, update)
 	case "state_update":
-		s.change(e, update)
+		s.noteState(e, update)
 	case "terminal_update":
 		key := TerminalKey(s, update.Text("terminalId"))
 		if h.Terminal(key) == nil {
 			h.Terminals.put(key, &Terminal{ID: key, Session: s, At: e.evidence(), Cwd: Short(strings.Clone(update.Text("cwd")))})
 		}
 	case "plan":
-		s.Plans.put("", NewPlan(e, update))
+		s.Plans.put("", NewAgentPlan(e, update))
 	case "plan_update":
 		if p := update.Member("plan"); p.Member("entries").IsArray() {
-			s.Plans.put(p.Text("planId"), NewPlan(e, p))
+			s.Plans.put(p.Text("planId"), NewAgentPlan(e, p))
 		}
 	case "plan_removed":
 		s.Plans.drop(update.Text("planId"))
@@ -604,7 +604,7 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 		s.Touched = e.number
 	case "config_option_update":
 		s.Touched = e.number
-		s.offerOptions(e, update)
+		s.noteOptions(e, update)
 	case "available_commands_update":
 		s.Commands = newOffer(e, update.Member("availableCommands"), "name", nil)
 	}
@@ -613,8 +613,8 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 // TerminalKey names a terminal of version 2, whose ids are the session's.
 func TerminalKey(s *Session, id string) string { return toolCallKey(s.ID, id) }
 
-// change notes a state.
-func (s *Session) change(e *Event, update *schema.Value) {
+// noteState notes a state.
+func (s *Session) noteState(e *Event, update *schema.Value) {
 	s.State, s.Stated = Short(strings.Clone(update.Text("state"))), e.evidence()
 	if update.Given("background") {
 		s.Background = s.Stated
@@ -639,16 +639,16 @@ func (s *Session) change(e *Event, update *schema.Value) {
 	s.Accepted = rest
 }
 
-// hear notes a message in chunks, of the user or of the agent.
-func (s *Session) hear(e *Event, id string, user bool) {
-	if id == "" || e.Heard(s, id, user) != nil {
+// noteMessage notes a message in chunks, of the user or of the agent.
+func (s *Session) noteMessage(e *Event, id string, user bool) {
+	if id == "" || e.FirstChunk(s, id, user) != nil {
 		return
 	}
 	e.Messages.put(messageKey(s, id, user), e.evidence())
 }
 
-// Heard is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
-func (h *History) Heard(s *Session, id string, user bool) *finding.Evidence {
+// FirstChunk is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
+func (h *History) FirstChunk(s *Session, id string, user bool) *finding.Evidence {
 	if id == "" {
 		return nil
 	}
@@ -661,8 +661,8 @@ func messageKey(s *Session, id string, user bool) string {
 	return toolCallKey(s.ID, strconv.Itoa(s.replays)+" "+strconv.FormatBool(user)+" "+Short(id))
 }
 
-// name finds a tool call that a message names, or notes it.
-func (h *History) name(e *Event, s *Session, id, by string) *ToolCall {
+// noteToolCall finds a tool call that a message names, or notes it.
+func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
 	if s == nil || id == "" {
 		return nil
 	}
@@ -677,8 +677,8 @@ func (h *History) name(e *Event, s *Session, id, by string) *ToolCall {
 	return c
 }
 
-// look notes what a message says of a tool call.
-func (c *ToolCall) look(e *Event, call *schema.Value) {
+// noteDetails notes what a message says of a tool call.
+func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	if status := call.Text("status"); status != "" {
 		c.Ran = c.Ran || status == "in_progress"
 		c.Status = Short(strings.Clone(status))
@@ -726,29 +726,29 @@ func newOffer(e *Event, list *schema.Value, key string, read func(*Offer, *schem
 // Has reports whether something is offered; of a list that is too long, everything is.
 func (o *Offer) Has(id string) bool { return o.More || o.Items[Short(id)] != nil }
 
-// offerAll notes what the result of a session's set-up offers.
-func (s *Session) offerAll(e *Event) {
+// noteOffers notes what the result of a session's set-up offers.
+func (s *Session) noteOffers(e *Event) {
 	if modes := e.Content.Member("modes"); modes.IsObject() {
 		s.Modes = newOffer(e, modes.Member("availableModes"), "id", nil)
 	}
-	s.offerOptions(e, e.Content)
+	s.noteOptions(e, e.Content)
 	if commands := newOffer(e, e.Content.Member("availableCommands"), "name", nil); commands != nil {
 		s.Commands = commands
 	}
 }
 
-// offerOptions notes the configuration options of a message; one without options changes nothing.
-func (s *Session) offerOptions(e *Event, from *schema.Value) {
+// noteOptions notes the configuration options of a message; one without options changes nothing.
+func (s *Session) noteOptions(e *Event, from *schema.Value) {
 	if options := newOffer(e, from.Member("configOptions"), OptionKey(from), ReadOption); options != nil {
 		s.Options = options
 		for id, option := range options.Items {
-			s.couldSet(id, option)
+			s.noteSettable(id, option)
 		}
 	}
 }
 
-// couldSet adds an option to those that were ever offered.
-func (s *Session) couldSet(id string, option *Offered) {
+// noteSettable adds an option to those that were ever offered.
+func (s *Session) noteSettable(id string, option *Offered) {
 	s.Settable.put(SettableKey(id), true)
 	s.Settable.put(SettableKey(id, option.Kind), true)
 	if option.Kind == "select" && option.Values == nil {
@@ -767,9 +767,9 @@ func SettableKey(id string, more ...string) string {
 	return strings.Join(append([]string{Short(id)}, more...), "\x00")
 }
 
-// NewPlan reads the entries of a plan.
-func NewPlan(e *Event, from *schema.Value) *Plan {
-	p := &Plan{At: e.evidence(), Entries: map[string]string{}}
+// NewAgentPlan reads the entries of a plan.
+func NewAgentPlan(e *Event, from *schema.Value) *AgentPlan {
+	p := &AgentPlan{At: e.evidence(), Entries: map[string]string{}}
 	for _, entry := range from.Items("entries") {
 		if len(p.Entries) >= maxPlanEntries {
 			p.More = true
@@ -821,17 +821,17 @@ func (h *History) takeAnswer(e *Event) {
 	}
 	delete(h.open, r.key)
 	h.read[e.Sender()] = max(h.read[e.Sender()], r.At.Number)
-	if gives(r) {
+	if mayGiveSession(r) {
 		h.Giving--
 	}
 	h.kept -= r.bytes
 	defer func() { r.Params = nil }() // turns and tool calls keep the request
-	h.obey(e)
+	h.noteObeyed(e)
 	switch r.Method {
 	case MethodPrompt:
-		r.session.finish(e)
+		r.session.endTurn(e)
 	case MethodPermission:
-		h.permit(e)
+		h.notePermission(e)
 	case MethodElicit:
 		if r.elicitation != nil {
 			r.elicitation.Over = e.Kind == finding.ErrorReply || e.Text("action") != "accept"
@@ -880,7 +880,7 @@ func (h *History) takeAnswer(e *Event) {
 		h.LoggedIn, h.LoggedOut = nil, e.evidence()
 	case MethodSetOption:
 		if r.session != nil {
-			r.session.offerOptions(e, e.Content)
+			r.session.noteOptions(e, e.Content)
 		}
 	case "terminal/create":
 		if id := e.Content.Text("terminalId"); id != "" && e.direction == finding.ToAgent {
@@ -918,8 +918,8 @@ func (h *History) takeAnswer(e *Event) {
 		return
 	}
 	s := r.session
-	if id := e.Content.Text("sessionId"); id != "" && (s == nil || gives(r)) {
-		s = h.know(e, id)
+	if id := e.Content.Text("sessionId"); id != "" && (s == nil || mayGiveSession(r)) {
+		s = h.noteSession(e, id)
 		s.Usable, s.By = e.evidence(), r.Method
 		s.Made = r.Method == MethodNew
 		s.Closing, s.Closed, s.Deleted = false, nil, nil
@@ -936,21 +936,21 @@ func (h *History) takeAnswer(e *Event) {
 		}
 	case MethodNew, MethodLoad, MethodResume:
 		if s != nil {
-			s.offerAll(e)
+			s.noteOffers(e)
 		}
 	}
 }
 
-// cancelCall notes a $/cancel_request.
-func (h *History) cancelCall(e *Event) {
+// noteCancelRequest notes a $/cancel_request.
+func (h *History) noteCancelRequest(e *Event) {
 	id := e.Content.Member("requestId")
 	if r := h.open[requestKey{e.direction, schema.IDKey(id)}]; r != nil && r.Cancelled == nil {
 		r.Cancelled = e.evidence()
 	}
 }
 
-// permit notes what a client permits.
-func (h *History) permit(e *Event) {
+// notePermission notes what a client permits.
+func (h *History) notePermission(e *Event) {
 	if t := e.Request.Turn; t != nil && e.Text("outcome", "outcome") == "cancelled" {
 		t.Declined = true
 	}
@@ -965,9 +965,9 @@ func (h *History) permit(e *Event) {
 	}
 }
 
-// obey notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
+// noteObeyed notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
 // all sessions.
-func (h *History) obey(e *Event) {
+func (h *History) noteObeyed(e *Event) {
 	r := e.Request
 	h.cancelled = slices.DeleteFunc(h.cancelled, func(t *Turn) bool {
 		read := r.direction == finding.ToAgent && r.At.Number > t.Cancelled.Number
@@ -985,8 +985,8 @@ func (h *History) obey(e *Event) {
 	})
 }
 
-// finish notes the answer to a prompt.
-func (s *Session) finish(e *Event) {
+// endTurn notes the answer to a prompt.
+func (s *Session) endTurn(e *Event) {
 	if s == nil {
 		return
 	}

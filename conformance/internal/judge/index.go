@@ -90,8 +90,8 @@ func (x *Index) rulesFor(e *Event) []*Rule {
 	return x.rules[Selector{}]
 }
 
-// judge runs the rules for a message.
-func (x *Index) judge(e *Event) {
+// apply runs the rules for a message.
+func (x *Index) apply(e *Event) {
 	for _, rule := range x.rulesFor(e) {
 		if e.Rule = rule; e.judge.applies == nil || e.judge.applies(rule) {
 			rule.Check(e)

@@ -55,7 +55,7 @@ func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) 
 		}
 	}
 	if x := j.rules[j.history.InForce]; x != nil {
-		x.judge(&e)
+		x.apply(&e)
 	}
 	j.history.take(&e)
 	if checked.Asked != nil {

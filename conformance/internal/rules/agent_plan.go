@@ -31,7 +31,7 @@ var agentPlanRules = []judge.Rule{
 				return
 			}
 			before, ok := e.Session.Plans.Get(id)
-			now := judge.NewPlan(e, entries)
+			now := judge.NewAgentPlan(e, entries)
 			if !ok || before.More || now.More || len(now.Entries) == 0 {
 				return
 			}

@@ -60,7 +60,7 @@ var promptTurnRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil {
 				id := e.Text("update", "messageId")
-				if other := e.Heard(s, id, e.Update != "user_message_chunk"); other != nil && e.Once(s.ID+" "+id) {
+				if other := e.FirstChunk(s, id, e.Update != "user_message_chunk"); other != nil && e.Once(s.ID+" "+id) {
 					e.Broken("/update/messageId", "a message of the user and one of the agent have the id %q", finding.Clip(id)).
 						Because(other, "the first message with it")
 				}

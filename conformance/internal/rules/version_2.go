@@ -36,7 +36,7 @@ var version2Rules = []judge.Rule{
 				return
 			}
 			for _, a := range s.Accepted {
-				if (!a.During || e.Kind == finding.Response) && e.Heard(s, a.ID, true) == nil {
+				if (!a.During || e.Kind == finding.Response) && e.FirstChunk(s, a.ID, true) == nil {
 					e.Broken("", "no user message %q before", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
 				}
 			}
@@ -213,7 +213,7 @@ var version2Rules = []judge.Rule{
 		// In a session that was in use, a chunk of the present may come between.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
-			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params.Given("replayFrom") && id != "" && e.Heard(s, id, e.Update == "user_message_chunk") == nil && !e.Messages.Forgot && e.Once(s.ID) {
+			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params.Given("replayFrom") && id != "" && e.FirstChunk(s, id, e.Update == "user_message_chunk") == nil && !e.Messages.Forgot && e.Once(s.ID) {
 				e.Broken("/update", "a replayed message begins with a chunk").Because(s.Setup.At, "the request")
 			}
 		},
@@ -304,7 +304,7 @@ var version2Rules = []judge.Rule{
 			if s == nil || !s.Made || s.Setup == nil || len(s.Turns)+len(s.Accepted) > 0 || id == "" || e.Messages.Forgot {
 				return
 			}
-			if e.Heard(s, id, true) == nil && e.Once(s.ID) {
+			if e.FirstChunk(s, id, true) == nil && e.Once(s.ID) {
 				e.Broken("/update/messageId", "a message %q that the session did not have", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
 			}
 		},
@@ -328,7 +328,7 @@ var version2Rules = []judge.Rule{
 			if s == nil || e.Request == nil || len(s.Turns) != 1 || s.Lost {
 				return
 			}
-			if before := e.Heard(s, id, true); before != nil && before.Number < e.Request.At.Number {
+			if before := e.FirstChunk(s, id, true); before != nil && before.Number < e.Request.At.Number {
 				e.Broken("/messageId", "%q is the id of an earlier message", finding.Clip(id)).Because(before, "the earlier message").Because(e.Request.At, "the prompt")
 			}
 		},

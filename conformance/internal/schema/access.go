@@ -56,7 +56,7 @@ func (v *Value) Items(path ...string) iter.Seq2[int, *Value] {
 			return
 		}
 		i := 0
-		for item := range array.below() {
+		for item := range array.children() {
 			if !yield(i, item.Member()) {
 				return
 			}
@@ -67,7 +67,7 @@ func (v *Value) Items(path ...string) iter.Seq2[int, *Value] {
 
 // Len returns the number of elements of an array, or of members of an object.
 func (v *Value) Len(path ...string) (n int) {
-	for range v.find(path).below() {
+	for range v.find(path).children() {
 		n++
 	}
 	return n
@@ -80,7 +80,7 @@ func (v *Value) Members(path ...string) iter.Seq2[string, *Value] {
 		if object.kind() != typeObject {
 			return
 		}
-		for item := range object.below() {
+		for item := range object.children() {
 			if !yield(item.name(), item.Member()) {
 				return
 			}

@@ -26,7 +26,7 @@ func (s *Schema) check(name string, v *Value) []flaw {
 // surely reports whether check surely finds nothing, in far less time.
 func (s *Schema) surely(name string, v *Value) bool {
 	d := s.definition(name)
-	return d.err == nil && v.document.again == 0 && fastpath.Enabled && d.plan.admits(v)
+	return d.err == nil && v.document.again == 0 && fastpath.Enabled && d.precheck.admits(v)
 }
 
 // flaws is check by the library, for a value that may also be none of a message.

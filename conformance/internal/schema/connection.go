@@ -55,7 +55,7 @@ func NewConnection(schema *Schema) *Connection {
 func (c *Connection) Check(direction finding.Direction, line []byte) Message {
 	c.Number++
 	m := Message{connection: c, Finding: finding.Finding{Direction: direction, Side: direction.Sender(), Number: c.Number}}
-	m.judge(bytes.TrimSuffix(line, []byte("\n")))
+	m.read(bytes.TrimSuffix(line, []byte("\n")))
 	return m
 }
 
@@ -75,8 +75,8 @@ type Message struct {
 	Findings        []finding.Finding
 }
 
-// report adds a finding about the content.
-func (m *Message) report(f flaw) {
+// add adds a finding about the content.
+func (m *Message) add(f flaw) {
 	found := m.Finding
 	found.Method = finding.Clip(m.Method)
 	found.Rule, found.Level = f.rule, requirement.LevelOf(f.rule)
@@ -86,7 +86,7 @@ func (m *Message) report(f flaw) {
 
 // wrong adds a finding about the envelope.
 func (m *Message) wrong(rule, pointer, format string, args ...any) {
-	m.report(flaw{rule, pointer, finding.Clip(fmt.Sprintf(format, args...)), finding.Envelope})
+	m.add(flaw{rule, pointer, finding.Clip(fmt.Sprintf(format, args...)), finding.Envelope})
 }
 
 // mild adds a finding that is less grave than its requirement.
@@ -103,7 +103,7 @@ func (m *Message) noMessage() string {
 	return "TRN-5"
 }
 
-func (m *Message) judge(line []byte) {
+func (m *Message) read(line []byte) {
 	if !utf8.Valid(line) {
 		m.wrong("TRN-1", "", "not UTF-8")
 		return
@@ -140,7 +140,7 @@ func (m *Message) judge(line []byte) {
 func (m *Message) envelope(root *Value) {
 	var version, method, params, result, failure *Value
 	var others []string
-	for member := range root.below() {
+	for member := range root.children() {
 		switch name := member.name(); name {
 		case "jsonrpc":
 			version = member
@@ -182,7 +182,7 @@ func (m *Message) envelope(root *Value) {
 	switch {
 	case version == nil:
 		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
-	case !version.is("2.0"):
+	case !version.equals("2.0"):
 		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
 	}
 	if m.Kind == "" {
@@ -268,7 +268,7 @@ func (m *Message) checkID() {
 	if name := m.connection.Schema.id; name != "" {
 		refused := m.connection.Schema.check(name, m.id)
 		for _, f := range refused {
-			m.report(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
+			m.add(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
 		}
 		if len(refused) > 0 {
 			return
@@ -368,13 +368,13 @@ func (m *Message) answer() (c *Call, problem string) {
 // check checks a value by a definition; with the definition "" any value is right.
 func (m *Message) check(definition string, v *Value) {
 	if definition != "" {
-		m.reportAll(m.connection.Schema.check(definition, v))
+		m.addAll(m.connection.Schema.check(definition, v))
 	}
 }
 
-func (m *Message) reportAll(flaws []flaw) {
+func (m *Message) addAll(flaws []flaw) {
 	for _, f := range flaws {
-		m.report(f)
+		m.add(f)
 	}
 }
 

@@ -108,8 +108,8 @@ func (v *Value) kind() jsonType {
 	return v.jsonType
 }
 
-// is reports whether the value is the string.
-func (v *Value) is(text string) bool { return v.kind() == typeString && v.string() == text }
+// equals reports whether the value is the string.
+func (v *Value) equals(text string) bool { return v.kind() == typeString && v.string() == text }
 
 // string is the text of a string, and "" for any other value.
 func (v *Value) string() string {
@@ -152,8 +152,8 @@ func (v *Value) number() json.Number {
 // isTrue is true for the value true.
 func (v *Value) isTrue() bool { return v.kind() == typeBoolean && v.document.text[v.start] == 't' }
 
-// below yields the members of an object, those that count, or the elements of an array.
-func (v *Value) below() iter.Seq[*Value] {
+// children yields the members of an object, those that count, or the elements of an array.
+func (v *Value) children() iter.Seq[*Value] {
 	return func(yield func(*Value) bool) {
 		if t := v.kind(); t != typeObject && t != typeArray {
 			return
@@ -170,7 +170,7 @@ func (v *Value) below() iter.Seq[*Value] {
 // child is a member of an object, or nil. Of members with the same name the last counts.
 func (v *Value) child(name string) *Value {
 	if v.kind() == typeObject {
-		for m := range v.below() {
+		for m := range v.children() {
 			if m.name() == name {
 				return m
 			}
@@ -190,13 +190,13 @@ func (v *Value) tree() any {
 		return v.string()
 	case typeArray:
 		items := []any{}
-		for item := range v.below() {
+		for item := range v.children() {
 			items = append(items, item.tree())
 		}
 		return items
 	case typeObject:
 		members := map[string]any{}
-		for member := range v.below() {
+		for member := range v.children() {
 			members[member.name()] = member.tree()
 		}
 		return members

@@ -67,8 +67,8 @@ type keywords struct {
 	all      bool // all branches of unions are tried: what they say of members and elements matters to others
 }
 
-// known reports whether a member is named, or matched by a pattern.
-func (k *keywords) known(name string) bool {
+// lists reports whether a member is named, or matched by a pattern.
+func (k *keywords) lists(name string) bool {
 	if k.named[name] != nil {
 		return true
 	}
@@ -113,7 +113,7 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 	}
 	if members, ok := v.(map[string]any); ok && k.values != nil {
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if k.known(name) {
+			if k.lists(name) {
 				continue
 			}
 			ctx.EvaluatedProp(name)

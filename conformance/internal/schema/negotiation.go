@@ -51,7 +51,7 @@ func (m *Message) initialize(definition string, params map[string]any) {
 			}
 		}
 	}
-	m.reportAll(c.Schema.flaws(definition, own))
+	m.addAll(c.Schema.flaws(definition, own))
 }
 
 // member checks one member of a value by a schema.
@@ -59,7 +59,7 @@ func (m *Message) member(s *Schema, definition string, value map[string]any, nam
 	where := Pointer("", name)
 	for _, f := range s.flaws(definition, value) {
 		if f.pointer == where || strings.HasPrefix(f.pointer, where+"/") {
-			m.report(f)
+			m.add(f)
 		}
 	}
 }

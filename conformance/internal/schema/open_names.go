@@ -24,13 +24,13 @@ type OpenNames struct {
 // openNameTrees has the trees of a schema's definitions, each made when it is first needed.
 type openNameTrees struct{ trees sync.Map }
 
-// of returns the tree of a definition, nil if nothing in it is an open name.
-func (t *openNameTrees) of(s *Schema, definition string) *OpenNames {
+// find returns the tree of a definition, nil if nothing in it is an open name.
+func (t *openNameTrees) find(s *Schema, definition string) *OpenNames {
 	if tree, ok := t.trees.Load(definition); ok {
 		return tree.(*OpenNames)
 	}
 	b := openNameBuilder{definitions: s.definitions, made: map[string]*OpenNames{}}
-	tree := b.place(b.all(nil, s.definitions[definition], definition))
+	tree := b.place(b.collect(nil, s.definitions[definition], definition))
 	b.prune()
 	if tree.empty() {
 		tree = nil
@@ -58,7 +58,7 @@ func (n *OpenNames) Reserved(v *Value) bool {
 		}
 	case v.IsObject() && (len(n.members) > 0 || n.values != nil) && !n.custom(v):
 		for name, below := range v.Members() {
-			if n.below(name).Reserved(below) {
+			if n.member(name).Reserved(below) {
 				return true
 			}
 		}
@@ -78,13 +78,13 @@ func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definit
 		}
 	default:
 		for name, below := range v.Members() {
-			n.below(name).Walk(below, Pointer(where, name), yield)
+			n.member(name).Walk(below, Pointer(where, name), yield)
 		}
 	}
 }
 
-// below is the tree of a member.
-func (n *OpenNames) below(name string) *OpenNames {
+// member is the tree of a member.
+func (n *OpenNames) member(name string) *OpenNames {
 	if below, ok := n.members[name]; ok {
 		return below
 	}
@@ -114,8 +114,8 @@ type schemaIn struct {
 	definition string
 }
 
-// all appends a schema and those that apply to the same value, by reference or in a union.
-func (b *openNameBuilder) all(list []schemaIn, schema any, definition string) []schemaIn {
+// collect appends a schema and those that apply to the same value, by reference or in a union.
+func (b *openNameBuilder) collect(list []schemaIn, schema any, definition string) []schemaIn {
 	s := object(schema)
 	if s == nil || slices.ContainsFunc(list, func(o schemaIn) bool { return identity(o.schema) == identity(s) }) {
 		return list
@@ -123,11 +123,11 @@ func (b *openNameBuilder) all(list []schemaIn, schema any, definition string) []
 	list = append(list, schemaIn{s, definition})
 	if ref, ok := s["$ref"].(string); ok {
 		if name, ok := strings.CutPrefix(ref, "#/$defs/"); ok {
-			list = b.all(list, b.definitions[name], name)
+			list = b.collect(list, b.definitions[name], name)
 		}
 	}
 	for below := range branches(s) {
-		list = b.all(list, below, definition)
+		list = b.collect(list, below, definition)
 	}
 	return list
 }
@@ -158,10 +158,10 @@ func (b *openNameBuilder) place(list []schemaIn) *OpenNames {
 		}
 		properties := object(s.schema["properties"])
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			members[name] = b.all(members[name], properties[name], s.definition)
+			members[name] = b.collect(members[name], properties[name], s.definition)
 		}
-		items = b.all(items, s.schema["items"], s.definition)
-		values = b.all(values, s.schema["additionalProperties"], s.definition)
+		items = b.collect(items, s.schema["items"], s.definition)
+		values = b.collect(values, s.schema["additionalProperties"], s.definition)
 	}
 	if n.definition != "" && len(names) > 0 {
 		n.known = names

@@ -41,7 +41,7 @@ func TestOpenNames(t *testing.T) {
 	} {
 		v := decode(t, []byte(test.value))
 		var got []string
-		names := schema.openNames.of(schema, "Tree")
+		names := schema.openNames.find(schema, "Tree")
 		names.Walk(v, "", func(where, name, definition string) {
 			got = append(got, where+" "+name+" "+definition)
 		})
@@ -49,7 +49,7 @@ func TestOpenNames(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.value, got, test.want)
 		}
 	}
-	if leaf := schema.openNames.of(schema, "Leaf"); leaf != nil {
+	if leaf := schema.openNames.find(schema, "Leaf"); leaf != nil {
 		t.Errorf("a definition without open names leads to %v", leaf)
 	}
 }

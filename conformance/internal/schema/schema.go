@@ -1,7 +1,7 @@
 // Package schema checks messages by the protocol's JSON schema, and reads them for the rules.
 //
 // A line becomes a document, whose values are in the order of the text. A Connection reads the envelope and finds the
-// definition of the content. A plan, made of the compiled definition, says quickly that most values are right; the schema
+// definition of the content. A precheck, made of the compiled definition, says quickly that most values are right; the schema
 // library judges the others. What the library does too slowly (unions, and lists of many faults) is replaced.
 package schema
 
@@ -33,11 +33,11 @@ type Schema struct {
 	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
 	Version     int                  // of the protocol; 0 if it is not known
 
-	compiled map[string]*atomic.Pointer[definition] // what was compiled so far, for each name of a definition
-	mu       sync.Mutex                             // guards what follows
-	compiler *jsonschema.Compiler
-	prepared map[*jsonschema.Schema]bool
-	planner  *planner
+	compiled   map[string]*atomic.Pointer[definition] // what was compiled so far, for each name of a definition
+	mu         sync.Mutex                             // guards what follows
+	compiler   *jsonschema.Compiler
+	prepared   map[*jsonschema.Schema]bool
+	prechecker *prechecker
 
 	openNames openNameTrees
 
@@ -81,7 +81,7 @@ func newSchema(definitions map[string]any) *Schema {
 		compiled:    make(map[string]*atomic.Pointer[definition], len(definitions)),
 		compiler:    newCompiler(definitions),
 		prepared:    map[*jsonschema.Schema]bool{},
-		planner:     newPlanner(),
+		prechecker:  newPrechecker(),
 		unevaluated: restrictsUnevaluated(definitions),
 	}
 	for name := range definitions {
@@ -288,9 +288,9 @@ func detach(schema any) any {
 
 // definition is a definition that was compiled.
 type definition struct {
-	schema *jsonschema.Schema
-	plan   *plan
-	err    error // it cannot be
+	schema   *jsonschema.Schema
+	precheck *precheck
+	err      error // it cannot be
 }
 
 // definition compiles a definition, or returns what was compiled before.
@@ -323,7 +323,7 @@ func (s *Schema) compile(name string) (d *definition) {
 		return &definition{err: fmt.Errorf("schema definition %s: %w", name, err)}
 	}
 	s.prepare(c)
-	return &definition{schema: c, plan: s.planner.plan([]*jsonschema.Schema{c}, nil)}
+	return &definition{schema: c, precheck: s.prechecker.precheck([]*jsonschema.Schema{c}, nil)}
 }
 
 // methodName returns the name of a method that does not depend on the message that it came in.
@@ -353,7 +353,7 @@ func (s *Schema) OpenNamesOf(handler finding.Side, method string, kind finding.K
 	if definition == "" || method == MethodInitialize && kind == finding.Request { // which may be for several versions
 		return nil
 	}
-	return s.openNames.of(s, definition)
+	return s.openNames.find(s, definition)
 }
 
 // extension reports whether a method is an extension and so not defined by the schema.

@@ -74,7 +74,7 @@ func (f *force) members(name string) (schemas []*jsonschema.Schema) {
 				schemas = append(schemas, p)
 			}
 		}
-		if k := keywordsOf(s); k.values != nil && !k.known(name) {
+		if k := keywordsOf(s); k.values != nil && !k.lists(name) {
 			schemas = append(schemas, k.values)
 		}
 	}

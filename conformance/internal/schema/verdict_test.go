@@ -23,12 +23,12 @@ var (
 )
 
 // TestVerdicts compares, for schemas and values made at random, whether there are errors with whether the
-// library finds some that is given the same schema and nothing else. And it requires that plans admit only what has no
+// library finds some that is given the same schema and nothing else. And it requires that prechecks admit only what has no
 // finding.
 func TestVerdicts(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	valid, invalid, skipped := 0, 0, 0
-	var plans tally
+	var prechecks tally
 	count := cmp.Or(*schemaCount, tier.Pick(0, 40, 300, 4000))
 	for seed := range uint64(count) {
 		seed += *schemaSeed
@@ -61,7 +61,7 @@ func TestVerdicts(t *testing.T) {
 			for range 10 {
 				v, _ := drawer.Valid(name)
 				for range 3 {
-					if !agree(t, s, name, library, v, &plans) {
+					if !agree(t, s, name, library, v, &prechecks) {
 						t.Fatalf("seed %d: %s\n%s", seed, name, document)
 					}
 					if library.Validate(v) == nil {
@@ -78,17 +78,17 @@ func TestVerdicts(t *testing.T) {
 		t.Error("all values were alike")
 	}
 	t.Logf("%d schemas: %d values are valid, %d invalid; %d definitions left out", count, valid, invalid, skipped)
-	t.Logf("plans know %d of %d values without findings", plans.sure, plans.right)
+	t.Logf("prechecks know %d of %d values without findings", prechecks.sure, prechecks.right)
 }
 
-func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v any, plans *tally) bool {
+func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v any, prechecks *tally) bool {
 	t.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := decode(t, text)
-	if !plans.promise(t, s, name, n) {
+	if !prechecks.promise(t, s, name, n) {
 		return false
 	}
 	want := library.Validate(n.tree())

@@ -23,13 +23,13 @@ import (
 // tally counts the values of a test.
 type tally struct{ right, sure, wrong int }
 
-// promise requires that a plan admits only what the library has nothing to say about.
+// promise requires that a precheck admits only what the library has nothing to say about.
 func (c *tally) promise(t *testing.T, s *Schema, name string, v *Value) bool {
 	t.Helper()
 	sure, flaws := s.surely(name, v), s.flaws(name, v.tree())
 	switch {
 	case sure && len(flaws) > 0:
-		t.Errorf("%s: %s: the plan admits what has findings: %v", name, v.raw(), flaws)
+		t.Errorf("%s: %s: the precheck admits what has findings: %v", name, v.raw(), flaws)
 		return false
 	case len(flaws) > 0:
 		c.wrong++
@@ -64,7 +64,7 @@ func eachSchema(t *testing.T, test func(*testing.T, *Schema, *sample.Maker)) {
 	}
 }
 
-// spoil requires that plans promise nothing wrong about a value, and about values that come of it by some changes.
+// spoil requires that prechecks promise nothing wrong about a value, and about values that come of it by some changes.
 func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string, v any, changes int) {
 	t.Helper()
 	for range 1 + changes {
@@ -77,9 +77,9 @@ func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string
 	}
 }
 
-// TestPlansPublished makes values of every definition of the module's schemas, right and spoilt ones, and
-// requires that plans promise nothing wrong, and know nearly all that is right.
-func TestPlansPublished(t *testing.T) {
+// TestPrechecksPublished makes values of every definition of the module's schemas, right and spoilt ones, and
+// requires that prechecks promise nothing wrong, and know nearly all that is right.
+func TestPrechecksPublished(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
 	}
@@ -94,15 +94,15 @@ func TestPlansPublished(t *testing.T) {
 			}
 		}
 		if all.sure*100 < all.right*90 || all.wrong == 0 {
-			t.Errorf("plans know %d of %d values without findings", all.sure, all.right)
+			t.Errorf("prechecks know %d of %d values without findings", all.sure, all.right)
 		}
-		t.Logf("plans know %d of %d values without findings; %d have some; %d plans", all.sure, all.right, all.wrong, len(s.planner.plans))
+		t.Logf("prechecks know %d of %d values without findings; %d have some; %d prechecks", all.sure, all.right, all.wrong, len(s.prechecker.made))
 	})
 }
 
-// TestPlansShared takes the messages of the protocol's documents and of recordings of real agents, and spoilt ones,
-// and has each judged by the definition of every method: plans promise nothing wrong.
-func TestPlansShared(t *testing.T) {
+// TestPrechecksShared takes the messages of the protocol's documents and of recordings of real agents, and spoilt ones,
+// and has each judged by the definition of every method: prechecks promise nothing wrong.
+func TestPrechecksShared(t *testing.T) {
 	skipUnderRace(t)
 	contents := sharedContents(t)
 	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
@@ -113,7 +113,7 @@ func TestPlansShared(t *testing.T) {
 				all.spoil(t, s, drawer, name, v, 1)
 			}
 		}
-		t.Logf("%d contents, %d definitions: plans know %d of %d values without findings; %d have some", len(contents), len(definitions), all.sure, all.right, all.wrong)
+		t.Logf("%d contents, %d definitions: prechecks know %d of %d values without findings; %d have some", len(contents), len(definitions), all.sure, all.right, all.wrong)
 	})
 }
 
@@ -172,7 +172,7 @@ func sharedContents(t *testing.T) (contents []any) {
 func shape(v *Value) string {
 	var key strings.Builder
 	key.WriteString(v.kind().String())
-	for below := range v.below() {
+	for below := range v.children() {
 		if v.kind() == typeObject {
 			key.WriteString(" " + below.name())
 		}
@@ -184,8 +184,8 @@ func shape(v *Value) string {
 	return key.String()
 }
 
-// FuzzPlans has a text judged by each definition of each schema: plans promise nothing wrong.
-func FuzzPlans(f *testing.F) {
+// FuzzPrechecks has a text judged by each definition of each schema: prechecks promise nothing wrong.
+func FuzzPrechecks(f *testing.F) {
 	tier.Need(f, tier.Normal)
 	var schemas []*Schema
 	var definitions [][]string
@@ -221,9 +221,9 @@ func FuzzPlans(f *testing.F) {
 	})
 }
 
-// TestPlanKeywords sets each keyword of a compiled schema. Those that plans do not know make them refuse
+// TestPrecheckKeywords sets each keyword of a compiled schema. Those that prechecks do not know make them refuse
 // everything.
-func TestPlanKeywords(t *testing.T) {
+func TestPrecheckKeywords(t *testing.T) {
 	known := []string{
 		"Always", "Types", "Constant", "Format", "Not", "Extensions", "Properties", "Required", "AdditionalProperties",
 		"UnevaluatedProperties", "MinItems", "MinLength", "Minimum", "Maximum", "ContentEncoding", "ContentMediaType",
@@ -236,7 +236,7 @@ func TestPlanKeywords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := newPlanner().plan([]*jsonschema.Schema{s}, nil); p.admits(decode(t, text)) && !slices.Contains(known, name) {
+			if p := newPrechecker().precheck([]*jsonschema.Schema{s}, nil); p.admits(decode(t, text)) && !slices.Contains(known, name) {
 				t.Errorf("%s: admits %s", name, text)
 			}
 		}
@@ -247,9 +247,9 @@ func TestPlanKeywords(t *testing.T) {
 	}
 }
 
-// TestPlans has plans judge values of schemas that stand alone: "+" before a value says that they admit it. What they admit
+// TestPrechecks has prechecks judge values of schemas that stand alone: "+" before a value says that they admit it. What they admit
 // has no findings; what they do not may have none.
-func TestPlans(t *testing.T) {
+func TestPrechecks(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
 	}
@@ -371,7 +371,7 @@ func TestPlans(t *testing.T) {
 				v := decode(t, []byte(text))
 				new(tally).promise(t, s, definition, v)
 				if got := s.surely(definition, v); got != sure {
-					t.Errorf("%s %s: the plan admits it: %t, want %t", definition, text, got, sure)
+					t.Errorf("%s %s: the precheck admits it: %t, want %t", definition, text, got, sure)
 				}
 			}
 		})

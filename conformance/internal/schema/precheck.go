@@ -1,4 +1,4 @@
-// A plan is a fast pre-check: if it accepts a value, every schema does. Other values go to the schema library, which alone
+// A precheck is quick: if it accepts a value, every schema does. Other values go to the schema library, which alone
 // makes findings.
 
 package schema
@@ -14,13 +14,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// plan is what all the schemas that apply to a value demand of it together. A plan that admits a value is
-// a promise: each of the schemas accepts it, and every member in it is declared where it is. A plan may refuse
-// what is right. The nil plan admits every value.
-type plan struct {
-	// choice is set if a union applies: the value is then judged by the plan with the one branch that it can
+// precheck is what all the schemas that apply to a value demand of it together. A precheck that admits a value is
+// a promise: each of the schemas accepts it, and every member in it is declared where it is. A precheck may refuse
+// what is right. The nil precheck admits every value.
+type precheck struct {
+	// choice is set if a union applies: the value is then judged by the precheck with the one branch that it can
 	// be of. The other fields are empty.
-	choice *choicePlan
+	choice *choicePrecheck
 
 	types   typeSet
 	strings [][]string // a string is in each of these lists
@@ -33,18 +33,18 @@ type plan struct {
 	least, most int64
 
 	minItems int
-	items    *plan // of each element
+	items    *precheck // of each element
 
-	members  map[string]memberPlan
-	required int   // how many of them are
-	extra    bool  // further members are right, if values admits them
-	values   *plan // of members that are not listed
+	members  map[string]memberPrecheck
+	required int       // how many of them are
+	extra    bool      // further members are right, if values admits them
+	values   *precheck // of members that are not listed
 	not      []tagged
 }
 
-// memberPlan is what is demanded of a member. One that is not declared is only required.
-type memberPlan struct {
-	plan     *plan
+// memberPrecheck is what is demanded of a member. One that is not declared is only required.
+type memberPrecheck struct {
+	precheck *precheck
 	declared bool
 	required bool
 }
@@ -97,8 +97,8 @@ func (t tagged) matches(v *Value) bool {
 	return tag.kind() == typeString && slices.Contains(t.values, tag.string())
 }
 
-// choicePlan is a union.
-type choicePlan struct {
+// choicePrecheck is a union.
+type choicePrecheck struct {
 	exclusive bool
 	byType    [typeCount][]alternative
 	byString  map[string][]alternative // of strings that some branch names
@@ -108,7 +108,7 @@ type choicePlan struct {
 
 // alternative is a branch that a value may be of.
 type alternative struct {
-	plan     *plan // of all that applies if it is
+	precheck *precheck // of all that applies if it is
 	branch   *branch
 	tag      typeSet  // of the union's tag, if there is one
 	not      []tagged // that it is none of
@@ -119,7 +119,7 @@ type alternative struct {
 func (a *alternative) excludes(v, tag *Value) bool {
 	if v.jsonType == typeArray {
 		// The first element tells.
-		for first := range v.below() {
+		for first := range v.children() {
 			return first.jsonType == typeObject && lacks(first, a.required)
 		}
 		return false
@@ -128,7 +128,7 @@ func (a *alternative) excludes(v, tag *Value) bool {
 		return true
 	}
 	for name, tag := range a.branch.tags {
-		if !v.child(name).is(tag) {
+		if !v.child(name).equals(tag) {
 			return true
 		}
 	}
@@ -142,7 +142,7 @@ func lacks(v *Value, names []string) bool {
 
 // admits reports whether the value is of exactly one branch, and right. Of a string, number and the like it is
 // enough to be of any branch, if the union is an anyOf: there are no members that could be unknown.
-func (c *choicePlan) admits(v *Value) bool {
+func (c *choicePrecheck) admits(v *Value) bool {
 	t := v.jsonType
 	from := c.byType[t]
 	var tag *Value
@@ -159,10 +159,10 @@ func (c *choicePlan) admits(v *Value) bool {
 		}
 	}
 	if len(from) == 1 {
-		return from[0].plan.admits(v)
+		return from[0].precheck.admits(v)
 	}
 	if t < typeArray {
-		return !c.exclusive && slices.ContainsFunc(from, func(a alternative) bool { return a.plan.admits(v) })
+		return !c.exclusive && slices.ContainsFunc(from, func(a alternative) bool { return a.precheck.admits(v) })
 	}
 	var only *alternative
 	for i := range from {
@@ -174,11 +174,11 @@ func (c *choicePlan) admits(v *Value) bool {
 		}
 		only = &from[i]
 	}
-	return only != nil && only.plan.admits(v)
+	return only != nil && only.precheck.admits(v)
 }
 
 // admits reports whether the value is surely right. No member in it may occur twice.
-func (p *plan) admits(v *Value) bool {
+func (p *precheck) admits(v *Value) bool {
 	if p == nil {
 		return true
 	}
@@ -199,7 +199,7 @@ func (p *plan) admits(v *Value) bool {
 }
 
 // number judges a number by its text. Long ones are left to the library.
-func (p *plan) number(text string, fractional bool) bool {
+func (p *precheck) number(text string, fractional bool) bool {
 	const most = 18 // digits that an int64 surely holds
 	if len(p.strings) > 0 || len(text) > most {
 		return false
@@ -231,7 +231,7 @@ func (p *plan) number(text string, fractional bool) bool {
 	return p.least <= low && high <= p.most
 }
 
-func (p *plan) string(v *Value) bool {
+func (p *precheck) string(v *Value) bool {
 	if len(p.strings) == 0 && p.minLength == 0 && len(p.formats) == 0 {
 		return true
 	}
@@ -252,7 +252,7 @@ func (p *plan) string(v *Value) bool {
 	return true
 }
 
-func (p *plan) array(v *Value) bool {
+func (p *precheck) array(v *Value) bool {
 	if len(p.strings) > 0 {
 		return false
 	}
@@ -269,7 +269,7 @@ func (p *plan) array(v *Value) bool {
 	return count >= p.minItems
 }
 
-func (p *plan) object(v *Value) bool {
+func (p *precheck) object(v *Value) bool {
 	if len(p.strings) > 0 {
 		return false
 	}
@@ -282,7 +282,7 @@ func (p *plan) object(v *Value) bool {
 		}
 		switch {
 		case m.declared:
-			if !m.plan.admits(&nodes[i]) {
+			if !m.precheck.admits(&nodes[i]) {
 				return false
 			}
 		case p.values != nil:
@@ -299,19 +299,21 @@ func (p *plan) object(v *Value) bool {
 	return !slices.ContainsFunc(p.not, func(t tagged) bool { return t.matches(v) })
 }
 
-// refusal admits nothing. It is for schemas with keywords that plans do not know.
-var refusal = &plan{}
+// refusal admits nothing. It is for schemas with keywords that prechecks do not know.
+var refusal = &precheck{}
 
-// maxPlans bounds the plans of a schema: unions within unions have many.
-const maxPlans = 1 << 13
+// maxPrechecks bounds the prechecks of a schema: unions within unions have many.
+const maxPrechecks = 1 << 13
 
-// planner makes the plans of a schema's definitions, each once.
-type planner struct {
-	plans map[string]*plan
-	ids   map[any]int // of schemas and unions, for the keys of plans
+// prechecker makes the prechecks of a schema's definitions, each once.
+type prechecker struct {
+	made map[string]*precheck
+	ids  map[any]int // of schemas and unions, for the keys of prechecks
 }
 
-func newPlanner() *planner { return &planner{plans: map[string]*plan{}, ids: map[any]int{}} }
+func newPrechecker() *prechecker {
+	return &prechecker{made: map[string]*precheck{}, ids: map[any]int{}}
+}
 
 // pick is a branch of a union.
 type pick struct {
@@ -319,16 +321,16 @@ type pick struct {
 	branch int
 }
 
-// plan returns the plan of the schemas that apply to the same value, which is of the picked branches.
-func (b *planner) plan(at []*jsonschema.Schema, picked []pick) *plan {
+// precheck returns the precheck of the schemas that apply to the same value, which is of the picked branches.
+func (b *prechecker) precheck(at []*jsonschema.Schema, picked []pick) *precheck {
 	if len(picked) == 0 && !slices.ContainsFunc(at, func(s *jsonschema.Schema) bool { return !anything(s) || never(s) }) {
 		return nil
 	}
 	key := b.key(at, picked)
-	if p, ok := b.plans[key]; ok {
+	if p, ok := b.made[key]; ok {
 		return p
 	}
-	if len(b.plans) >= maxPlans {
+	if len(b.made) >= maxPrechecks {
 		return refusal
 	}
 	all := conjunction{picked: picked}
@@ -336,11 +338,11 @@ func (b *planner) plan(at []*jsonschema.Schema, picked []pick) *plan {
 		all.add(s)
 	}
 	if all.unknown {
-		b.plans[key] = refusal
+		b.made[key] = refusal
 		return refusal
 	}
-	p := &plan{}
-	b.plans[key] = p // before those below it, which may be the same
+	p := &precheck{}
+	b.made[key] = p // before those below it, which may be the same
 	if len(all.open) > 0 {
 		p.choice = b.choice(all.open[0], at, picked)
 		return p
@@ -350,12 +352,12 @@ func (b *planner) plan(at []*jsonschema.Schema, picked []pick) *plan {
 	for _, s := range all.parts {
 		p.demand(s)
 	}
-	b.below(p, all.parts)
+	b.addBelow(p, all.parts)
 	return p
 }
 
 // key is the same for the same schemas and branches.
-func (b *planner) key(at []*jsonschema.Schema, picked []pick) string {
+func (b *prechecker) key(at []*jsonschema.Schema, picked []pick) string {
 	var key []byte
 	id := func(of any, after byte) {
 		n, ok := b.ids[of]
@@ -381,11 +383,11 @@ type conjunction struct {
 	parts   []*jsonschema.Schema
 	open    []*union // of which no branch was picked yet
 	extra   bool     // members that no part declares are right
-	unknown bool     // there is something that plans do not know
+	unknown bool     // there is something that prechecks do not know
 }
 
 func (c *conjunction) add(s *jsonschema.Schema) {
-	if slices.Contains(c.parts, s) || !known(s) {
+	if slices.Contains(c.parts, s) || !precheckable(s) {
 		c.unknown = true // what is met twice may refer to itself
 		return
 	}
@@ -407,13 +409,13 @@ func (c *conjunction) add(s *jsonschema.Schema) {
 	}
 }
 
-// known reports whether plans know all keywords of a schema.
-func known(s *jsonschema.Schema) bool {
+// precheckable reports whether prechecks know all keywords of a schema.
+func precheckable(s *jsonschema.Schema) bool {
 	k, ours := s.Extensions[extension].(*keywords)
 	switch {
 	case never(s),
 		len(s.Constant) > 0 && !isString(s.Constant[0]),
-		!knownFormat(s.Format),
+		!precheckableFormat(s.Format),
 		s.Not != nil && taggedObjects(s.Not) == nil,
 		s.AdditionalProperties != nil && s.AdditionalProperties != true,
 		s.UnevaluatedProperties != nil && (s.UnevaluatedProperties.Always == nil || never(s.UnevaluatedProperties)),
@@ -435,8 +437,8 @@ func isString(v any) bool {
 	return ok
 }
 
-// knownFormat reports whether plans know a format. One that the library does not know either says nothing.
-func knownFormat(name string) bool {
+// precheckableFormat reports whether prechecks know a format. One that the library does not know either says nothing.
+func precheckableFormat(name string) bool {
 	_, whole := wholeFormats[name]
 	return formats[name] == nil || whole || name == "double" || name == "regex"
 }
@@ -493,7 +495,7 @@ func taggedObject(s *jsonschema.Schema) (t tagged, ok bool) {
 }
 
 // demand adds what a schema says of the value itself.
-func (p *plan) demand(s *jsonschema.Schema) {
+func (p *precheck) demand(s *jsonschema.Schema) {
 	p.types &= typesOf(s.Types)
 	if len(s.Constant) > 0 {
 		p.strings = append(p.strings, []string{s.Constant[0].(string)})
@@ -512,12 +514,12 @@ func (p *plan) demand(s *jsonschema.Schema) {
 	}
 }
 
-func (p *plan) bound(least, most int64) {
+func (p *precheck) bound(least, most int64) {
 	p.bounded, p.least, p.most = true, max(p.least, least), min(p.most, most)
 }
 
 // format adds a format. Numbers that are long enough for what a float64 does not hold are not admitted anyway.
-func (p *plan) format(name string) {
+func (p *precheck) format(name string) {
 	if b, ok := wholeFormats[name]; ok {
 		p.whole = true
 		p.bound(b.least, b.most)
@@ -526,10 +528,10 @@ func (p *plan) format(name string) {
 	}
 }
 
-// below adds what the schemas say of members and elements.
-func (b *planner) below(p *plan, parts []*jsonschema.Schema) {
+// addBelow adds what the schemas say of members and elements.
+func (b *prechecker) addBelow(p *precheck, parts []*jsonschema.Schema) {
 	var items, values []*jsonschema.Schema
-	p.members = map[string]memberPlan{}
+	p.members = map[string]memberPrecheck{}
 	declared := map[string][]*jsonschema.Schema{}
 	for _, s := range parts {
 		k := keywordsOf(s)
@@ -538,7 +540,7 @@ func (b *planner) below(p *plan, parts []*jsonschema.Schema) {
 			declared[name] = nil
 		}
 		for _, name := range s.Required {
-			p.members[name] = memberPlan{required: true}
+			p.members[name] = memberPrecheck{required: true}
 		}
 	}
 	p.required = len(p.members)
@@ -551,13 +553,13 @@ func (b *planner) below(p *plan, parts []*jsonschema.Schema) {
 				schemas = include(schemas, keywordsOf(s).values)
 			}
 		}
-		p.members[name] = memberPlan{b.plan(schemas, nil), true, p.members[name].required}
+		p.members[name] = memberPrecheck{b.precheck(schemas, nil), true, p.members[name].required}
 	}
 	if len(items) > 0 {
-		p.items = b.plan(items, nil)
+		p.items = b.precheck(items, nil)
 	}
 	if len(values) > 0 {
-		p.values, p.extra = b.plan(values, nil), true
+		p.values, p.extra = b.precheck(values, nil), true
 	}
 }
 
@@ -569,13 +571,13 @@ func include(set []*jsonschema.Schema, s *jsonschema.Schema) []*jsonschema.Schem
 	return append(set, s)
 }
 
-// choice returns the plan of a union for values to which the other schemas apply too.
-func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choicePlan {
-	c := &choicePlan{exclusive: u.exclusive, tag: u.tag}
+// choice returns the precheck of a union for values to which the other schemas apply too.
+func (b *prechecker) choice(u *union, at []*jsonschema.Schema, picked []pick) *choicePrecheck {
+	c := &choicePrecheck{exclusive: u.exclusive, tag: u.tag}
 	alternatives := make([]alternative, len(u.branches))
 	for i := range u.branches {
 		a := alternative{branch: &u.branches[i], tag: allTypes}
-		a.plan = b.plan(at, append(slices.Clip(picked), pick{u, i}))
+		a.precheck = b.precheck(at, append(slices.Clip(picked), pick{u, i}))
 		var own, elements conjunction
 		own.add(a.branch.schema)
 		for _, s := range own.parts {
