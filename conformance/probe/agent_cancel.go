@@ -18,8 +18,8 @@ var cancelScenarios = []Scenario{
 			session := p.ready()
 			id := p.begin(session, "long")
 			p.cancel(session)
-			p.cancelled(id)
-			p.after(session)
+			p.checkCancelled(id)
+			p.checkAfterCancel(session)
 		},
 	},
 	{
@@ -33,14 +33,14 @@ var cancelScenarios = []Scenario{
 			}
 			p.cancel(session)
 			before, began := p.count(), time.Now()
-			m := p.cancelled(id)
+			m := p.checkCancelled(id)
 			if took := m.time.Sub(began); took > p.limits.answer/3 {
 				p.fail("PRM-10", "the cancelled turn ends after %v", took.Round(time.Millisecond))
 			}
-			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.streamed(before, m.number) > manyUpdates {
+			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.countUpdates(before, m.number) > manyUpdates {
 				p.fail("PRM-11", "after session/cancel the agent went on for more than %d updates, and ended the turn with %s", manyUpdates, m.text("stopReason"))
 			}
-			p.after(session)
+			p.checkAfterCancel(session)
 		},
 	},
 	{
@@ -54,9 +54,9 @@ var cancelScenarios = []Scenario{
 			}
 			p.cancel(session)
 			p.cancel(session)
-			p.cancelled(id)
+			p.checkCancelled(id)
 			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
-			p.idle(session)
+			p.promptAfterCancel(session)
 		},
 	},
 	{
@@ -69,15 +69,15 @@ var cancelScenarios = []Scenario{
 			session := p.newSession()
 			p.file("old.txt", "Old.\n")
 			id := p.begin(session, "permission")
-			if p.requested(id, "session/request_permission") == nil || p.hasAnswer(id) {
+			if p.awaitRequest(id, "session/request_permission") == nil || p.hasAnswer(id) {
 				p.cancel(session)
 				return
 			}
 			p.cancel(session)
-			if m := p.cancelled(id); m.text("stopReason") == "cancelled" {
+			if m := p.checkCancelled(id); m.text("stopReason") == "cancelled" {
 				p.trait("cancelled with an open request")
 			}
-			p.after(session)
+			p.checkAfterCancel(session)
 		},
 	},
 	{
@@ -87,17 +87,17 @@ var cancelScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			id := p.begin(session, "wait")
-			if p.requested(id, "terminal/create") == nil || p.hasAnswer(id) {
+			if p.awaitRequest(id, "terminal/create") == nil || p.hasAnswer(id) {
 				p.cancel(session)
 				return
 			}
 			p.quiet(p.ctx, p.limits.quiet/10)
 			p.cancel(session)
-			if m := p.cancelled(id); m.text("stopReason") == "cancelled" {
+			if m := p.checkCancelled(id); m.text("stopReason") == "cancelled" {
 				p.trait("cancelled with an open request")
 			}
-			p.after(session)
-			p.released()
+			p.checkAfterCancel(session)
+			p.checkReleased()
 		},
 	},
 	{
@@ -115,7 +115,7 @@ var cancelScenarios = []Scenario{
 				return
 			}
 			p.cancel(session)
-			p.cancelled(id)
+			p.checkCancelled(id)
 		},
 	},
 	{
@@ -127,12 +127,12 @@ var cancelScenarios = []Scenario{
 			before := p.count()
 			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
 			p.notify("session/cancel", `{"sessionId":"`+noSession+`"}`)
-			p.alive("PRM-16", "session/cancel for an idle session")
-			p.exercised("OVW-4")
+			p.checkAlive("PRM-16", "session/cancel for an idle session")
+			p.markExercised("OVW-4")
 			if extra := p.answersSince(before); len(extra) > 1 {
 				p.fail("OVW-4", "session/cancel is answered: %s", extra[0])
 			}
-			p.idle(session)
+			p.promptAfterCancel(session)
 		},
 	},
 	{
@@ -143,7 +143,7 @@ var cancelScenarios = []Scenario{
 			session := p.ready()
 			p.prompt(session, "text")
 			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
-			p.idle(session)
+			p.promptAfterCancel(session)
 		},
 	},
 	{
@@ -156,8 +156,8 @@ var cancelScenarios = []Scenario{
 				return
 			}
 			p.cancel(session)
-			p.cancelled(id)
-			p.idle(session)
+			p.checkCancelled(id)
+			p.promptAfterCancel(session)
 		},
 	},
 	{
@@ -172,12 +172,12 @@ var cancelScenarios = []Scenario{
 				return
 			}
 			p.cancel(one)
-			p.cancelled(first)
+			p.checkCancelled(first)
 			if p.settled(second) {
 				return // the judge knows whether it was cancelled for nothing
 			}
 			p.cancel(other)
-			p.cancelled(second)
+			p.checkCancelled(second)
 		},
 	},
 	{
@@ -194,16 +194,16 @@ var cancelScenarios = []Scenario{
 			if !p.hasAnswer(id) {
 				// It is optional: the agent does not support it.
 				p.cancel(session)
-				p.cancelled(id)
+				p.checkCancelled(id)
 				return
 			}
 			m := p.await(id)
 			p.trait("request cancelled")
-			p.exercised("CAN-3")
+			p.markExercised("CAN-3")
 			if m.kind == conformance.ErrorReply && m.code() != -32800 {
 				p.fail("CAN-1", "a request that was cancelled is answered with the error %d, and not with a result or -32800", m.code())
 			}
-			p.idle(session)
+			p.promptAfterCancel(session)
 		},
 	},
 	{
@@ -216,8 +216,8 @@ var cancelScenarios = []Scenario{
 			for _, id := range []string{`"1"`, `1`, `999999`, `"` + noSession + `"`, `-1`} {
 				p.notify("$/cancel_request", `{"requestId":`+id+`}`)
 			}
-			p.alive("ADD-1", "$/cancel_request for nothing")
-			p.exercised("CAN-4", "OVW-4")
+			p.checkAlive("ADD-1", "$/cancel_request for nothing")
+			p.markExercised("CAN-4", "OVW-4")
 			if extra := p.answersSince(before); len(extra) > 1 {
 				p.fail("OVW-4", "$/cancel_request is answered: %s", extra[0])
 			}
@@ -229,22 +229,22 @@ var cancelScenarios = []Scenario{
 // manyUpdates is more than can be on its way when a cancellation is sent.
 const manyUpdates = 200
 
-// after looks at what comes after a cancelled turn, and whether the session is still of use.
-func (p *play) after(session string) {
+// checkAfterCancel looks at what comes after a cancelled turn, and whether the session is still of use.
+func (p *play) checkAfterCancel(session string) {
 	p.quiet(p.ctx, p.limits.quiet)
-	p.idle(session)
+	p.promptAfterCancel(session)
 }
 
-// idle prompts after a cancellation that is over: the turn runs to its own end, or the judge says that nothing has
+// promptAfterCancel prompts after a cancellation that is over: the turn runs to its own end, or the judge says that nothing has
 // cancelled it.
-func (p *play) idle(session string) {
+func (p *play) promptAfterCancel(session string) {
 	p.client.nextTurn(session)
 	p.prompt(session, "text")
 	p.trait("turn after an idle cancel")
 }
 
-// streamed is the number of updates of a turn between two messages.
-func (p *play) streamed(from, to int) int {
+// countUpdates is the number of updates of a turn between two messages.
+func (p *play) countUpdates(from, to int) int {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	n := 0

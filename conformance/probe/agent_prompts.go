@@ -30,7 +30,7 @@ var promptScenarios = []Scenario{
 			text := `{"type":"text","text":` + quote(p.text(session, "text")) + `}`
 			link := `{"type":"resource_link","name":"notes.txt","uri":` + quote("file://"+filepath.ToSlash(file)) + `}`
 			for _, blocks := range []string{text, link, text + "," + link, text + "," + text, `{"type":"text","text":""},` + text} {
-				p.exercised("INI-15", "CON-1")
+				p.markExercised("INI-15", "CON-1")
 				m := p.content(session, blocks)
 				if m != nil && (m.code() == -32602 || m.code() == -32601) {
 					p.fail("INI-15", "a prompt of text or links is refused: %s", clip(string(m.params)))
@@ -45,7 +45,7 @@ var promptScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			for _, text := range []string{`مرحبا، 你好, 👩‍👩‍👧`, `\u0645\u0631\u062d\u0628\u0627 \ud83d\udc69\u200d\ud83d\udc67`} {
-				p.exercised("INI-15")
+				p.markExercised("INI-15")
 				m := p.content(session, `{"type":"text","text":"Reply with OK. `+text+`"}`)
 				if m.code() == -32602 {
 					p.fail("INI-15", "a prompt in other scripts is refused: %s", clip(string(m.params)))
@@ -69,7 +69,7 @@ var promptScenarios = []Scenario{
 				if !p.can(c.capability) {
 					continue
 				}
-				p.exercised("ADD-3")
+				p.markExercised("ADD-3")
 				m := p.content(session, text+","+c.block)
 				if m != nil && m.kind == conformance.ErrorReply && (m.code() == -32602 || m.code() == -32601) {
 					p.fail("ADD-3", "%s is advertised, and a prompt with it is refused: %s", c.capability, clip(string(m.params)))
@@ -92,7 +92,7 @@ var promptScenarios = []Scenario{
 					return
 				}
 			}
-			p.alive("ADD-1", "odd prompts")
+			p.checkAlive("ADD-1", "odd prompts")
 			p.prompt(session, "text")
 		},
 	},
@@ -108,7 +108,7 @@ var promptScenarios = []Scenario{
 			p.prompt(session, "edit")
 			p.prompt(session, "terminal")
 			p.quiet(p.ctx, p.limits.quiet)
-			p.released()
+			p.checkReleased()
 		},
 	},
 	{
@@ -130,13 +130,13 @@ var promptScenarios = []Scenario{
 				files, asked := p.filesSince(before)
 				for _, m := range files {
 					path := m.text("path")
-					p.check("SES-24", within(p.dir, path) || asked, "%s for %s, outside the session's directories, without asking", m.method, path)
+					p.check("SES-24", isInside(p.dir, path) || asked, "%s for %s, outside the session's directories, without asking", m.method, path)
 				}
 				if now, err := os.ReadFile(outside); !asked && (err != nil || string(now) != content) {
 					p.fail("SES-24", "%s, outside the session's directories, has changed, and the user was not asked", outside)
 				}
 				if text := p.textSince(before, 1<<62)["agent"]; strings.Contains(text, "cannot") || strings.Contains(text, "outside") || asked {
-					p.exercised("SES-24")
+					p.markExercised("SES-24")
 				}
 			}
 		},
@@ -149,7 +149,7 @@ var promptScenarios = []Scenario{
 			session := p.ready()
 			p.prompt(session, "missing")
 			if p.saw("refused fs/read_text_file") {
-				p.exercised("ERR-1")
+				p.markExercised("ERR-1")
 			}
 			p.prompt(session, "text")
 		},
@@ -197,11 +197,11 @@ var promptScenarios = []Scenario{
 			session := p.newSession()
 			p.file("old.txt", "Old.\n")
 			id := p.begin(session, "permission")
-			request := p.requested(id, "session/request_permission")
+			request := p.awaitRequest(id, "session/request_permission")
 			if request == nil {
 				return
 			}
-			p.exercised("ADD-9")
+			p.markExercised("ADD-9")
 			if p.awaitTurn(id) == nil {
 				// It may wait for a proper answer: the user can still cancel.
 				p.cancel(session)
@@ -263,10 +263,10 @@ var promptScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			first, second := p.begin(session, "text"), p.begin(session, "text")
-			p.exercised("PRM-5")
+			p.markExercised("PRM-5")
 			for i, id := range []string{first, second} {
 				if p.awaitTurn(id) == nil {
-					p.fail("PRM-5", "%s", p.why(each("prompt", i)+" of two at the same time is not answered"))
+					p.fail("PRM-5", "%s", p.why(ordinal("prompt", i)+" of two at the same time is not answered"))
 				}
 			}
 			p.prompt(session, "text")
@@ -299,9 +299,9 @@ func (p *play) content(session, blocks string) *message {
 	return m
 }
 
-// released looks whether all terminals of turns that are over were released. The agent may release them later, which
+// checkReleased looks whether all terminals of turns that are over were released. The agent may release them later, which
 // makes this milder.
-func (p *play) released() {
+func (p *play) checkReleased() {
 	p.conn.mu.Lock()
 	open := 0
 	for _, m := range p.kept {
@@ -367,14 +367,14 @@ func (p *play) refusedSince(number int) (refused []*message) {
 	return refused
 }
 
-// spared checks that a turn that began behind a message has left a file as it was, if the user has refused all that the
+// checkSpared checks that a turn that began behind a message has left a file as it was, if the user has refused all that the
 // agent asked in it. What a prompt for permission asks is about the file; otherwise a request has to name it.
-func (p *play) spared(number int, kind, path, text string) {
+func (p *play) checkSpared(number int, kind, path, text string) {
 	refused := p.refusedSince(number)
 	if len(refused) == 0 {
 		return
 	}
-	p.exercised("ADD-14")
+	p.markExercised("ADD-14")
 	name := filepath.Base(path)
 	if now, err := os.ReadFile(path); err == nil && string(now) == text {
 		return
@@ -408,7 +408,7 @@ func failing(name, what, text string) Scenario {
 			}
 			for _, method := range []string{"fs/read_text_file", "fs/write_text_file", "terminal/create"} {
 				if p.saw("refused " + method) {
-					p.exercised("ERR-1")
+					p.markExercised("ERR-1")
 				}
 			}
 			p.client.nextTurn(session)
@@ -436,7 +436,7 @@ func permission(name, what string, answer func(*message) (outcome, text string))
 					p.failAt("PRM-5", conformance.Must, "%s", p.why("after this answer to a request for permission the prompt is not answered"))
 					return
 				}
-				p.spared(before, turn.kind, file, text)
+				p.checkSpared(before, turn.kind, file, text)
 			}
 			p.client.nextTurn(session)
 			p.prompt(session, "text")
@@ -470,7 +470,7 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 				case "wrong":
 					rule = "ELI-9"
 				}
-				p.exercised(rule)
+				p.markExercised(rule)
 				if m == nil {
 					p.failAt(rule, conformance.Must, "%s", p.why("after an elicitation that "+what+", the prompt is not answered"))
 					return

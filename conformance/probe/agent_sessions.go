@@ -32,7 +32,7 @@ var sessionScenarios = []Scenario{
 			for range 4 {
 				asked = append(asked, p.ask("session/new", params, ""))
 			}
-			p.exercised("SES-2", "SES-31")
+			p.markExercised("SES-2", "SES-31")
 			answered := 2
 			for _, id := range asked {
 				m := p.await(id)
@@ -67,7 +67,7 @@ var sessionScenarios = []Scenario{
 					if filepath.Base(path) != name {
 						continue // a file of its own choice
 					}
-					p.check(id, within(p.dir, path), "the agent takes %s for %s, which is outside the session's directory %s", path, name, p.dir)
+					p.check(id, isInside(p.dir, path), "the agent takes %s for %s, which is outside the session's directory %s", path, name, p.dir)
 				}
 			}
 		},
@@ -80,13 +80,13 @@ var sessionScenarios = []Scenario{
 			p.ready()
 			for _, cwd := range []string{"relative/path", ".", ""} {
 				m := p.call("session/new", `{"cwd":`+quote(cwd)+`,"mcpServers":[]}`)
-				p.refused("ERR-4", m, "session/new with the cwd "+quote(cwd), wrongParams...)
+				p.requireError("ERR-4", m, "session/new with the cwd "+quote(cwd), wrongParams...)
 			}
 			// Whether a missing directory is refused or made is the agent's choice.
 			if p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`) == nil {
 				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with a missing cwd is not answered"))
 			}
-			p.alive("ADD-1", "bad directories")
+			p.checkAlive("ADD-1", "bad directories")
 		},
 	},
 	{
@@ -96,7 +96,7 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
 			other := p.folder("other")
-			p.exercised("ADD-3")
+			p.markExercised("ADD-3")
 			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[],"additionalDirectories":[` + quote(other) + `]}`
 			m := p.must("ADD-3", "session/new", params)
 			if m == nil {
@@ -109,11 +109,11 @@ var sessionScenarios = []Scenario{
 			p.prompt(session, "read")
 			for _, path := range p.pathsSince(before) {
 				if filepath.Base(path) == "notes.txt" {
-					p.check("SES-23", within(p.dir, path), "the agent takes %s for notes.txt, which is outside the working directory", path)
+					p.check("SES-23", isInside(p.dir, path), "the agent takes %s for notes.txt, which is outside the working directory", path)
 				}
 			}
 			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
-			p.refused("ERR-4", m, "session/new with a relative additional directory", wrongParams...)
+			p.requireError("ERR-4", m, "session/new with a relative additional directory", wrongParams...)
 		},
 	},
 	{
@@ -139,12 +139,12 @@ var sessionScenarios = []Scenario{
 					continue
 				}
 				m := p.call(r.method, r.params)
-				p.refused("ERR-5", m, r.method+" for an unknown session", -32002)
+				p.requireError("ERR-5", m, r.method+" for an unknown session", -32002)
 				if m.code() == -32002 && m.text("data", "sessionId") != noSession {
 					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method, clip(string(m.params)))
 				}
 			}
-			p.alive("ADD-1", "requests for an unknown session")
+			p.checkAlive("ADD-1", "requests for an unknown session")
 		},
 	},
 	{
@@ -156,13 +156,13 @@ var sessionScenarios = []Scenario{
 			talk := func() string {
 				session := p.ready()
 				p.file("notes.txt", "Notes of the probe.\n")
-				first = p.said(func() { p.prompt(session, "text") })
-				second = p.said(func() { p.prompt(session, "read") })
+				first = p.recordTurn(func() { p.prompt(session, "text") })
+				second = p.recordTurn(func() { p.prompt(session, "read") })
 				p.settle()
 				return session
 			}
-			session := p.again("SES-6", "session/load", talk)
-			p.exercised("SES-6")
+			session := p.reopen("SES-6", "session/load", talk)
+			p.markExercised("SES-6")
 			before := p.count()
 			m := p.must("SES-6", "session/load", withSession(`,"mcpServers":[]`)(session, p.dir))
 			if m == nil {
@@ -200,7 +200,7 @@ var sessionScenarios = []Scenario{
 		Text:      "A session is resumed by another launch without a replay, and can be prompted.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
 		run: func(p *play) {
-			session := p.again("SES-11", "session/resume", func() string {
+			session := p.reopen("SES-11", "session/resume", func() string {
 				session := p.ready()
 				p.prompt(session, "text")
 				p.settle()
@@ -216,7 +216,7 @@ var sessionScenarios = []Scenario{
 		Text:      "A session is resumed by a client that leaves mcpServers out.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
 		run: func(p *play) {
-			session := p.again("SES-11", "session/resume", func() string {
+			session := p.reopen("SES-11", "session/resume", func() string {
 				p.initialize("none", noCapabilities)
 				session := p.newSession()
 				p.prompt(session, "text")
@@ -233,7 +233,7 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			p.prompt(session, "text")
-			p.exercised("LST-5")
+			p.markExercised("LST-5")
 			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 			for _, s := range sessions {
 				if s.cwd != p.dir {
@@ -243,10 +243,10 @@ var sessionScenarios = []Scenario{
 			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(none) == 0, "a directory that was never used has %d sessions", len(none))
 			if _, pages := p.list("LST-5", ""); pages > 1 {
-				p.exercised("LST-12")
+				p.markExercised("LST-12")
 			}
-			p.refused("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", -32602)
-			p.exercised("LST-14")
+			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", -32602)
+			p.markExercised("LST-14")
 			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
 				p.fail("LST-14", "after session/list, a session that was never made can be prompted")
 			}
@@ -288,10 +288,10 @@ var sessionScenarios = []Scenario{
 			if p.must("SES-16", "session/close", onlySession(session, "")) == nil {
 				return
 			}
-			p.refused("SES-15", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session")
+			p.requireError("SES-15", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session")
 			p.call("session/close", onlySession(session, ""))
 			p.call("session/close", onlySession(noSession, ""))
-			p.alive("ADD-1", "session/close")
+			p.checkAlive("ADD-1", "session/close")
 			p.newSession()
 		},
 	},
@@ -305,7 +305,7 @@ var sessionScenarios = []Scenario{
 				return
 			}
 			var closing string
-			p.exercised("SES-15")
+			p.markExercised("SES-15")
 			p.client.cancel(session, func() { closing = p.ask("session/close", onlySession(session, ""), "") })
 			m := p.await(closing)
 			end := p.awaitTurn(id)
@@ -343,7 +343,7 @@ var sessionScenarios = []Scenario{
 					p.trait("mode set")
 				}
 			}
-			p.refused("ERR-4", p.call("session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":"acp-probe-no-such-mode"}`), "an unknown mode", -32602)
+			p.requireError("ERR-4", p.call("session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":"acp-probe-no-such-mode"}`), "an unknown mode", -32602)
 			p.prompt(session, "mode")
 			p.settle()
 		},
@@ -425,7 +425,7 @@ var sessionScenarios = []Scenario{
 			}
 			p.client.session(m.text("sessionId"), p.dir)
 			p.prompt(m.text("sessionId"), "mcp")
-			p.exercised("SES-26")
+			p.markExercised("SES-26")
 			if p.eventually(func() bool { return hits.Load() > 0 }); hits.Load() == 0 {
 				p.idleMCP(m.text("sessionId"), "SES-26", "the HTTP MCP server of the session was not spoken to, by the end of its first turn and for a while after it")
 			}
@@ -437,7 +437,7 @@ var sessionScenarios = []Scenario{
 		Exercises: []string{"SES-30"},
 		run: func(p *play) {
 			p.ready()
-			p.exercised("SES-30")
+			p.markExercised("SES-30")
 			for _, server := range []string{
 				`{"type":"pigeon","name":"probe","address":"roof"}`, `{"name":"probe"}`, `{"type":"http","name":"probe"}`, `7`, `null`,
 			} {
@@ -446,7 +446,7 @@ var sessionScenarios = []Scenario{
 					p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with the MCP server "+server+" is not answered"))
 				}
 			}
-			p.alive("ADD-1", "wrong MCP servers")
+			p.checkAlive("ADD-1", "wrong MCP servers")
 		},
 	},
 }
@@ -497,11 +497,11 @@ func (p *play) setOptions(session string, m *message, tag string) {
 			}
 		}
 		if o.kind == "select" {
-			p.refused("ERR-4", p.call("session/set_config_option", set(o.id, tag+`"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
+			p.requireError("ERR-4", p.call("session/set_config_option", set(o.id, tag+`"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
 		}
 	}
-	p.refused("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", tag+`"value":"x"`)), "an unknown option", -32602)
-	p.refused("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
+	p.requireError("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", tag+`"value":"x"`)), "an unknown option", -32602)
+	p.requireError("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
 }
 
 // eventually looks from time to time, until something is so or for as long as a silence lasts: what happens beside the
@@ -526,9 +526,9 @@ func (p *play) idleMCP(session, id, what string) {
 	p.doubt(id, "%s, which an agent that needs none of their tools may leave out", what)
 }
 
-// again makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps its
+// reopen makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps its
 // sessions in memory does not know it: then it is one of the same launch, closed if it can be.
-func (p *play) again(id, method string, talk func() string) string {
+func (p *play) reopen(id, method string, talk func() string) string {
 	session := talk()
 	caps, granted := p.caps, string(p.client.granted)
 	p.initialize(caps, granted)
@@ -555,8 +555,8 @@ func (p *play) folder(name string) string {
 	return path
 }
 
-// within reports whether a path is in a directory.
-func within(dir, path string) bool {
+// isInside reports whether a path is in a directory.
+func isInside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
@@ -603,8 +603,8 @@ func (p *play) sessionAnswer() (string, *message) {
 // turnText is what was said in a turn.
 type turnText struct{ user, agent string }
 
-// said is what the user and the agent say in a turn.
-func (p *play) said(turn func()) turnText {
+// recordTurn is what the user and the agent say in a turn.
+func (p *play) recordTurn(turn func()) turnText {
 	before := p.count()
 	turn()
 	text := p.textSince(before, 1<<62)
@@ -672,7 +672,7 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 		if m == nil {
 			return sessions, pages
 		}
-		if !given(m.params, "sessions") {
+		if !isSet(m.params, "sessions") {
 			p.fail("LST-8", "session/list answers no list: %s", clip(string(m.params)))
 		}
 		for _, s := range elements(member(m.params, "sessions")) {
@@ -681,7 +681,7 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 				sessions = append(sessions, listed{l.SessionID, l.Cwd})
 			}
 		}
-		if !given(m.params, "nextCursor") {
+		if !isSet(m.params, "nextCursor") {
 			return sessions, pages
 		}
 		cursor = `"cursor":` + string(member(m.params, "nextCursor"))

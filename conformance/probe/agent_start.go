@@ -42,7 +42,7 @@ var startScenarios = []Scenario{
 			p.initialize("all", allCapabilities)
 			p.version(p.init, 1)
 			session := p.newSession()
-			p.exercised("INI-15", "CON-1")
+			p.markExercised("INI-15", "CON-1")
 			p.prompt(session, "text")
 			p.settle()
 			// Prompts of the other scenarios wait for commands if there are any.
@@ -65,7 +65,7 @@ var startScenarios = []Scenario{
 			p.start()
 			p.grant("none", noCapabilities)
 			m := p.call("initialize", `{"protocolVersion":65535,`+bothVersions+`}`)
-			p.exercised("INI-9", "ADD-7")
+			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize is not answered"))
@@ -86,7 +86,7 @@ var startScenarios = []Scenario{
 			p.start()
 			p.grant("none", noCapabilities)
 			m := p.call("initialize", `{"protocolVersion":0,"clientCapabilities":{}}`)
-			p.exercised("INI-9")
+			p.markExercised("INI-9")
 			if m == nil {
 				p.fail("INI-9", "%s", p.why("initialize with version 0 is not answered"))
 			} else if m.kind == conformance.Response && versionOf(m) == 0 {
@@ -102,7 +102,7 @@ var startScenarios = []Scenario{
 			p.start()
 			p.grant("none", noCapabilities)
 			m := p.call("initialize", `{"protocolVersion":2,`+bothVersions+`}`)
-			p.exercised("INI-9", "ADD-7")
+			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize is not answered"))
@@ -113,7 +113,7 @@ var startScenarios = []Scenario{
 				p.newSession()
 			case version == 2:
 				p.trait(version2)
-				p.alive("ADD-1", "initialize of version 2")
+				p.checkAlive("ADD-1", "initialize of version 2")
 			default:
 				p.fail("INI-9", "version 2 is answered with version %d", version)
 			}
@@ -128,7 +128,7 @@ var startScenarios = []Scenario{
 				p.start()
 				p.grant("none", noCapabilities)
 				m := p.call("initialize", `{"protocolVersion":`+version+`,"clientCapabilities":{}}`)
-				p.exercised("SCH-16", "ERR-4", "ADD-1")
+				p.markExercised("SCH-16", "ERR-4", "ADD-1")
 				if m == nil {
 					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize with the version "+version+" is not answered"))
 					continue
@@ -155,14 +155,14 @@ var startScenarios = []Scenario{
 			} {
 				m := p.call(request[0], request[1])
 				if m != nil && m.kind == conformance.Response {
-					p.exercised("ERR-6")
+					p.markExercised("ERR-6")
 					p.fail("ERR-6", "%s before initialize is answered with a result: %s", request[0], clip(string(m.params)))
 					continue
 				}
-				p.refused("ERR-6", m, request[0]+" before initialize", -32600, -32002)
+				p.requireError("ERR-6", m, request[0]+" before initialize", -32600, -32002)
 			}
 			p.notify("session/cancel", `{"sessionId":"s"}`)
-			p.exercised("ADD-1")
+			p.markExercised("ADD-1")
 			p.initializeWith("none", noCapabilities, `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`)
 			p.newSession()
 		},
@@ -177,7 +177,7 @@ var startScenarios = []Scenario{
 				p.failAt("OVW-3", conformance.Must, "%s", p.why("a second initialize is not answered"))
 				return
 			}
-			p.alive("ADD-1", "a second initialize")
+			p.checkAlive("ADD-1", "a second initialize")
 		},
 	},
 	{
@@ -187,11 +187,11 @@ var startScenarios = []Scenario{
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
 			m := p.call("authenticate", `{"methodId":"acp-probe-no-such-method"}`)
-			p.refused("ERR-4", m, "authenticate with an id that was not offered", -32602, -32601, -32000)
+			p.requireError("ERR-4", m, "authenticate with an id that was not offered", -32602, -32601, -32000)
 			for _, method := range elements(member(p.init.params, "authMethods")) {
 				var a struct{ ID, Type string }
 				if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
-					p.refused("ERR-4", p.call("authenticate", `{"methodId":`+quote(a.ID)+`}`), "authenticate with a terminal method", -32602, -32600, -32601, -32000)
+					p.requireError("ERR-4", p.call("authenticate", `{"methodId":`+quote(a.ID)+`}`), "authenticate with a terminal method", -32602, -32600, -32601, -32000)
 				}
 			}
 			if p.options.Auth == "" {
@@ -246,12 +246,12 @@ func capabilities(name, set string, prompts ...string) Scenario {
 			if set != leftOut {
 				params += `,"clientCapabilities":` + set
 			}
-			p.exercised("INI-11")
+			p.markExercised("INI-11")
 			if name == "wrong-types" || name == "null" {
 				// The schema marks these members: a value of the wrong type counts as left out.
 				p.grant(name, noCapabilities)
 				m := p.call("initialize", params+`}`)
-				p.exercised("SCH-17")
+				p.markExercised("SCH-17")
 				if m == nil {
 					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize is not answered"))
 					return
@@ -280,7 +280,7 @@ func capabilities(name, set string, prompts ...string) Scenario {
 
 // version checks the version that initialize was answered with.
 func (p *play) version(m *message, want int) {
-	p.exercised("INI-8")
+	p.markExercised("INI-8")
 	if version := versionOf(m); version != want {
 		p.fail("INI-8", "version %d was asked for, and %d is answered", want, version)
 	}
@@ -304,5 +304,5 @@ func (p *play) settle() {
 	}
 }
 
-// each says which of several things it was.
-func each(what string, i int) string { return fmt.Sprintf("%s %d", what, i+1) }
+// ordinal says which of several things it was.
+func ordinal(what string, i int) string { return fmt.Sprintf("%s %d", what, i+1) }

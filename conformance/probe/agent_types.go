@@ -62,13 +62,13 @@ func typeScenarios() []Scenario {
 				properties := propertiesOf(w.method)
 				needed := slices.ContainsFunc(properties, func(q property) bool { return q.required })
 				if needed {
-					p.refused("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
+					p.requireError("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
 				}
 				for _, params := range []string{`[]`, `"text"`, `7`, `null`} {
 					if !needed && params == "null" {
 						continue
 					}
-					p.refused("ERR-4", p.call(w.method, params), w.method+" with the params "+params, wrongParams...)
+					p.requireError("ERR-4", p.call(w.method, params), w.method+" with the params "+params, wrongParams...)
 				}
 				right := w.params(session, p.dir)
 				for _, q := range properties {
@@ -78,18 +78,18 @@ func typeScenarios() []Scenario {
 						switch {
 						case m == nil:
 							p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
-							p.alive("ADD-1", what)
+							p.checkAlive("ADD-1", what)
 						case q.lenient || value == "null" && !q.required:
-							p.exercised("SCH-17")
+							p.markExercised("SCH-17")
 						default:
-							p.refused("ERR-4", m, what, wrongParams...)
+							p.requireError("ERR-4", m, what, wrongParams...)
 						}
 					}
 					if q.required {
-						p.refused("ERR-4", p.call(w.method, replace(right, q.name, "")), w.method+" without "+q.name, wrongParams...)
+						p.requireError("ERR-4", p.call(w.method, replace(right, q.name, "")), w.method+" without "+q.name, wrongParams...)
 					}
 				}
-				p.alive("ADD-1", "params of wrong types")
+				p.checkAlive("ADD-1", "params of wrong types")
 			},
 		}
 		if w.capability != "" {
@@ -110,9 +110,9 @@ func typeScenarios() []Scenario {
 			for _, params := range []string{"", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`} {
 				p.notify("$/cancel_request", params)
 			}
-			p.alive("ADD-1", "notifications with params of wrong types")
+			p.checkAlive("ADD-1", "notifications with params of wrong types")
 			p.quiet(p.ctx, p.limits.quiet)
-			p.exercised("OVW-4", "ADD-11")
+			p.markExercised("OVW-4", "ADD-11")
 			for _, m := range p.errorsSince(before) {
 				if m.id == "null" || m.id == "" {
 					p.fail("OVW-4", "a notification is answered: %s", clip(string(m.params)))

@@ -27,7 +27,7 @@ func (p *play) draft() (session string, m *message) {
 	p.start()
 	p.grant("all", draftCapabilities)
 	m = p.call("initialize", `{"protocolVersion":2,"capabilities":`+draftCapabilities+`,"info":`+clientInfo+`}`)
-	p.exercised("INI-9")
+	p.markExercised("INI-9")
 	switch {
 	case m == nil:
 		p.failAt("INI-16", conformance.Must, "%s", p.why("initialize is not answered"))
@@ -57,7 +57,7 @@ func (p *play) work(session, kind string) *message {
 // rests waits for the answer to a prompt that was sent behind a message, and for the idle state that ends its work, for as long
 // as updates come.
 func (p *play) rests(session, prompt string, number int) *message {
-	p.exercised("INI-16", "V2-2")
+	p.markExercised("INI-16", "V2-2")
 	switch m := p.await(prompt); {
 	case m == nil:
 		p.fail("INI-16", "%s", p.why("session/prompt is not answered"))
@@ -75,7 +75,7 @@ func (p *play) rests(session, prompt string, number int) *message {
 			p.trait("turn")
 			return idle
 		}
-		if p.inTime(); p.hasEnded() || p.count() == seen {
+		if p.checkTime(); p.hasEnded() || p.count() == seen {
 			p.fail("V2-2", "%s", p.why("the work of a prompt is not reported as running and then as idle"))
 			panic(stop{})
 		}
@@ -123,7 +123,7 @@ func (p *play) cancels(session, prompt string, number int) {
 	p.cancel(session)
 	p.call("_acp.probe/alive", "{}")
 	if end := p.rests(session, prompt, number); end.text("update", "stopReason") == "cancelled" {
-		p.exercised("V2-22")
+		p.markExercised("V2-22")
 	}
 }
 
@@ -138,7 +138,7 @@ func permits(name, text string, answer func(*message) (outcome, text string)) Sc
 			file := p.file("old.txt", text)
 			before := p.count()
 			p.work(session, "permission")
-			p.spared(before, "permission", file, text)
+			p.checkSpared(before, "permission", file, text)
 			p.client.nextTurn(session)
 			p.work(session, "text")
 			p.settle()
@@ -163,9 +163,9 @@ var draftScenarios = []Scenario{
 		run: func(p *play) {
 			p.draft()
 			p.notify("_acp.probe/note", `{"x":1}`)
-			p.exercised("EXT-4", "OVW-4")
-			p.refused("EXT-5", p.call("_acp.probe/unknown", "{}"), "an unknown request", -32601)
-			p.refused("ERR-3", p.call("acp.probe/unknown", "{}"), "an unknown request", -32601)
+			p.markExercised("EXT-4", "OVW-4")
+			p.requireError("EXT-5", p.call("_acp.probe/unknown", "{}"), "an unknown request", -32601)
+			p.requireError("ERR-3", p.call("acp.probe/unknown", "{}"), "an unknown request", -32601)
 			p.settle()
 		},
 	},
@@ -175,8 +175,8 @@ var draftScenarios = []Scenario{
 		run: func(p *play) {
 			first, _ := p.draft()
 			p.check("SES-2", p.newSession() != first, "two sessions have the id %s", first)
-			p.refused("ERR-4", p.call("session/new", `{"cwd":"relative/path"}`), "session/new with a relative cwd", wrongParams...)
-			p.refused("ERR-5", p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`), "a prompt for an unknown session", -32002)
+			p.requireError("ERR-4", p.call("session/new", `{"cwd":"relative/path"}`), "session/new with a relative cwd", wrongParams...)
+			p.requireError("ERR-5", p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`), "a prompt for an unknown session", -32002)
 		},
 	},
 	{
@@ -257,7 +257,7 @@ var draftScenarios = []Scenario{
 			sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(sessions) == 0, "a directory that was never used has %d sessions", len(sessions))
 			p.list("INI-16", `"cwd":`+quote(p.dir))
-			p.refused("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", wrongParams...)
+			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", wrongParams...)
 		},
 	},
 	{
@@ -269,9 +269,9 @@ var draftScenarios = []Scenario{
 			p.must("INI-16", "session/close", onlySession(session, ""))
 			p.must("V2-10", "session/resume", withSession("")(session, p.dir))
 			p.must("INI-16", "session/close", onlySession(session, ""))
-			p.exercised("V2-9", "V2-11")
+			p.markExercised("V2-9", "V2-11")
 			p.must("V2-10", "session/resume", withSession(`,"replayFrom":{"type":"start"}`)(session, p.dir))
-			p.refused("ERR-4", p.call("session/resume", withSession(`,"replayFrom":{"type":"_acp.probe"}`)(session, p.dir)), "an unknown type of replayFrom", -32602)
+			p.requireError("ERR-4", p.call("session/resume", withSession(`,"replayFrom":{"type":"_acp.probe"}`)(session, p.dir)), "an unknown type of replayFrom", -32602)
 			p.work(session, "text")
 		},
 	},
@@ -282,8 +282,8 @@ var draftScenarios = []Scenario{
 			session, _ := p.draft()
 			p.work(session, "text")
 			p.must("INI-16", "session/close", onlySession(session, ""))
-			p.exercised("V2-5")
-			p.refused("ERR-5", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session", -32002)
+			p.markExercised("V2-5")
+			p.requireError("ERR-5", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session", -32002)
 			p.settle()
 		},
 	},
@@ -297,7 +297,7 @@ var draftScenarios = []Scenario{
 			if !p.streams(session, before, 3) {
 				return
 			}
-			p.exercised("V2-4")
+			p.markExercised("V2-4")
 			p.must("INI-16", "session/close", onlySession(session, ""))
 			p.settle()
 		},
@@ -324,34 +324,34 @@ var draftScenarios = []Scenario{
 
 // draftRows are the requirements that bind agents of version 2 and that a machine can judge.
 var draftRows = map[string]exercise{
-	"OVW-1": on("path").by(byTools), "OVW-3": on("answer"), "OVW-4": {},
-	"TRN-1": on("message"), "TRN-3": on("message"), "TRN-4": on("message"), "TRN-5": on("message"), "TRN-10": {},
-	"INI-6": on("message"), "INI-9": {}, "INI-16": {}, "INI-19": on("auth methods").by(byAgent),
-	"AUT-9": on("result auth/login").by(byAuth), "AUT-10": exercise{}.by(byAgent),
-	"SES-2": on("result session/new"), "SES-31": on("result session/new"),
+	"OVW-1": anyTrait("path").reachedBy(byTools), "OVW-3": anyTrait("answer"), "OVW-4": {},
+	"TRN-1": anyTrait("message"), "TRN-3": anyTrait("message"), "TRN-4": anyTrait("message"), "TRN-5": anyTrait("message"), "TRN-10": {},
+	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": anyTrait("auth methods").reachedBy(byAgent),
+	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": exercise{}.reachedBy(byAgent),
+	"SES-2": anyTrait("result session/new"), "SES-31": anyTrait("result session/new"),
 	"LST-8": {}, "LST-11": {},
-	"DEL-4": on("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
-	"CFG-7": on("category").needs("options").by("an agent whose options have categories"), "CFG-14": on("options").needs("options"),
-	"CFG-17": on("result session/set_config_option").needs("options"),
-	"CFG-18": on("update config_option_update").needs("options").by(byAgent),
-	"CAN-1":  exercise{}.by(byAgent), "CON-3": on("content image", "content audio", "content resource", "content resource_link").by(byAgent),
-	"TOL-9": on("update tool_call_update").by(byTools), "PLN-3": on("update plan_update").by(byPlan),
-	"CMD-2": on("update available_commands_update").by("an agent that has slash commands"),
-	"ELI-5": on("<- elicitation/create").by(byForm), "ELI-11": on("elicitation form").by(byForm), "ELI-19": on("elicitation url").by(byLink),
-	"ELI-21": on("<- elicitation/complete").by(byLink), "ELI-25": on("elicitation url").by(byLink),
-	"ELI-26": on("elicitation url").by(byLink), "ELI-27": on("elicitation form").by(byForm),
-	"EXT-1": on("meta").by(byAgent), "EXT-2": on("message"), "EXT-3": on("message"), "EXT-4": {}, "EXT-5": {},
-	"EXT-6": on("extension").by("an agent that has methods of its own"),
-	"ERR-2": on("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": exercise{}.by(byAgent), "ERR-9": on("error"),
-	"SCH-2": on("answer"), "SCH-4": on("message"), "SCH-11": on("message"), "SCH-15": on("elicitation form").by(byForm),
-	"ADD-2": on("turn"), "ADD-5": on("auth methods").by(byAgent), "ADD-6": on("error"), "ADD-7": on("result initialize"), "ADD-10": on("message"),
-	"ADD-14": exercise{}.by(byPermission), "ADD-16": on("result session/list"),
+	"DEL-4": anyTrait("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
+	"CFG-7": anyTrait("category").needs("options").reachedBy("an agent whose options have categories"), "CFG-14": anyTrait("options").needs("options"),
+	"CFG-17": anyTrait("result session/set_config_option").needs("options"),
+	"CFG-18": anyTrait("update config_option_update").needs("options").reachedBy(byAgent),
+	"CAN-1":  exercise{}.reachedBy(byAgent), "CON-3": anyTrait("content image", "content audio", "content resource", "content resource_link").reachedBy(byAgent),
+	"TOL-9": anyTrait("update tool_call_update").reachedBy(byTools), "PLN-3": anyTrait("update plan_update").reachedBy(byPlan),
+	"CMD-2": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"),
+	"ELI-5": anyTrait("<- elicitation/create").reachedBy(byForm), "ELI-11": anyTrait("elicitation form").reachedBy(byForm), "ELI-19": anyTrait("elicitation url").reachedBy(byLink),
+	"ELI-21": anyTrait("<- elicitation/complete").reachedBy(byLink), "ELI-25": anyTrait("elicitation url").reachedBy(byLink),
+	"ELI-26": anyTrait("elicitation url").reachedBy(byLink), "ELI-27": anyTrait("elicitation form").reachedBy(byForm),
+	"EXT-1": anyTrait("meta").reachedBy(byAgent), "EXT-2": anyTrait("message"), "EXT-3": anyTrait("message"), "EXT-4": {}, "EXT-5": {},
+	"EXT-6": anyTrait("extension").reachedBy("an agent that has methods of its own"),
+	"ERR-2": anyTrait("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": exercise{}.reachedBy(byAgent), "ERR-9": anyTrait("error"),
+	"SCH-2": anyTrait("answer"), "SCH-4": anyTrait("message"), "SCH-11": anyTrait("message"), "SCH-15": anyTrait("elicitation form").reachedBy(byForm),
+	"ADD-2": anyTrait("turn"), "ADD-5": anyTrait("auth methods").reachedBy(byAgent), "ADD-6": anyTrait("error"), "ADD-7": anyTrait("result initialize"), "ADD-10": anyTrait("message"),
+	"ADD-14": exercise{}.reachedBy(byPermission), "ADD-16": anyTrait("result session/list"),
 
-	"V2-1": on("turn"), "V2-2": {}, "V2-3": on("turn"), "V2-4": exercise{}.by(byLong), "V2-5": {},
-	"V2-6": on("update tool_call_update").by(byTools), "V2-7": on("update terminal_update").by(byTerminal),
-	"V2-8": on("update terminal_output_chunk").by(byTerminal), "V2-9": {}, "V2-10": {}, "V2-11": {},
-	"V2-14": exercise{}.by("an agent that is closed before it takes a prompt"), "V2-15": on("turn"), "V2-16": on("result session/resume"),
-	"V2-17": on("turn"), "V2-18": on("<- session/request_permission").by(byPermission),
-	"V2-19": on("update available_commands_update").by("an agent that has slash commands"), "V2-20": on("options").needs("options"),
-	"V2-21": on("auth methods").by(byAgent), "V2-22": exercise{}.by(byLong),
+	"V2-1": anyTrait("turn"), "V2-2": {}, "V2-3": anyTrait("turn"), "V2-4": exercise{}.reachedBy(byLong), "V2-5": {},
+	"V2-6": anyTrait("update tool_call_update").reachedBy(byTools), "V2-7": anyTrait("update terminal_update").reachedBy(byTerminal),
+	"V2-8": anyTrait("update terminal_output_chunk").reachedBy(byTerminal), "V2-9": {}, "V2-10": {}, "V2-11": {},
+	"V2-14": exercise{}.reachedBy("an agent that is closed before it takes a prompt"), "V2-15": anyTrait("turn"), "V2-16": anyTrait("result session/resume"),
+	"V2-17": anyTrait("turn"), "V2-18": anyTrait("<- session/request_permission").reachedBy(byPermission),
+	"V2-19": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"), "V2-20": anyTrait("options").needs("options"),
+	"V2-21": anyTrait("auth methods").reachedBy(byAgent), "V2-22": exercise{}.reachedBy(byLong),
 }

@@ -17,7 +17,7 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"SCH-2", "EXT-4"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
-			p.exercised("SCH-2", "EXT-4")
+			p.markExercised("SCH-2", "EXT-4")
 			for _, id := range []string{
 				`0`, `-1`, `2147483648`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`,
 				`""`, `"1"`, `"null"`, `"a b/ä\u20ac😀"`, `"` + strings.Repeat("x", 4096) + `"`, `"0e0"`,
@@ -26,13 +26,13 @@ var wireScenarios = []Scenario{
 				if p.await(p.ask("_acp.probe/id", `{}`, id)) != nil {
 					continue
 				}
-				if near := p.near(before); near != "" {
+				if near := p.nearestID(before); near != "" {
 					p.fail("SCH-2", "the request with the id %s is answered with the id %s", clip(id), clip(near))
 				} else {
 					p.fail("EXT-4", "%s", p.why("the request with the id "+clip(id)+" is not answered"))
 				}
 			}
-			p.alive("ADD-1", "requests with ids of every shape")
+			p.checkAlive("ADD-1", "requests with ids of every shape")
 		},
 	},
 	{
@@ -42,7 +42,7 @@ var wireScenarios = []Scenario{
 		run: func(p *play) {
 			p.start()
 			p.grant("all", allCapabilities)
-			p.exercised("SCH-2")
+			p.markExercised("SCH-2")
 			m := p.await(p.ask("initialize", `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`, `"init-ä"`))
 			if m == nil {
 				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" is not answered with it"))
@@ -65,7 +65,7 @@ var wireScenarios = []Scenario{
 					id = "ERR-3"
 				}
 				m := p.call(method, `{"a":1}`)
-				p.exercised("EXT-4", id)
+				p.markExercised("EXT-4", id)
 				if m == nil {
 					p.fail("EXT-4", "%s", p.why("the unknown request "+method+" is not answered"))
 					continue
@@ -73,9 +73,9 @@ var wireScenarios = []Scenario{
 				if m.kind == conformance.Response && strings.HasPrefix(method, "_") {
 					continue // it may be one of its own
 				}
-				p.refused(id, m, "the unknown request "+method, -32601)
+				p.requireError(id, m, "the unknown request "+method, -32601)
 			}
-			p.exercised("EXT-7", "OVW-4", "ADD-11")
+			p.markExercised("EXT-7", "OVW-4", "ADD-11")
 			before := p.count()
 			for _, n := range []struct{ method, params string }{
 				{"_acp.probe/note", `{"a":1}`}, {"acp-probe/unknown", `{}`}, {"_acp.probe/none", ""}, {"$/acp_probe", `{}`},
@@ -84,7 +84,7 @@ var wireScenarios = []Scenario{
 			} {
 				p.notify(n.method, n.params)
 			}
-			p.alive("EXT-7", "unknown notifications")
+			p.checkAlive("EXT-7", "unknown notifications")
 			p.quiet(p.ctx, p.limits.quiet)
 			if extra := p.answersSince(before); len(extra) > 1 {
 				p.fail("OVW-4", "a notification is answered: %s", extra[0])
@@ -97,7 +97,7 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"ERR-3", "INI-14"},
 		run: func(p *play) {
 			session := p.ready()
-			p.exercised("INI-14", "ERR-3")
+			p.markExercised("INI-14", "ERR-3")
 			for _, o := range optionalMethods {
 				if p.can(o.capability) {
 					continue
@@ -107,9 +107,9 @@ var wireScenarios = []Scenario{
 					p.failAt("INI-14", conformance.Should, "%s is served, and %s is not advertised", o.method, o.capability)
 					continue
 				}
-				p.refused("ERR-3", m, o.method+", which is not advertised,", -32601)
+				p.requireError("ERR-3", m, o.method+", which is not advertised,", -32601)
 			}
-			p.alive("ADD-1", "methods that are not advertised")
+			p.checkAlive("ADD-1", "methods that are not advertised")
 		},
 	},
 	{
@@ -122,7 +122,7 @@ var wireScenarios = []Scenario{
 			for _, g := range garbage {
 				before := p.count()
 				p.line([]byte(g.line))
-				p.exercised("ERR-7")
+				p.markExercised("ERR-7")
 				if m := p.call("_acp.probe/alive", "{}"); m == nil {
 					if p.ended == nil {
 						p.failAt("ERR-7", conformance.Should, "%s", p.why("after "+g.what+": nothing is answered any more"))
@@ -149,7 +149,7 @@ var wireScenarios = []Scenario{
 					p.failAt("ERR-7", conformance.Advice, "%s is not answered with an error", g.what)
 				}
 			}
-			p.exercised("ADD-1")
+			p.markExercised("ADD-1")
 		},
 	},
 	{
@@ -160,10 +160,10 @@ var wireScenarios = []Scenario{
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
 			p.line([]byte(`[]`)) // which is no batch
-			p.alive("ERR-7", "an empty array")
+			p.checkAlive("ERR-7", "an empty array")
 			for _, line := range []string{`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`} {
 				p.line([]byte(line))
-				p.alive("TRN-3", "the batch "+clip(line))
+				p.checkAlive("TRN-3", "the batch "+clip(line))
 			}
 		},
 	},
@@ -181,7 +181,7 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 				m := p.call("_acp.probe/alive", "{}")
-				p.exercised("ERR-7")
+				p.markExercised("ERR-7")
 				if m == nil {
 					p.failAt("ERR-7", conformance.Should, "after bytes that are no UTF-8 (%s) nothing is answered any more", clip(line))
 					p.end()
@@ -209,7 +209,7 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"ADD-1", "SCH-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
-			p.exercised("SCH-1")
+			p.markExercised("SCH-1")
 			for _, depth := range []int{100, 10_000} {
 				deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 				p.ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
@@ -239,7 +239,7 @@ var wireScenarios = []Scenario{
 				p.failAt("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes is not answered"))
 				return
 			}
-			p.alive("ADD-1", "long messages")
+			p.checkAlive("ADD-1", "long messages")
 		},
 	},
 	{
@@ -257,7 +257,7 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 			}
-			p.alive("ADD-9", "answers to nobody")
+			p.checkAlive("ADD-9", "answers to nobody")
 			p.quiet(p.ctx, p.limits.quiet)
 			if extra := p.answersSince(before); len(extra) > 1 {
 				p.failAt("ADD-9", conformance.Should, "an answer is answered: %s", extra[0])
@@ -277,7 +277,7 @@ var wireScenarios = []Scenario{
 			}
 			read := stderr.ignore()
 			defer read()
-			p.exercised("TRN-7")
+			p.markExercised("TRN-7")
 			long := strings.Repeat("acp-probe ", 20_000) // more than a pipe holds
 			for _, line := range []string{
 				long, `{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"text":"` + long + `"}}`,
@@ -335,7 +335,7 @@ var wireScenarios = []Scenario{
 			p.cancel(session)
 			p.pause(false)
 			if running {
-				p.cancelled(id)
+				p.checkCancelled(id)
 			}
 		},
 	},
@@ -346,7 +346,7 @@ var wireScenarios = []Scenario{
 		run: func(p *play) {
 			p.start()
 			meta := `{"acp.probe":{"null":null,"list":[1,[2,{"three":3}]],"big":123456789012345678901234567890,"small":1e-400,"text":"\u0000\u2028😀"},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
-			p.exercised("SCH-1")
+			p.markExercised("SCH-1")
 			p.initializeWith("all", allCapabilities, `{"future":{"x":1},"clientInfo":{"version":"1","name":"acp-probe","title":null,"colour":"green"},"clientCapabilities":`+
 				strings.TrimSuffix(allCapabilities, "}")+`,"future":[1,2],"_meta":`+meta+`},"protocolVersion":1,"_meta":`+meta+`}`)
 			m := p.call("session/new", `{"_meta":`+meta+`,"mcpServers":[],"future":null,"cwd":`+quote(p.dir)+`}`)
@@ -364,7 +364,7 @@ var wireScenarios = []Scenario{
 				p.fail("SCH-1", "a prompt with odd _meta and unknown members is not served: %s", answerText(m))
 			}
 			m = p.call("session/new", `{"mcpServers":null,"additionalDirectories":null,"_meta":null,"cwd":`+quote(p.dir)+`}`)
-			p.exercised("SCH-17")
+			p.markExercised("SCH-17")
 			if m == nil {
 				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new is not answered"))
 			} else if m.kind == conformance.ErrorReply {
@@ -459,9 +459,9 @@ func (p *play) errorsSince(number int) []*message {
 	return found
 }
 
-// near is the id of an answer since a message that answers nothing that was asked: it must have been meant for the latest
+// nearestID is the id of an answer since a message that answers nothing that was asked: it must have been meant for the latest
 // request.
-func (p *play) near(number int) string {
+func (p *play) nearestID(number int) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	used := map[string]bool{}

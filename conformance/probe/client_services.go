@@ -33,7 +33,7 @@ func (p *play) place(turn *message) (dir string, remove func()) {
 
 // readFile has the client read a file.
 func (p *play) readFile(turn *message, path, more string) *message {
-	return p.answered("FS-6", p.ask("fs/read_text_file", of(turn, `,"path":`+quote(path)+more), ""), "fs/read_text_file")
+	return p.requireAnswer("FS-6", p.ask("fs/read_text_file", turnParams(turn, `,"path":`+quote(path)+more), ""), "fs/read_text_file")
 }
 
 // terminal starts a command of the shell, and returns its id.
@@ -43,7 +43,7 @@ func (p *play) terminal(turn *message, script, more string) string {
 		p.stopf("there is no sh on this machine")
 	}
 	began := time.Now()
-	m := p.answered("TRM-6", p.ask("terminal/create", of(turn, `,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
+	m := p.requireAnswer("TRM-6", p.ask("terminal/create", turnParams(turn, `,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
 	if m.kind == conformance.ErrorReply {
 		p.fail("TRM-6", "terminal/create is answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
@@ -56,7 +56,7 @@ func (p *play) terminal(turn *message, script, more string) string {
 
 // ofTerminal sends a request about a terminal, whose answer is due.
 func (p *play) ofTerminal(id string, turn *message, method, terminal string) *message {
-	return p.answered(id, p.ask("terminal/"+method, of(turn, `,"terminalId":`+quote(terminal)), ""), "terminal/"+method)
+	return p.requireAnswer(id, p.ask("terminal/"+method, turnParams(turn, `,"terminalId":`+quote(terminal)), ""), "terminal/"+method)
 }
 
 // formOf are the members of a form with properties.
@@ -70,7 +70,7 @@ func linkOf(id, url string) string {
 
 // elicit has the user answer an elicitation. Without an answer the scenario ends.
 func (p *play) elicit(turn *message, params string, a Action) *message {
-	id := p.ask("elicitation/create", of(turn, params), "")
+	id := p.ask("elicitation/create", turnParams(turn, params), "")
 	p.act(a)
 	m := p.await(id)
 	if m == nil {
@@ -84,7 +84,7 @@ var clientServices = []Scenario{
 		Name: "read-files", Text: "Files are read: whole, in windows of lines, behind their end, empty, and one that there is not.",
 		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			dir, remove := p.place(m)
 			defer remove()
 			text := "one\ntwo é\nthree 😀\nfour"
@@ -92,7 +92,7 @@ var clientServices = []Scenario{
 			if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "empty.txt"), nil, 0o600)); err != nil {
 				p.stopf("%v", err)
 			}
-			p.exercised("FS-4")
+			p.markExercised("FS-4")
 			for _, w := range []struct{ id, more, want string }{
 				{"FS-6", "", text}, {"FS-6", `,"line":null,"limit":null`, text}, {"FS-4", `,"line":1,"limit":1`, "one"}, {"FS-4", `,"line":2,"limit":2`, "two é\nthree 😀"},
 				{"FS-4", `,"line":3`, "three 😀\nfour"}, {"FS-4", `,"limit":3`, "one\ntwo é\nthree 😀"}, {"FS-4", `,"line":4,"limit":1000`, "four"},
@@ -109,16 +109,16 @@ var clientServices = []Scenario{
 			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response || answer.text("content") != "" {
 				p.fail("FS-6", "an empty file is answered with %s", answer.describe())
 			}
-			p.refused("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
-			p.refused("FS-6", p.readFile(m, dir, ""), "a read of a folder")
-			p.finish(m, "end_turn")
+			p.requireError("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
+			p.requireError("FS-6", p.readFile(m, dir, ""), "a read of a folder")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "write-files", Text: "Files are written: a new one, one that there is, an empty one, and one in a new folder.",
 		Exercises: []string{"FS-3", "FS-5", "INI-6"}, Needs: []string{canWrite}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			dir, remove := p.place(m)
 			defer remove()
 			p.act(ActAllow) // some clients ask
@@ -128,46 +128,46 @@ var clientServices = []Scenario{
 				if _, err := os.Stat(path); err == nil {
 					id = "INI-6" // the file is there: what is wrong is how a right request is served
 				}
-				answer := p.answered(id, p.ask("fs/write_text_file", of(m, `,"path":`+quote(path)+`,"content":`+quote(text)), ""), "fs/write_text_file")
+				answer := p.requireAnswer(id, p.ask("fs/write_text_file", turnParams(m, `,"path":`+quote(path)+`,"content":`+quote(text)), ""), "fs/write_text_file")
 				got, err := os.ReadFile(path)
 				if answer.kind != conformance.Response || err != nil || string(got) != text {
 					p.fail(id, "%q is written, answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
 				}
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "terminal", Text: "A command runs in a terminal, and ends with a status; it is waited for, and released.",
 		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			id := p.terminal(m, `echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
 			exit := p.ofTerminal("TRM-9", m, "wait_for_exit", id)
-			p.exercised("TRM-12")
+			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) != "3" {
 				p.fail("TRM-12", "the command ends with status 3: %s", exit.describe())
 			}
 			out := p.ofTerminal("TRM-9", m, "output", id)
-			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !given(out.params, "exitStatus") {
+			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !isSet(out.params, "exitStatus") {
 				p.fail("TRM-9", "the output of a command that has ended: %s", out.describe())
 			}
 			p.ofTerminal("TRM-11", m, "release", id)
-			p.refused("TRM-11", p.ofTerminal("TRM-11", m, "output", id), "terminal/output of a terminal that was released")
-			p.finish(m, "end_turn")
+			p.requireError("TRM-11", p.ofTerminal("TRM-11", m, "output", id), "terminal/output of a terminal that was released")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at the beginning of a character.",
 		Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for limit := range 9 {
 				id := p.terminal(m, `printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
 				p.ofTerminal("TRM-9", m, "wait_for_exit", id)
 				out := p.ofTerminal("TRM-4", m, "output", id)
 				got := out.text("output")
-				p.exercised("TRM-4", "TRM-5")
+				p.markExercised("TRM-4", "TRM-5")
 				if !strings.HasSuffix("aé€😀b", got) || string(member(out.params, "truncated")) != "true" {
 					p.fail("TRM-4", "with a limit of %d bytes: %s", limit, out.describe())
 				}
@@ -176,14 +176,14 @@ var clientServices = []Scenario{
 				}
 				p.ofTerminal("TRM-11", m, "release", id)
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "terminal-killed", Text: "A command that lasts is killed; its output and its end are still there.",
 		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			id := p.terminal(m, `echo started; exec sleep 1000`, "")
 			var out *message
 			for range 50 {
@@ -192,13 +192,13 @@ var clientServices = []Scenario{
 				}
 				p.wait(p.ctx, p.limits.quiet/10, func() bool { return false })
 			}
-			if given(out.params, "exitStatus") {
+			if isSet(out.params, "exitStatus") {
 				p.fail("TRM-9", "a command that runs has an exit status: %s", out.describe())
 			}
-			waiting := p.ask("terminal/wait_for_exit", of(m, `,"terminalId":`+quote(id)), "")
+			waiting := p.ask("terminal/wait_for_exit", turnParams(m, `,"terminalId":`+quote(id)), "")
 			p.ofTerminal("TRM-10", m, "kill", id)
-			exit := p.answered("TRM-10", waiting, "terminal/wait_for_exit of a command that was killed")
-			p.exercised("TRM-12")
+			exit := p.requireAnswer("TRM-10", waiting, "terminal/wait_for_exit of a command that was killed")
+			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) == "0" {
 				p.fail("TRM-12", "a command that was killed ends well: %s", exit.describe())
 			}
@@ -207,13 +207,13 @@ var clientServices = []Scenario{
 			}
 			p.ofTerminal("TRM-10", m, "kill", id) // again does no harm
 			p.ofTerminal("TRM-11", m, "release", id)
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "terminal-released", Text: "A command that lasts is released: it ends.", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			dir, remove := p.place(m)
 			defer remove()
 			file := filepath.Join(dir, "ticks")
@@ -243,58 +243,58 @@ var clientServices = []Scenario{
 				}
 			}
 			p.check("TRM-11", still == 5, "the command of a terminal goes on after terminal/release")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "form", Text: "The user fills in a form, and then refuses one.", Exercises: []string{"ELI-15", "ELI-16"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
 			p.elicit(m, formOf(`"name":{"type":"string"}`, ""), ActReject)
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "form-of-unknown-types", Text: "A form with a field of an unknown type: it is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
-			p.check("SCH-10", !given(answer.params, "content", "mood"), "a field of an unknown type is filled in: %s", answer.describe())
-			p.finish(m, "end_turn")
+			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "a field of an unknown type is filled in: %s", answer.describe())
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client goes on.", Exercises: []string{"SCH-8"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
-			answer := p.answered("SCH-8", p.ask("elicitation/create", of(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
+			m := p.awaitPrompt()
+			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", turnParams(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
 			p.check("SCH-8", answer.text("action") != "accept", "an elicitation of an unknown mode is accepted")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "elicitation-without-scope", Text: "An elicitation for a session and a request at once, and one for neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
-			for _, params := range []string{`{` + form[1:] + `}`, of(m, `,"requestId":`+m.id+form)} {
+			for _, params := range []string{`{` + form[1:] + `}`, turnParams(m, `,"requestId":`+m.id+form)} {
 				id := p.ask("elicitation/create", params, "")
 				p.act(ActReject)
 				answer := p.await(id)
-				p.exercised("ELI-34")
+				p.markExercised("ELI-34")
 				if answer != nil && answer.text("action") == "accept" {
 					p.failAt("ELI-34", conformance.Advice, "an elicitation whose scope is wrong is accepted")
 				}
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "link", Text: "The user is asked to open a link, which nobody fetches before; its completion comes twice, and for links that there are not.",
 		Exercises: []string{"ELI-22", "ELI-28"}, Needs: []string{canOpen}, persona: full, quiet: true,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				p.stopf("%v", err)
@@ -307,7 +307,7 @@ var clientServices = []Scenario{
 				server.Serve(listener)
 			}()
 			defer func() { server.Close(); <-served }()
-			id := p.ask("elicitation/create", of(m, linkOf("link é", "http://"+listener.Addr().String()+"/probe")), "")
+			id := p.ask("elicitation/create", turnParams(m, linkOf("link é", "http://"+listener.Addr().String()+"/probe")), "")
 			p.quiet(p.ctx, p.limits.quiet)
 			if !p.hasAnswer(id) {
 				p.check("ELI-28", hits.Load() == 0, "the link is fetched before anybody has consented")
@@ -322,18 +322,18 @@ var clientServices = []Scenario{
 				p.notify("elicitation/complete", `{"elicitationId":`+quote(done)+`}`)
 			}
 			p.serves("ELI-22", "completions of unknown elicitations")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "list", Text: "The sessions come in two pages, with a cursor of odd characters.", Exercises: []string{"LST-9", "LST-10"}, persona: full,
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			list := p.does(ActList, "session/list")
 			if list == nil {
 				p.stopf("the client does not list the sessions")
 			}
-			if given(list.params, "cwd") {
+			if isSet(list.params, "cwd") {
 				p.trait("filtered list")
 			}
 			// It may list anew at any time, so only pages with a cursor are those that follow.
@@ -341,7 +341,7 @@ var clientServices = []Scenario{
 			follow := func() bool {
 				pages = nil
 				for _, m := range p.kept {
-					if m.method == "session/list" && m.direction == p.fromPeer() && m.number > list.number && given(m.params, "cursor") {
+					if m.method == "session/list" && m.direction == p.fromPeer() && m.number > list.number && isSet(m.params, "cursor") {
 						pages = append(pages, m)
 					}
 				}
@@ -362,7 +362,7 @@ var clientServices = []Scenario{
 	{
 		Name: "load-and-resume", Text: "The session is loaded and resumed, with the roots that it had.", Exercises: []string{"SES-18"}, persona: full,
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.fake.mu.Lock()
 			var had string
 			if len(p.fake.sessions) > 0 {
@@ -381,7 +381,7 @@ var clientServices = []Scenario{
 	{
 		Name: "modes-and-options", Text: "The user changes the mode and an option.", persona: full,
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.does(ActMode, "session/set_mode")
 			p.does(ActOption, "session/set_config_option")
 			p.goesOn("SCH-17", "a change of the mode and an option")
@@ -389,14 +389,14 @@ var clientServices = []Scenario{
 	},
 	{
 		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002: that is as good as done.", Exercises: []string{"ERR-8"},
-		persona: persona{capabilities: everything, answer: func(_ *fakeAgent, m *message) (string, string) {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if m.method == "session/close" || m.method == "session/delete" {
 				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
 			}
 			return "", ""
 		}},
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			closed, deleted := p.does(ActClose, "session/close"), p.does(ActDelete, "session/delete")
 			if closed == nil && deleted == nil {
 				p.stopf("the client neither closes nor deletes the session")
@@ -407,7 +407,7 @@ var clientServices = []Scenario{
 	{
 		Name: "logout", Text: "The user logs out.", persona: full,
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			if p.does(ActLogout, "logout") == nil {
 				p.stopf("the client does not log out")
 			}

@@ -16,18 +16,18 @@ func ClientScenarios() []Scenario {
 }
 
 // full is an agent with everything that clients can use.
-var full = persona{name: "full", capabilities: everything, modes: fakeModes, options: fakeOptions, methods: fakeMethods}
+var full = persona{name: "full", capabilities: allAgentCapabilities, modes: fakeModes, options: fakeOptions, methods: fakeMethods}
 
 var clientStarts = []Scenario{
 	{
 		Name: startScenario, Text: "The client starts, makes a session and sends a prompt.", persona: full, bare: true,
 		run: func(p *play) {
-			m := p.prompted()
-			p.says(m, "Hello!")
-			p.finish(m, "end_turn")
+			m := p.awaitPrompt()
+			p.sendText(m, "Hello!")
+			p.endTurn(m, "end_turn")
 			if m := p.nextPrompt(); m != nil {
 				p.trait("second prompt")
-				p.finish(m, "end_turn")
+				p.endTurn(m, "end_turn")
 			}
 		},
 	},
@@ -45,28 +45,28 @@ var clientStarts = []Scenario{
 	{
 		Name: "login", Text: "The agent wants authentication, by a method without a type.",
 		Exercises: []string{"AUT-3", "AUT-4"}, bare: true,
-		persona: persona{capabilities: everything, methods: fakeMethods, locked: true},
+		persona: persona{capabilities: allAgentCapabilities, methods: fakeMethods, locked: true},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if m := p.arrives("authenticate", 0, done); m == nil {
 				p.stopf("the client does not authenticate")
 			}
 			if m := p.nextPrompt(); m != nil {
-				p.finish(m, "end_turn")
+				p.endTurn(m, "end_turn")
 			}
 		},
 	},
 	{
 		Name: "login-in-a-terminal", Text: "The agent wants authentication, and offers only a method of the type terminal: its id is never authenticated with.",
 		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
-		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
+		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("session/new", 0, done) == nil {
 				p.stopf("the client makes no session")
 			}
 			p.quiet(p.ctx, p.limits.quiet)
-			p.exercised("AUT-2")
+			p.markExercised("AUT-2")
 		},
 	},
 	loggingIn("succeeds", "The user logs in in a terminal: the client starts the agent again, and initializes it.", func(p *play) {
@@ -80,7 +80,7 @@ var clientStarts = []Scenario{
 		p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the agent that was started again is not initialized")
 	}),
 	loggingIn("fails", "A login in a terminal fails: the client does not go on as if the user had logged in.", func(p *play) {
-		p.exercised("AUT-6")
+		p.markExercised("AUT-6")
 		if again, _ := p.starts(p.limits.quiet); again {
 			p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil, "a session is made after a login that has failed")
 		}
@@ -88,18 +88,18 @@ var clientStarts = []Scenario{
 	{
 		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before one that the client knows.",
 		Exercises: []string{"SCH-17"}, bare: true,
-		persona: persona{capabilities: everything, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
+		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.serves("SCH-17", "an authentication method of an unknown type") // in the turn: it may end with it
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "login-lost", Text: "A prompt is answered with authentication required, as after a logout.",
 		Exercises: []string{"AUT-11"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.conn.answer(m, "error", `{"code":-32000,"message":"Authentication required"}`)
 			p.goesOn("AUT-11", "authentication required")
 		},
@@ -110,7 +110,7 @@ var clientStarts = []Scenario{
 func loggingIn(how, text string, then func(*play)) Scenario {
 	return Scenario{
 		Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"}, Needs: []string{"auth.terminal"}, bare: true, quiet: true,
-		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
+		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
 		run: func(p *play) {
 			if p.target.Next == nil {
 				p.stopf("only a process can be started again")
@@ -131,7 +131,7 @@ func loggingIn(how, text string, then func(*play)) Scenario {
 // for one prompt may.
 func (p *play) goesOn(id, after string) {
 	m := p.await(p.ask("_acp.probe/alive", "{}", ""))
-	p.exercised(id)
+	p.markExercised(id)
 	if m != nil {
 		return
 	}
@@ -154,13 +154,13 @@ func stating(name, set string) Scenario {
 		persona:   persona{capabilities: set},
 		run: func(p *play) {
 			p.grantAgent(name)
-			p.exercised("INI-11", "SCH-17")
+			p.markExercised("INI-11", "SCH-17")
 			m := p.nextPrompt()
 			if m == nil {
 				p.failAt("INI-11", conformance.Should, "%s", p.why("no prompt comes to an agent with other capabilities"))
 				return
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 			p.doesAll(ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout)
 			p.trait("gate")
 		},
@@ -184,19 +184,19 @@ func (p *play) doesAll(actions ...Action) {
 		}
 		all = append(all, done)
 		if p.target.person {
-			p.until(all, p.limits.answer)
+			p.awaitAll(all, p.limits.answer)
 		}
 	}
 	for range maxTurns {
-		from := p.passed()
-		if p.until(all, p.limits.quiet) || p.passed() == from {
+		from := p.lastNumber()
+		if p.awaitAll(all, p.limits.quiet) || p.lastNumber() == from {
 			return
 		}
 	}
 }
 
-// until waits until all channels are closed.
-func (p *play) until(all []<-chan struct{}, limit time.Duration) bool {
+// awaitAll waits until all channels are closed.
+func (p *play) awaitAll(all []<-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for _, done := range all {
@@ -215,13 +215,13 @@ func (p *play) until(all []<-chan struct{}, limit time.Duration) bool {
 func answeringVersion(name, version string) Scenario {
 	return Scenario{
 		Name: "version-" + name, Text: "The agent answers a version that the client does not speak: it makes no session, and closes the connection.",
-		Exercises: []string{"INI-10"}, bare: true, quiet: true, persona: persona{version: version, capabilities: everything},
+		Exercises: []string{"INI-10"}, bare: true, quiet: true, persona: persona{version: version, capabilities: allAgentCapabilities},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("initialize", 0, done) == nil {
 				p.stopf("the client does not send initialize")
 			}
-			p.exercised("INI-10")
+			p.markExercised("INI-10")
 			closed := p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil })
 			switch {
 			case p.saw("-> session/new"):

@@ -14,12 +14,12 @@ func updating(name, text, id string, updates ...string) Scenario {
 	return Scenario{
 		Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, u := range updates {
 				p.update(m, u)
 			}
 			p.serves(id, "these updates")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	}
 }
@@ -74,19 +74,19 @@ var clientTurns = []Scenario{
 		Name: "update-of-unknown-session", Text: "An update of a session that there is not, between those of one that there is.",
 		Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.notify("session/update", `{"sessionId":"acp-probe-no-such-session","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hi"}}}`)
-			p.says(m, "Hello!")
+			p.sendText(m, "Hello!")
 			p.serves("SCH-17", "an update of an unknown session")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "update-behind-the-end", Text: "An update that comes after the end of its turn.", Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
-			p.finish(m, "end_turn")
-			p.says(m, "One thing more.")
+			m := p.awaitPrompt()
+			p.endTurn(m, "end_turn")
+			p.sendText(m, "One thing more.")
 			p.goesOn("SCH-17", "an update behind the end of its turn")
 		},
 	},
@@ -101,30 +101,30 @@ var clientTurns = []Scenario{
 					}
 					return
 				}
-				p.finish(m, reason)
+				p.endTurn(m, reason)
 			}
 			p.goesOn("SCH-17", "these stop reasons")
 		},
 	},
 	{
 		Name: "permission", Text: "Permission is asked for, and the user grants it.", Exercises: []string{"TOL-5"}, persona: full,
-		run: func(p *play) { p.decided(ActAllow, "completed") },
+		run: func(p *play) { p.playDecision(ActAllow, "completed") },
 	},
 	{
 		Name: "permission-refused", Text: "Permission is asked for, and the user refuses it.", Exercises: []string{"TOL-5"}, persona: full,
-		run: func(p *play) { p.decided(ActReject, "failed") },
+		run: func(p *play) { p.playDecision(ActReject, "failed") },
 	},
 	{
 		Name: "permission-of-unknown-kind", Text: "Permission is asked for, and one of the options has an unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.tool(m, "t1", "edit")
-			id := p.ask("session/request_permission", of(m, `,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
+			id := p.ask("session/request_permission", turnParams(m, `,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
 			p.act(ActAllow)
 			if p.await(id) == nil {
 				p.stopf("nobody answers the request for permission")
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
@@ -150,7 +150,7 @@ var clientTurns = []Scenario{
 			ids = append(ids, p.permission(m, fmt.Sprint(m.number, "-0")))
 			for i, id := range ids {
 				answer := p.await(id)
-				p.exercised("PRM-9", "TOL-4")
+				p.markExercised("PRM-9", "TOL-4")
 				switch {
 				case answer == nil:
 					p.fail("PRM-9", "%s", p.why(fmt.Sprintf("request %d for permission of the cancelled turn is not answered", i+1)))
@@ -158,24 +158,24 @@ var clientTurns = []Scenario{
 					p.fail("PRM-9", "request %d for permission of the cancelled turn is answered with %s", i+1, answer.describe())
 				}
 			}
-			p.finish(m, "cancelled")
+			p.endTurn(m, "cancelled")
 		},
 	},
 	{
 		Name: "cancel-then-updates", Text: "Updates come after the cancellation, before the turn ends.", Exercises: []string{"PRM-14"}, persona: full,
 		run: func(p *play) {
 			m := p.cancelledTurn(func(m *message) { p.tool(m, fmt.Sprint(m.number), "execute") })
-			p.says(m, "I am stopping.")
+			p.sendText(m, "I am stopping.")
 			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":`+quote(fmt.Sprint(m.number))+`,"status":"failed"}`)
 			p.serves("PRM-14", "updates of a cancelled turn")
-			p.finish(m, "cancelled")
+			p.endTurn(m, "cancelled")
 		},
 	},
 	{
 		Name: "cancel-then-prompt", Text: "After a cancelled turn the next prompt comes, and no cancellation behind it.", Exercises: []string{"ADD-8"}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.cancelledTurn(func(*message) {})
-			p.finish(m, "cancelled")
+			p.endTurn(m, "cancelled")
 			next := p.nextPrompt()
 			if next == nil {
 				p.stopf("the client sends no second prompt")
@@ -188,14 +188,14 @@ var clientTurns = []Scenario{
 			}
 			p.conn.mu.Unlock()
 			p.check("ADD-8", !late, "session/cancel comes behind the next prompt")
-			p.finish(next, "end_turn")
+			p.endTurn(next, "end_turn")
 		},
 	},
 	{
 		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a prompt that is cancelled; the user ends the client, which closes the connection.",
 		Exercises: []string{"TRN-10"}, persona: full, quiet: true,
 		run: func(p *play) {
-			p.prompted()
+			p.awaitPrompt()
 			p.act(ActCancel)
 			p.quits()
 		},
@@ -204,12 +204,12 @@ var clientTurns = []Scenario{
 		Name: "cancel-request", Text: "The agent cancels its own request for permission: it is answered once, with a result or the error -32800.",
 		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.tool(m, "t1", "edit")
 			id := p.permission(m, "t1")
 			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
 			answer := p.await(id)
-			p.exercised("CAN-1", "CAN-3")
+			p.markExercised("CAN-1", "CAN-3")
 			if answer == nil {
 				// A client need not support it, and then its user has to answer.
 				p.act(ActAllow)
@@ -218,25 +218,25 @@ var clientTurns = []Scenario{
 			if answer == nil {
 				p.fail("CAN-1", "%s", p.why("the cancelled request is not answered"))
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "cancel-request-nested", Text: "The agent cancels its request for permission, for whose sake the client has asked it something: that is cancelled too.",
 		Exercises: []string{"CAN-5"},
-		persona: persona{capabilities: everything, answer: func(_ *fakeAgent, m *message) (string, string) {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if strings.HasPrefix(m.method, "_") {
 				return "none", ""
 			}
 			return "", ""
 		}},
 		run: func(p *play) {
-			m := p.prompted()
-			from := p.passed()
+			m := p.awaitPrompt()
+			from := p.lastNumber()
 			id := p.permission(m, "t1")
 			var nested *message
 			p.wait(p.ctx, p.limits.quiet, func() bool {
-				nested = p.since(from, func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
+				nested = p.firstSince(from, func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
 				return nested != nil
 			})
 			if nested == nil {
@@ -244,11 +244,11 @@ var clientTurns = []Scenario{
 			}
 			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
 			p.check("CAN-5", p.wait(p.ctx, p.limits.answer, func() bool {
-				return p.since(from, func(m *message) bool {
+				return p.firstSince(from, func(m *message) bool {
 					return m.method == "$/cancel_request" && canonical(string(member(m.params, "requestId"))) == nested.id
 				}) != nil
 			}), "%s is not cancelled with the request for whose sake it was sent", nested.method)
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
@@ -258,33 +258,33 @@ var clientTurns = []Scenario{
 			var terminal, waiting string
 			m := p.cancelledTurn(func(m *message) {
 				terminal = p.terminal(m, `exec sleep 1000`, "")
-				waiting = p.ask("terminal/wait_for_exit", of(m, `,"terminalId":`+quote(terminal)), "")
+				waiting = p.ask("terminal/wait_for_exit", turnParams(m, `,"terminalId":`+quote(terminal)), "")
 			})
 			p.quiet(p.ctx, p.limits.quiet)
 			p.ofTerminal("TRM-11", m, "release", terminal)
-			answer := p.answered("TRM-9", waiting, "terminal/wait_for_exit of a command that was released")
+			answer := p.requireAnswer("TRM-9", waiting, "terminal/wait_for_exit of a command that was released")
 			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply && strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
 				p.check("CAN-2", answer.code() == codeCancelled, "a wait that the client gives up is answered with %s", answer.describe())
 			}
-			p.finish(m, "cancelled")
+			p.endTurn(m, "cancelled")
 		},
 	},
 	{
 		Name: "cancel-request-unknown", Text: "$/cancel_request for requests that there are not, and in wrong forms: nothing comes back.",
 		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
 				p.notify("$/cancel_request", params)
 				p.serves("CAN-4", "$/cancel_request")
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.", Exercises: []string{"TRN-10"}, persona: full,
 		run: func(p *play) {
-			p.finish(p.prompted(), "end_turn")
+			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.quits()
 		},
 	},
@@ -301,15 +301,15 @@ var clientTurns = []Scenario{
 					return
 				}
 				p.conn.answer(m, "error", e)
-				p.exercised("ADD-1")
+				p.markExercised("ADD-1")
 				p.goesOn("ERR-1", "an error")
 			}
 		},
 	},
 }
 
-// since is the first message of the client behind another one for which f is true. The lock is held.
-func (p *play) since(from int, f func(*message) bool) *message {
+// firstSince is the first message of the client behind another one for which f is true. The lock is held.
+func (p *play) firstSince(from int, f func(*message) bool) *message {
 	for _, m := range p.kept {
 		if m.number > from && m.direction == p.fromPeer() && f(m) {
 			return m
@@ -318,9 +318,9 @@ func (p *play) since(from int, f func(*message) bool) *message {
 	return nil
 }
 
-// decided is a turn in which the user decides about a tool call, which then has a status.
-func (p *play) decided(decision Action, status string) {
-	m := p.prompted()
+// playDecision is a turn in which the user decides about a tool call, which then has a status.
+func (p *play) playDecision(decision Action, status string) {
+	m := p.awaitPrompt()
 	p.tool(m, "t1", "edit")
 	id := p.permission(m, "t1")
 	p.act(decision)
@@ -328,7 +328,7 @@ func (p *play) decided(decision Action, status string) {
 		p.stopf("nobody answers the request for permission")
 	}
 	p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"`+status+`"}`)
-	p.finish(m, "end_turn")
+	p.endTurn(m, "end_turn")
 }
 
 // cancelledTurn is a turn that the user has cancelled; before is called while it is not. A client without a user may cancel
@@ -339,10 +339,10 @@ func (p *play) cancelledTurn(before func(turn *message)) *message {
 		if m == nil {
 			break
 		}
-		from := p.passed()
+		from := p.lastNumber()
 		before(m)
 		for range 3 {
-			p.says(m, "On and on it goes. ")
+			p.sendText(m, "On and on it goes. ")
 		}
 		idle, can := p.act(ActCancel)
 		limit := p.limits.answer
@@ -352,7 +352,7 @@ func (p *play) cancelledTurn(before func(turn *message)) *message {
 		if c := p.arrivesWithin("session/cancel", from, idle, limit); c != nil && c.text("sessionId") == m.text("sessionId") {
 			return m
 		}
-		p.finish(m, "end_turn")
+		p.endTurn(m, "end_turn")
 	}
 	p.stopf("the client does not cancel a turn")
 	return nil
@@ -366,9 +366,9 @@ func (p *play) quits() {
 	if _, can := p.act(ActQuit); !can {
 		p.stopf("nobody ends the client")
 	}
-	p.exercised("TRN-10")
+	p.markExercised("TRN-10")
 	if !p.wait(p.ctx, p.limits.answer, func() bool { return p.ended != nil }) {
-		p.inTime()
+		p.checkTime()
 		p.failAt("TRN-10", conformance.Should, "the client does not close the connection when its user ends it")
 	}
 }
@@ -379,7 +379,7 @@ func dying(method string) Scenario {
 	return Scenario{
 		Name: "dies-in-" + name, Text: "The agent ends when " + method + " comes; the client closes the connection, at the latest when its user ends it.",
 		Exercises: []string{"TRN-10"}, bare: method == "initialize",
-		persona: persona{capabilities: everything, answer: func(f *fakeAgent, m *message) (string, string) {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
 			if m.method == method {
 				f.play.conn.endInput()
 				return "none", ""

@@ -14,13 +14,13 @@ func sending(name, text, id string, lines ...string) Scenario {
 	return Scenario{
 		Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, line := range lines {
 				p.line([]byte(line))
 				p.serves(id, clip(line))
 			}
-			p.exercised("ADD-1")
-			p.finish(m, "end_turn")
+			p.markExercised("ADD-1")
+			p.endTurn(m, "end_turn")
 		},
 	}
 }
@@ -43,23 +43,23 @@ var clientWire = []Scenario{
 	{
 		Name: "long-lines", Text: "A message of one megabyte, and one of four.", Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, size := range []int{1 << 20, 4 << 20} {
-				p.says(m, strings.Repeat("long ", size/5))
+				p.sendText(m, strings.Repeat("long ", size/5))
 				p.serves("SCH-17", "a long message")
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "many-updates", Text: "Two thousand updates as fast as they go, and then a request.", Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for range 2000 {
-				p.says(m, "a word ")
+				p.sendText(m, "a word ")
 			}
 			p.serves("SCH-17", "many updates")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
@@ -68,7 +68,7 @@ var clientWire = []Scenario{
 			if p.target.Raw == nil {
 				p.stopf("only a process is sent parts of lines")
 			}
-			m := p.prompted()
+			m := p.awaitPrompt()
 			line := []byte(`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"é":"😀"}}` + "\n")
 			for part := range bytes.SplitSeq(line, []byte("m")) {
 				if !bytes.HasSuffix(part, []byte("\n")) {
@@ -78,22 +78,22 @@ var clientWire = []Scenario{
 			}
 			p.part(bytes.Repeat(line, 3))
 			p.serves("TRN-4", "messages in parts")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "slow-reader", Text: "The agent reads nothing for a while, and sends meanwhile.", Exercises: []string{"SCH-17"}, persona: full, quiet: true,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.pause(true)
 			for range 100 {
-				p.says(m, "a word ")
+				p.sendText(m, "a word ")
 			}
 			id := p.ask("_acp.probe/alive", "{}", "")
 			p.wait(p.ctx, p.limits.quiet, func() bool { return false })
 			p.pause(false)
-			p.answered("SCH-17", id, "a request that was sent while the agent did not read")
-			p.finish(m, "end_turn")
+			p.requireAnswer("SCH-17", id, "a request that was sent while the agent did not read")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
@@ -102,100 +102,100 @@ var clientWire = []Scenario{
 			if p.target.Log == nil {
 				p.stopf("only a process has a standard error")
 			}
-			m := p.prompted()
+			m := p.awaitPrompt()
 			if err := p.target.Log(bytes.Repeat([]byte("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"} a log of the agent's \x1b[31m\n"), 16<<10)); err != nil {
 				p.stopf("the log: %v", err)
 			}
 			p.serves("TRN-7", "a megabyte of logs")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "ids", Text: "Requests with ids of every shape: each is answered with the same.", Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
-				answer := p.answered("SCH-2", p.ask("_acp.probe/id", `{}`, id), "a request with the id "+clip(id))
-				p.exercised("EXT-4")
-				p.refused("EXT-5", answer, "an unknown request", -32601)
+				answer := p.requireAnswer("SCH-2", p.ask("_acp.probe/id", `{}`, id), "a request with the id "+clip(id))
+				p.markExercised("EXT-4")
+				p.requireError("EXT-5", answer, "an unknown request", -32601)
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "unknown-requests", Text: "Requests that no client knows, with params of every type.", Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
-				answer := p.answered("EXT-4", p.ask("_acp.probe/unknown", params, ""), "an unknown request")
+				answer := p.requireAnswer("EXT-4", p.ask("_acp.probe/unknown", params, ""), "an unknown request")
 				if answer.code() != -32602 && answer.code() != -32600 { // null and arrays are no params to some
-					p.refused("EXT-5", answer, "an unknown request", -32601)
+					p.requireError("EXT-5", answer, "an unknown request", -32601)
 				}
 			}
-			answer := p.answered("ERR-3", p.ask("acp.probe/unknown", `{}`, ""), "an unknown request")
-			p.refused("ERR-3", answer, "an unknown request", -32601)
-			answer = p.answered("ERR-3", p.ask("session/prompt", of(m, `,"prompt":[]`), ""), "an agent's method")
-			p.refused("ERR-3", answer, "an agent's method", -32601)
-			p.finish(m, "end_turn")
+			answer := p.requireAnswer("ERR-3", p.ask("acp.probe/unknown", `{}`, ""), "an unknown request")
+			p.requireError("ERR-3", answer, "an unknown request", -32601)
+			answer = p.requireAnswer("ERR-3", p.ask("session/prompt", turnParams(m, `,"prompt":[]`), ""), "an agent's method")
+			p.requireError("ERR-3", answer, "an agent's method", -32601)
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "unstated", Text: "The agent asks for what the client does not state: it is refused.", Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			path := quote(p.dir + "/acp-probe-unstated.txt")
 			for _, try := range []struct{ capability, method, params string }{
 				{canRead, "fs/read_text_file", `,"path":` + path}, {canWrite, "fs/write_text_file", `,"path":` + path + `,"content":"x"`},
 				{canRun, "terminal/create", `,"command":"true"`},
 			} {
 				if !p.can(try.capability) {
-					answer := p.answered("ERR-3", p.ask(try.method, of(m, try.params), ""), try.method+", which is not stated,")
-					p.refused("INI-13", answer, try.method+", which is not stated,")
-					p.refused("ERR-3", answer, try.method+", which is not stated,", -32601)
+					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""), try.method+", which is not stated,")
+					p.requireError("INI-13", answer, try.method+", which is not stated,")
+					p.requireError("ERR-3", answer, try.method+", which is not stated,", -32601)
 				}
 			}
 			for _, try := range []struct{ capability, params string }{{canForm, formOf(`"name":{"type":"string"}`, "")}, {canOpen, linkOf("e1", "https://example.com/")}} {
 				if !p.can(try.capability) {
 					p.trait("unstated mode")
-					if given(p.init.params, "clientCapabilities", "elicitation") {
-						p.exercised("INI-17")
+					if isSet(p.init.params, "clientCapabilities", "elicitation") {
+						p.markExercised("INI-17")
 					}
-					answer := p.answered("ERR-3", p.ask("elicitation/create", of(m, try.params), ""), "elicitation/create, whose mode is not stated,")
-					p.refused("ELI-23", answer, "elicitation/create, whose mode is not stated,", -32602, -32601)
+					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""), "elicitation/create, whose mode is not stated,")
+					p.requireError("ELI-23", answer, "elicitation/create, whose mode is not stated,", -32602, -32601)
 				}
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "wrong-params", Text: "Requests whose params lack members, or have such of wrong types.", Exercises: []string{"ERR-4"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			type try struct{ need, method, params string }
-			tries := []try{{"", "session/request_permission", `{}`}, {"", "session/request_permission", of(m, "")}, {"", "session/request_permission", of(m, `,"toolCall":7,"options":"none"`)}}
+			tries := []try{{"", "session/request_permission", `{}`}, {"", "session/request_permission", turnParams(m, "")}, {"", "session/request_permission", turnParams(m, `,"toolCall":7,"options":"none"`)}}
 			if p.can(canRead) {
-				tries = append(tries, try{canRead, "fs/read_text_file", of(m, "")}, try{canRead, "fs/read_text_file", of(m, `,"path":7`)}, try{canRead, "fs/read_text_file", `[]`})
+				tries = append(tries, try{canRead, "fs/read_text_file", turnParams(m, "")}, try{canRead, "fs/read_text_file", turnParams(m, `,"path":7`)}, try{canRead, "fs/read_text_file", `[]`})
 			}
 			if p.can(canWrite) {
-				tries = append(tries, try{canWrite, "fs/write_text_file", of(m, `,"path":"/x"`)})
+				tries = append(tries, try{canWrite, "fs/write_text_file", turnParams(m, `,"path":"/x"`)})
 			}
 			if p.can(canRun) {
-				tries = append(tries, try{canRun, "terminal/create", of(m, `,"command":{}`)}, try{canRun, "terminal/output", of(m, "")})
+				tries = append(tries, try{canRun, "terminal/create", turnParams(m, `,"command":{}`)}, try{canRun, "terminal/output", turnParams(m, "")})
 			}
 			for _, t := range tries {
 				what := t.method + " with wrong params"
-				answer := p.answered("ERR-4", p.ask(t.method, t.params, ""), what)
+				answer := p.requireAnswer("ERR-4", p.ask(t.method, t.params, ""), what)
 				if answer.kind == conformance.Response && t.method == "session/request_permission" {
 					continue // the judge looks at it
 				}
-				p.refused("ERR-4", answer, what, -32602, -32600)
+				p.requireError("ERR-4", answer, what, -32602, -32600)
 			}
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.", Exercises: []string{"SCH-17"},
-		persona: persona{capabilities: everything, answer: func(f *fakeAgent, m *message) (string, string) {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
 			outcome, text := f.usual(m)
 			if outcome != "result" {
 				f.play.wake()
@@ -209,16 +209,16 @@ var clientWire = []Scenario{
 			return "none", ""
 		}},
 		run: func(p *play) {
-			m := p.prompted()
+			m := p.awaitPrompt()
 			p.line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + quote(m.text("sessionId")) + `},"method":"session\/update","jsonrpc":"2.0"}`))
 			p.serves("SCH-17", "members in another order")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "odd-categories", Text: "Options without a category, and of unknown ones.", Exercises: []string{"CFG-6"},
 		persona: persona{
-			capabilities: everything,
+			capabilities: allAgentCapabilities,
 			options: `[{"id":"odd","name":"Odd","category":"zzz","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
 				`{"id":"own","name":"Own","category":"_own","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
 				`{"id":"null","name":"Null","category":null,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
@@ -226,33 +226,33 @@ var clientWire = []Scenario{
 		},
 		run: func(p *play) {
 			m := p.nextPrompt()
-			p.exercised("CFG-6")
+			p.markExercised("CFG-6")
 			if m == nil {
 				p.fail("CFG-6", "%s", p.why("no prompt comes to a session with options of unknown categories"))
 				return
 			}
 			p.serves("CFG-6", "options of unknown categories")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 	{
 		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left out, and the rest is used.",
 		Exercises: []string{"CFG-15", "SCH-1", "INI-11"},
 		persona: persona{
-			capabilities: everything, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,
+			capabilities: allAgentCapabilities, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,
 			modes: `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":null,"probe":1}],"_meta":null}`,
 			options: `[{"id":"slide","name":"Slider","type":"slider","currentValue":3},{"id":"own","name":"Own","type":"_own","x":1},` +
 				`{"id":"known","name":"Known","type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
 		},
 		run: func(p *play) {
 			m := p.nextPrompt()
-			p.exercised("CFG-15", "SCH-1", "INI-11")
+			p.markExercised("CFG-15", "SCH-1", "INI-11")
 			if m == nil {
 				p.fail("CFG-15", "%s", p.why("no prompt comes to a session with options of unknown types"))
 				return
 			}
 			p.serves("CFG-15", "options of unknown types")
-			p.finish(m, "end_turn")
+			p.endTurn(m, "end_turn")
 		},
 	},
 }

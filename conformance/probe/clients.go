@@ -83,7 +83,7 @@ func (p *play) starts(within time.Duration) (again, login bool) {
 	more := p.target.Next
 	next, login, err := more(ctx)
 	if err != nil {
-		p.inTime()
+		p.checkTime()
 		return false, false
 	}
 	if login {
@@ -102,29 +102,29 @@ func (p *play) starts(within time.Duration) (again, login bool) {
 // returns. It is nil if the client does not: it cannot, or its user has no way to it. A client without a user may do it of
 // its own accord, earlier or behind its next prompts.
 func (p *play) does(a Action, method string) *message {
-	from := p.passed()
+	from := p.lastNumber()
 	idle, can := p.act(a)
 	if !can {
-		p.frees()
+		p.answerAll()
 		return p.arrivesWithin(method, 0, nil, p.limits.quiet)
 	}
 	return p.arrives(method, from, idle)
 }
 
-// frees has all prompts answered at once from now on.
-func (p *play) frees() {
+// answerAll has all prompts answered at once from now on.
+func (p *play) answerAll() {
 	p.fake.mu.Lock()
 	p.fake.free = true
 	waiting := p.fake.prompts
 	p.fake.prompts = nil
 	p.fake.mu.Unlock()
 	for _, m := range waiting {
-		p.finish(m, "end_turn")
+		p.endTurn(m, "end_turn")
 	}
 }
 
-// passed is the number of the last message that passed.
-func (p *play) passed() int {
+// lastNumber is the number of the last message that passed.
+func (p *play) lastNumber() int {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	return p.number
@@ -151,7 +151,7 @@ func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
 func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limit time.Duration) *message {
 	var found *message
 	look := func() bool {
-		found = p.since(from, func(m *message) bool {
+		found = p.firstSince(from, func(m *message) bool {
 			return m.method == method && (m.kind == conformance.Request || m.kind == conformance.Notification)
 		})
 		return found != nil
@@ -177,13 +177,13 @@ func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limi
 	}
 	p.wait(ctx, limit, look)
 	if found == nil {
-		p.inTime()
+		p.checkTime()
 	}
 	return found
 }
 
-// prompted is the next prompt of the client's. Without one the scenario ends: the client cannot be led there.
-func (p *play) prompted() *message {
+// awaitPrompt is the next prompt of the client's. Without one the scenario ends: the client cannot be led there.
+func (p *play) awaitPrompt() *message {
 	m := p.nextPrompt()
 	if m == nil {
 		p.stopf("the client sends no prompt")
@@ -205,7 +205,7 @@ func (p *play) nextPrompt() *message {
 	}
 	if m := take(); m != nil {
 		p.trait("prompted")
-		p.took(m)
+		p.keepPrompt(m)
 		return m
 	}
 	done, can := p.act(ActPrompt)
@@ -232,19 +232,19 @@ func (p *play) nextPrompt() *message {
 		}
 	})
 	if m == nil {
-		p.inTime()
+		p.checkTime()
 		return nil
 	}
 	p.trait("prompted")
-	p.took(m)
+	p.keepPrompt(m)
 	return m
 }
 
-// took keeps the session of a prompt, and introduces the scenario to a person.
-func (p *play) took(m *message) {
+// keepPrompt keeps the session of a prompt, and introduces the scenario to a person.
+func (p *play) keepPrompt(m *message) {
 	p.latest = m.text("sessionId")
 	if p.introduce != "" {
-		p.says(m, p.introduce)
+		p.sendText(m, p.introduce)
 		p.introduce = ""
 	}
 }
@@ -253,11 +253,11 @@ func (p *play) took(m *message) {
 func (c *conn) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.happened()
+	c.wakeAll()
 }
 
-// all are the ids of the sessions.
-func (f *fakeAgent) all() []string {
+// sessionIDs are the ids of the sessions.
+func (f *fakeAgent) sessionIDs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ids []string
@@ -272,18 +272,18 @@ func (p *play) update(turn *message, update string) {
 	p.notify("session/update", `{"sessionId":`+quote(turn.text("sessionId"))+`,"update":`+update+`}`)
 }
 
-// says is an update that a text is said.
-func (p *play) says(turn *message, text string) {
+// sendText is an update that a text is said.
+func (p *play) sendText(turn *message, text string) {
 	p.update(turn, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+quote(text)+`}}`)
 }
 
-// finish ends a turn.
-func (p *play) finish(turn *message, reason string) {
+// endTurn ends a turn.
+func (p *play) endTurn(turn *message, reason string) {
 	p.conn.answer(turn, "result", `{"stopReason":`+quote(reason)+`}`)
 }
 
-// of are the params of a request about a prompt's session, with more members.
-func of(turn *message, more string) string {
+// turnParams are the params of a request about a prompt's session, with more members.
+func turnParams(turn *message, more string) string {
 	return `{"sessionId":` + quote(turn.text("sessionId")) + more + `}`
 }
 
@@ -296,18 +296,18 @@ const permissionOptions = `[{"optionId":"yes","name":"Allow","kind":"allow_once"
 
 // permission asks for permission for a tool call, and returns the request's id.
 func (p *play) permission(turn *message, call string) string {
-	return p.ask("session/request_permission", of(turn, `,"toolCall":{"toolCallId":`+quote(call)+`,"title":"A call of the probe"},"options":`+permissionOptions), "")
+	return p.ask("session/request_permission", turnParams(turn, `,"toolCall":{"toolCallId":`+quote(call)+`,"title":"A call of the probe"},"options":`+permissionOptions), "")
 }
 
 // serves checks that the client goes on after something: it answers the next request.
 func (p *play) serves(id, after string) {
-	p.alive(id, after)
+	p.checkAlive(id, after)
 }
 
-// answered waits for an answer that is due, and reports the requirement as broken if there is none.
-func (p *play) answered(id, request, what string) *message {
+// requireAnswer waits for an answer that is due, and reports the requirement as broken if there is none.
+func (p *play) requireAnswer(id, request, what string) *message {
 	m := p.await(request)
-	p.exercised(id)
+	p.markExercised(id)
 	if m == nil {
 		// Each request has to be answered, so it is no mere advice.
 		p.failAt(id, min(mustRequirement(id).Level, conformance.Should), "%s", p.why(what+" is not answered"))
@@ -318,7 +318,7 @@ func (p *play) answered(id, request, what string) *message {
 
 // leave ends a scenario: prompts that are still to come are answered, and the client is asked to end.
 func (p *play) leave() {
-	p.frees()
+	p.answerAll()
 	if _, can := p.act(ActQuit); can {
 		p.wait(p.ctx, p.limits.answer, func() bool { return p.ended != nil })
 	}

@@ -61,8 +61,8 @@ func member(value json.RawMessage, path ...string) json.RawMessage {
 	return value
 }
 
-// given reports whether there is a value at the end of the path that is not null.
-func given(value json.RawMessage, path ...string) bool {
+// isSet reports whether there is a value at the end of the path that is not null.
+func isSet(value json.RawMessage, path ...string) bool {
 	v := member(value, path...)
 	return v != nil && string(v) != "null"
 }
@@ -159,8 +159,8 @@ func (c *conn) fromPeer() conformance.Direction {
 	return conformance.ToAgent
 }
 
-// happened wakes all who wait. The lock is held.
-func (c *conn) happened() {
+// wakeAll wakes all who wait. The lock is held.
+func (c *conn) wakeAll() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -180,12 +180,12 @@ func (c *conn) read() {
 			c.mu.Lock()
 			c.number++
 			c.note("%s message %d: longer than %d bytes, and skipped: %s", arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
-			c.report("INI-6", conformance.Should, fmt.Sprintf("a message of more than %d bytes", long.Limit))
+			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("a message of more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
-				c.answered(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text), time: time.Now()})
+				c.takeAnswer(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text), time: time.Now()})
 			}
-			c.happened()
+			c.wakeAll()
 			c.mu.Unlock()
 			continue
 		}
@@ -197,7 +197,7 @@ func (c *conn) read() {
 			if c.side == conformance.Agent {
 				c.endOutput() // an agent ends with its input
 			}
-			c.happened()
+			c.wakeAll()
 			c.mu.Unlock()
 			return
 		}
@@ -205,7 +205,7 @@ func (c *conn) read() {
 		if (m.kind == conformance.Request || m.kind == conformance.Notification) && c.handle != nil && !c.closed {
 			c.handlers.Go(func() { c.handle(c, m) })
 		}
-		c.happened()
+		c.wakeAll()
 		c.mu.Unlock()
 	}
 }
@@ -230,7 +230,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 		if own {
 			m.method = c.requests[m.id]
 		} else {
-			c.answered(m)
+			c.takeAnswer(m)
 		}
 	}
 	if len(c.kept) < maxKept {
@@ -242,7 +242,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	}
 	for _, f := range c.judge.Message(conformance.Message{Direction: direction, Line: line, Time: now}) {
 		m.broken = m.broken || f.Definition == conformance.Envelope
-		c.found(f, string(line), false)
+		c.keepFinding(f, string(line), false)
 	}
 	if own && m.broken {
 		c.odd[m.id] = true
@@ -256,8 +256,8 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	return m
 }
 
-// answered takes an answer of the program. The lock is held.
-func (c *conn) answered(m *message) {
+// takeAnswer takes an answer of the program. The lock is held.
+func (c *conn) takeAnswer(m *message) {
 	if request := c.asked[m.id]; request != nil {
 		m.method = request.method
 	}
@@ -267,8 +267,8 @@ func (c *conn) answered(m *message) {
 	}
 }
 
-// found keeps what the judge has found if the program is the one who must comply. The lock is held.
-func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
+// keepFinding keeps what the judge has found if the program is the one who must comply. The lock is held.
+func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "" {
 		return
 	}
@@ -292,8 +292,8 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice && r.Level < conformance.Advice})
 }
 
-// report adds a finding of the probe's own. The lock is held.
-func (c *conn) report(id string, level conformance.Level, text string) {
+// addOwnFinding adds a finding of the probe's own. The lock is held.
+func (c *conn) addOwnFinding(id string, level conformance.Level, text string) {
 	c.add(finding{Finding: conformance.Finding{Rule: id, Level: level, Number: c.number, Message: text}})
 }
 
@@ -408,7 +408,7 @@ func (c *conn) write() {
 			c.shut = true
 			c.note("   nothing more can be sent: %v", err)
 		}
-		c.happened()
+		c.wakeAll()
 		c.mu.Unlock()
 	}
 }
@@ -424,7 +424,7 @@ func (c *conn) line(text []byte) {
 func (c *conn) put(text []byte) *message {
 	m := c.see(c.toPeer(), text)
 	c.queue = append(c.queue, outgoing{text: append(bytes.Clone(text), '\n'), line: true})
-	c.happened()
+	c.wakeAll()
 	return m
 }
 
@@ -434,7 +434,7 @@ func (c *conn) part(text []byte) {
 	defer c.mu.Unlock()
 	c.note("-> %s (without an end)", clip(string(text)))
 	c.queue = append(c.queue, outgoing{text: bytes.Clone(text)})
-	c.happened()
+	c.wakeAll()
 }
 
 // endInput ends the program's input, behind all that was sent.
@@ -452,7 +452,7 @@ func (c *conn) endOutput() {
 	c.over = true
 	c.note("%s the end of the input", arrow(c.toPeer()))
 	c.queue = append(c.queue, outgoing{end: true})
-	c.happened()
+	c.wakeAll()
 }
 
 // pause stops reading, or goes on with it.
@@ -460,7 +460,7 @@ func (c *conn) pause(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = on
-	c.happened()
+	c.wakeAll()
 }
 
 // ask sends a request and returns its id. params is JSON text, "" for none; id is JSON text, "" for the next number.
@@ -572,7 +572,7 @@ func (c *conn) close() (byItself bool) {
 	byItself = c.exits(c.limits.rung)
 	c.mu.Lock()
 	c.closed, c.shut = true, true
-	c.happened()
+	c.wakeAll()
 	c.mu.Unlock()
 	if err := c.target.Stream.Close(); err != nil {
 		c.mu.Lock()
@@ -585,7 +585,7 @@ func (c *conn) close() (byItself bool) {
 	defer c.mu.Unlock()
 	c.judge.Closed(by)
 	for _, f := range c.judge.End() {
-		c.found(f, "", true)
+		c.keepFinding(f, "", true)
 	}
 	return byItself
 }

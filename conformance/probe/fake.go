@@ -28,8 +28,8 @@ type persona struct {
 	answer func(f *fakeAgent, m *message) (outcome, text string)
 }
 
-// everything is an agent that supports everything.
-const everything = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}`
+// allAgentCapabilities are those of an agent that supports everything.
+const allAgentCapabilities = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}`
 
 const (
 	fakeModes   = `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}`
@@ -74,7 +74,7 @@ func (f *fakeAgent) serve(c *conn, m *message) {
 			return
 		}
 	}
-	if id := m.text("sessionId"); m.method == "session/load" && slices.Contains(f.all(), id) {
+	if id := m.text("sessionId"); m.method == "session/load" && slices.Contains(f.sessionIDs(), id) {
 		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}}`)
 		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hello again"}}}`)
 	}

@@ -23,14 +23,14 @@ func (p *play) observe(m *message) {
 			if strings.HasPrefix(m.method, "_") {
 				add("extension")
 			}
-			if given(m.params, "_meta") {
+			if isSet(m.params, "_meta") {
 				add("meta")
 			}
 		}
 	case m.kind == conformance.Response && theirs:
 		add("result "+m.method, "message", "answer")
 		about.result(p, m, add)
-		if given(m.params, "_meta") {
+		if isSet(m.params, "_meta") {
 			add("meta")
 		}
 	case m.kind == conformance.ErrorReply && theirs:
@@ -68,14 +68,14 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 			}
 			p.observeCall(update, add)
 		case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
-			if given(update, "messageId") {
+			if isSet(update, "messageId") {
 				add("messageId")
 			}
 			if kind := m.text("update", "content", "type"); kind != "" && kind != "text" {
 				add("content " + kind)
 			}
 		case "session_info_update":
-			if given(update, "updatedAt") {
+			if isSet(update, "updatedAt") {
 				add("updatedAt")
 			}
 		case "config_option_update":
@@ -88,7 +88,7 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 	case "fs/read_text_file", "fs/write_text_file":
 		add("path")
 	case "terminal/create":
-		if given(m.params, "cwd") {
+		if isSet(m.params, "cwd") {
 			add("terminal cwd", "path")
 		}
 	}
@@ -98,7 +98,7 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 func (p *play) observeCall(call json.RawMessage, add func(...string)) {
 	for _, location := range elements(member(call, "locations")) {
 		add("path", "location")
-		if given(location, "line") {
+		if isSet(location, "line") {
 			add("line")
 		}
 	}
@@ -119,7 +119,7 @@ func (p *play) observeOptions(options json.RawMessage, add func(...string)) {
 		if json.Unmarshal(member(option, "type"), &kind) == nil {
 			add("options", "option "+kind)
 		}
-		if given(option, "category") {
+		if isSet(option, "category") {
 			add("category")
 		}
 	}
@@ -133,7 +133,7 @@ func (p *play) observeResult(m *message, add func(...string)) {
 			add("auth methods")
 		}
 	case "session/new", "session/load", "session/resume":
-		if given(m.params, "modes") {
+		if isSet(m.params, "modes") {
 			add("modes")
 		}
 		p.observeOptions(member(m.params, "configOptions"), add)
@@ -142,7 +142,7 @@ func (p *play) observeResult(m *message, add func(...string)) {
 	case "session/list":
 		for _, listed := range elements(member(m.params, "sessions")) {
 			add("path", "listed")
-			if given(listed, "updatedAt") {
+			if isSet(listed, "updatedAt") {
 				add("updatedAt")
 			}
 		}
@@ -158,7 +158,7 @@ func (p *play) observeClientRequest(m *message, add func(...string)) {
 	if m.kind == conformance.Request && m.method == "initialize" {
 		p.init, p.itself = m, m.params
 	}
-	if given(m.params, "cwd") {
+	if isSet(m.params, "cwd") {
 		add("cwd", "path")
 	}
 	if len(elements(member(m.params, "additionalDirectories"))) > 0 {

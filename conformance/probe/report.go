@@ -150,8 +150,8 @@ type Report struct {
 // maxFailures is how many failures of a requirement are shown.
 const maxFailures = 10
 
-// judge makes the rows from the outcomes of all runs.
-func (r *Report) judge(o *Options, runs [][]*Outcome) {
+// makeRows makes the rows from the outcomes of all runs.
+func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	for _, outcomes := range runs {
 		for _, out := range outcomes {
 			r.Scenarios = append(r.Scenarios, out)
@@ -163,7 +163,7 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 		}
 	}
 	for _, req := range conformance.Requirements() {
-		if len(o.requirements) > 0 && !o.wanted(req.ID) || o.skipped(req.ID) {
+		if len(o.requirements) > 0 && !o.selects(req.ID) || o.skips(req.ID) {
 			continue
 		}
 		var row Row

@@ -104,7 +104,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 		defer cancel()
 	}
 	began := time.Now()
-	chosen := o.chosen(about.scenarios())
+	chosen := o.choose(about.scenarios())
 	r := &Report{
 		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Protocol: max(1, about.version), Rows: []Row{}, Scenarios: []*Outcome{},
 		partial: len(o.Only)+len(o.Skip) > 0,
@@ -121,7 +121,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 		}))
 	}
 	r.Seconds = time.Since(began).Seconds()
-	r.judge(o, runs)
+	r.makeRows(o, runs)
 	if o.Repeat != nil {
 		for i := range r.Rows {
 			for j := range r.Rows[i].Failures {
@@ -189,17 +189,17 @@ func matches(name, id string) bool {
 	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
 }
 
-func (o *Options) wanted(id string) bool {
+func (o *Options) selects(id string) bool {
 	return slices.ContainsFunc(o.requirements, func(name string) bool { return matches(name, id) })
 }
 
-func (o *Options) skipped(id string) bool {
+func (o *Options) skips(id string) bool {
 	return slices.ContainsFunc(o.Skip, func(name string) bool { return matches(name, id) })
 }
 
-// chosen are the scenarios to play. Which requirements a scenario exercises by what passes shows only when it is played;
+// choose are the scenarios to play. Which requirements a scenario exercises by what passes shows only when it is played;
 // so requirements alone choose all scenarios that may say something of them.
-func (o *Options) chosen(all []Scenario) []Scenario {
+func (o *Options) choose(all []Scenario) []Scenario {
 	return slices.DeleteFunc(slices.Clone(all), func(s Scenario) bool {
 		if slices.Contains(o.Skip, s.Name) {
 			return true
@@ -211,7 +211,7 @@ func (o *Options) chosen(all []Scenario) []Scenario {
 			return true
 		}
 		for id, x := range o.subject.rows {
-			if o.wanted(id) && (len(x.on) > 0 || slices.Contains(s.Exercises, id)) {
+			if o.selects(id) && (len(x.on) > 0 || slices.Contains(s.Exercises, id)) {
 				return false
 			}
 		}
@@ -420,7 +420,7 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 		return "the agent does not answer initialize"
 	}
 	for _, need := range s.Needs {
-		if !about.advertised(first.itself, need) {
+		if !about.advertises(first.itself, need) {
 			return "the " + about.word + " does not advertise " + need
 		}
 	}

@@ -106,17 +106,17 @@ func (p *play) fail(id, format string, args ...any) {
 
 // failAt is fail with a level that is milder than the requirement's.
 func (p *play) failAt(id string, level conformance.Level, format string, args ...any) {
-	p.find(finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}})
+	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}})
 }
 
 // doubt reports that the program seems to break a requirement: a program that keeps it may look the same.
 func (p *play) doubt(id, format string, args ...any) {
-	p.find(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level, Message: fmt.Sprintf(format, args...)}, doubt: true})
+	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level, Message: fmt.Sprintf(format, args...)}, doubt: true})
 }
 
-// find keeps a finding of the scenario's own.
-func (p *play) find(f finding) {
-	p.exercised(f.Rule)
+// addFinding keeps a finding of the scenario's own.
+func (p *play) addFinding(f finding) {
+	p.markExercised(f.Rule)
 	f.late, p.unanswered = p.unanswered, false
 	if p.conn != nil {
 		p.conn.mu.Lock()
@@ -128,8 +128,8 @@ func (p *play) find(f finding) {
 	p.findings = append(p.findings, f)
 }
 
-// exercised notes that the scenario has looked whether requirements hold.
-func (p *play) exercised(ids ...string) {
+// markExercised notes that the scenario has looked whether requirements hold.
+func (p *play) markExercised(ids ...string) {
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
 	for _, id := range ids {
@@ -139,7 +139,7 @@ func (p *play) exercised(ids ...string) {
 
 // check is exercised, and fail unless ok.
 func (p *play) check(id string, ok bool, format string, args ...any) bool {
-	p.exercised(id)
+	p.markExercised(id)
 	if !ok {
 		p.fail(id, format, args...)
 	}
@@ -190,7 +190,7 @@ func (p *play) end() {
 	if p.options.subject.side == conformance.Client {
 		byItself = true // clients decide themselves when they end
 	} else {
-		p.exercised("TRN-10")
+		p.markExercised("TRN-10")
 	}
 	if !byItself && c.target.Process {
 		p.trait("survived")
@@ -242,7 +242,7 @@ func (p *play) initializeWith(name, capabilities, params string) {
 		p.failAt("INI-4", conformance.Must, "initialize is answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
 	}
-	p.exercised("INI-4")
+	p.markExercised("INI-4")
 	p.init, p.itself = m, m.params
 }
 
@@ -280,11 +280,11 @@ func (p *play) can(capability string) bool {
 	if p.init == nil {
 		return false
 	}
-	return p.options.subject.advertised(p.init.params, capability)
+	return p.options.subject.advertises(p.init.params, capability)
 }
 
-// advertised reports whether what was said in initialize states a capability.
-func (about *subject) advertised(said json.RawMessage, capability string) bool {
+// advertises reports whether what was said in initialize states a capability.
+func (about *subject) advertises(said json.RawMessage, capability string) bool {
 	v := member(said, append([]string{about.capabilities}, strings.Split(capability, ".")...)...)
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
@@ -311,10 +311,10 @@ func (p *play) await(id string) *message {
 	p.conn.mu.Lock()
 	limit := p.patience()
 	p.conn.mu.Unlock()
-	m := p.within(id, limit)
+	m := p.awaitWithin(id, limit)
 	if rest := p.limits.grace - p.overdrawn; m == nil && rest > 0 {
 		began := time.Now()
-		m = p.within(id, rest)
+		m = p.awaitWithin(id, rest)
 		took := time.Since(began)
 		p.overdrawn += took
 		if m != nil {
@@ -322,13 +322,13 @@ func (p *play) await(id string) *message {
 		}
 	}
 	if m == nil {
-		p.inTime()
+		p.checkTime()
 	}
 	return m
 }
 
-// within waits for the answer to a request for some time.
-func (p *play) within(id string, limit time.Duration) (m *message) {
+// awaitWithin waits for the answer to a request for some time.
+func (p *play) awaitWithin(id string, limit time.Duration) (m *message) {
 	p.wait(p.ctx, limit, func() bool {
 		if answers := p.answers[id]; len(answers) > 0 {
 			m = answers[0]
@@ -338,8 +338,8 @@ func (p *play) within(id string, limit time.Duration) (m *message) {
 	return m
 }
 
-// inTime ends the scenario if its time is over: what did not happen in less than the program may take proves nothing.
-func (p *play) inTime() {
+// checkTime ends the scenario if its time is over: what did not happen in less than the program may take proves nothing.
+func (p *play) checkTime() {
 	if p.ctx.Err() != nil {
 		p.cut = true
 		p.stopf("%v", context.Cause(p.ctx))
@@ -366,7 +366,7 @@ func (p *play) awaitTurn(id string) *message {
 
 // must is call for a request that has to be served: nil and a failure of the requirement if it is not.
 func (p *play) must(id, method, params string) *message {
-	p.exercised(id)
+	p.markExercised(id)
 	m := p.call(method, params)
 	switch {
 	case m == nil:
@@ -378,10 +378,10 @@ func (p *play) must(id, method, params string) *message {
 	return m
 }
 
-// refused looks at the answer to a request that is wrong: it has to be an error, with one of the codes if there are any.
+// requireError looks at the answer to a request that is wrong: it has to be an error, with one of the codes if there are any.
 // What is wrong is said in words.
-func (p *play) refused(id string, m *message, what string, codes ...int) {
-	p.exercised(id)
+func (p *play) requireError(id string, m *message, what string, codes ...int) {
+	p.markExercised(id)
 	switch {
 	case m == nil:
 		p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
@@ -400,10 +400,10 @@ func orList(codes []int) string {
 	return strings.Join(parts, " or ")
 }
 
-// alive checks that the program serves the next request: one that no agent knows, so that nothing depends on its state.
-func (p *play) alive(id, after string) {
+// checkAlive checks that the program serves the next request: one that no agent knows, so that nothing depends on its state.
+func (p *play) checkAlive(id, after string) {
 	m := p.call("_acp.probe/alive", "{}")
-	p.exercised(id)
+	p.markExercised(id)
 	if m == nil {
 		p.failAt(id, conformance.Must, "%s", p.why("the connection does not serve the next request after "+after))
 		panic(stop{})
@@ -520,7 +520,7 @@ func (p *play) prompt(session, kind string) *message {
 
 // turn waits for the end of a turn.
 func (p *play) turn(id string) *message {
-	p.exercised("PRM-5")
+	p.markExercised("PRM-5")
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:
@@ -591,8 +591,8 @@ func ofTurn(kind string) bool {
 	return false
 }
 
-// requested waits for a request of the program.
-func (p *play) requested(turn, method string) *message {
+// awaitRequest waits for a request of the program.
+func (p *play) awaitRequest(turn, method string) *message {
 	var found *message
 	p.wait(p.ctx, p.limits.answer, func() bool {
 		for _, m := range p.kept {
@@ -610,9 +610,9 @@ func (p *play) cancel(session string) {
 	p.client.cancel(session, func() { p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`) })
 }
 
-// cancelled looks at the end of a turn that was cancelled in the middle: with the stop reason cancelled, or, if the
+// checkCancelled looks at the end of a turn that was cancelled in the middle: with the stop reason cancelled, or, if the
 // program may have ended the turn before it read the cancellation, with another one, which exercises nothing.
-func (p *play) cancelled(id string) *message {
+func (p *play) checkCancelled(id string) *message {
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:

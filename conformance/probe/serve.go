@@ -27,7 +27,7 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 		return err
 	}
 	var all []Scenario
-	for _, s := range o.chosen(ClientScenarios()) {
+	for _, s := range o.choose(ClientScenarios()) {
 		if !done[s.Name] && !s.ends {
 			all = append(all, s)
 		}
@@ -209,7 +209,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 		r.Target = "a client"
 	}
 	outcomes = slices.Clone(outcomes)
-	for _, s := range o.chosen(ClientScenarios()) {
+	for _, s := range o.choose(ClientScenarios()) {
 		if !s.ends && !slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.Name == s.Name }) {
 			outcomes = append(outcomes, &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: "not yet: it takes more prompts, and another launch of the client where none follows"})
 		}
@@ -220,6 +220,6 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 			r.Target = cmp.Or(strings.Trim(name, `"`), r.Target)
 		}
 	}
-	r.judge(o, [][]*Outcome{outcomes})
+	r.makeRows(o, [][]*Outcome{outcomes})
 	return r, nil
 }

@@ -33,7 +33,7 @@ func place(component string) (n int, ok bool) {
 // take reads an event of a trace.
 func (c *conductor) take(r *Reader, m *members) {
 	c.is = true
-	at := r.since(m.ts, time.Second)
+	at := r.timeSince(m.ts, time.Second)
 	kind := text(m.kind)
 	if kind == "trace" {
 		if text(m.component) == "agent" {
@@ -106,5 +106,5 @@ func (c *conductor) take(r *Reader, m *members) {
 		r.bad(ErrLine, "an event of unknown type")
 		return
 	}
-	r.rebuilt(e, &rebuilt)
+	r.addRebuilt(e, &rebuilt)
 }

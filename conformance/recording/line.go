@@ -187,7 +187,7 @@ func (r *Reader) takeObject(line []byte, m *members) {
 	case m.kind != nil && m.ts != nil && (m.from != nil && m.to != nil || m.component != nil):
 		r.conductor.take(r, m)
 	case m.seq != nil && m.kind != nil && (m.command != nil || m.event != nil) && m.jsonrpc == nil:
-		r.other("DAP")
+		r.skipProtocol("DAP")
 	case m.isMessage():
 		r.takeMessage(line, &m.envelope, hint{}, time.Time{})
 	case m.jsonrpc != nil:
@@ -309,7 +309,7 @@ func (r *Reader) takeOurs(m *members) {
 		r.next()
 		r.bad(ErrConcatenated, "")
 	}
-	e := Entry{Kind: KindMessage, Time: r.since(m.t, time.Millisecond)}
+	e := Entry{Kind: KindMessage, Time: r.timeSince(m.t, time.Millisecond)}
 	switch from := text(m.from); from {
 	case conformance.Client.String():
 		e.Direction = conformance.ToAgent
@@ -362,7 +362,7 @@ func (r *Reader) takeOurs(m *members) {
 
 // takeEnd reads the last line of a recording of our form.
 func (r *Reader) takeEnd(m *members) {
-	e := Entry{Kind: KindEnd, End: &End{}, Time: r.since(m.t, time.Millisecond)}
+	e := Entry{Kind: KindEnd, End: &End{}, Time: r.timeSince(m.t, time.Millisecond)}
 	var line exit
 	if err := json.Unmarshal(m.exit, &line); err != nil {
 		r.note(&e, ErrLine, "exit: "+err.Error())
@@ -381,8 +381,8 @@ func (r *Reader) takeEnd(m *members) {
 	r.add(e)
 }
 
-// since is the time of a line that gives it since the recording's beginning.
-func (r *Reader) since(number []byte, unit time.Duration) time.Time {
+// timeSince is the time of a line that gives it since the recording's beginning.
+func (r *Reader) timeSince(number []byte, unit time.Duration) time.Time {
 	t, err := strconv.ParseFloat(string(number), 64)
 	if err != nil || t < 0 || t > float64(1<<62)/float64(unit) {
 		return time.Time{}
@@ -397,7 +397,7 @@ func (r *Reader) since(number []byte, unit time.Duration) time.Time {
 func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 	if m.method != nil {
 		if name := otherProtocol(m); name != "" {
-			r.other(name)
+			r.skipProtocol(name)
 			return
 		}
 		if r.foreign != "" && text(m.method) != "initialize" {
@@ -406,7 +406,7 @@ func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 		}
 		r.foreign = ""
 		if text(m.method) == "initialize" && m.id != nil && r.conductor.zero() {
-			r.begun(m.id)
+			r.checkRestart(m.id)
 		}
 	} else if r.foreign != "" {
 		r.skip("messages of " + r.foreign)
@@ -434,8 +434,8 @@ func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 	r.message(Entry{Direction: d, Line: line, Time: at})
 }
 
-// begun looks whether an initialize request begins another connection in the same log: one whose ids start anew.
-func (r *Reader) begun(id []byte) {
+// checkRestart looks whether an initialize request begins another connection in the same log: one whose ids start anew.
+func (r *Reader) checkRestart(id []byte) {
 	if r.teller.first == "" {
 		r.teller.first = idKey(id)
 		return
@@ -480,8 +480,8 @@ func otherProtocol(m *envelope) string {
 	return ""
 }
 
-// other says that the recording is one of another protocol, once, and skips the rest of it.
-func (r *Reader) other(name string) {
+// skipProtocol says that the recording is one of another protocol, once, and skips the rest of it.
+func (r *Reader) skipProtocol(name string) {
 	if r.foreign == name {
 		r.skip("messages of " + name)
 		return
@@ -558,11 +558,11 @@ func (r *Reader) takeCopied(m *members) {
 			rebuilt.result = m.params
 		}
 	}
-	r.rebuilt(e, &rebuilt)
+	r.addRebuilt(e, &rebuilt)
 }
 
-// rebuilt adds a message that is made of its members.
-func (r *Reader) rebuilt(e Entry, m *envelope) {
+// addRebuilt adds a message that is made of its members.
+func (r *Reader) addRebuilt(e Entry, m *envelope) {
 	b := []byte(`{"jsonrpc":"2.0"`)
 	for _, member := range []struct {
 		name  string

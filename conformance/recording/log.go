@@ -53,7 +53,7 @@ func hintOf(before string) (h hint) {
 		if strings.ContainsAny(m[2], "<←⇐") {
 			receiver = sideOf(m[1])
 		}
-		return hint{direction: to(receiver)}
+		return hint{direction: directionTo(receiver)}
 	}
 	if m := ends.FindStringSubmatch(s); m != nil {
 		switch {
@@ -62,12 +62,12 @@ func hintOf(before string) (h hint) {
 		case m[3] == "stdout":
 			return hint{direction: conformance.ToClient}
 		case m[1] == "to":
-			return hint{direction: to(sideOf(m[2]))}
+			return hint{direction: directionTo(sideOf(m[2]))}
 		}
-		return hint{direction: reverse(to(sideOf(m[2])))}
+		return hint{direction: reverse(directionTo(sideOf(m[2])))}
 	}
 	if m := names.FindStringSubmatch(levels.ReplaceAllString(s, "")); m != nil {
-		return hint{direction: reverse(to(sideOf(m[1])))}
+		return hint{direction: reverse(directionTo(sideOf(m[1])))}
 	}
 	if m := lone.FindStringSubmatch(s); m != nil {
 		if m[1] == ">" {
@@ -180,7 +180,7 @@ const (
 // takeText reads a line that is not JSON as a whole.
 func (r *Reader) takeText(line []byte, last bool) {
 	if bytes.HasPrefix(line, []byte("Content-Length:")) {
-		r.other("LSP or DAP")
+		r.skipProtocol("LSP or DAP")
 		return
 	}
 	var broken error

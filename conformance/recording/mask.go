@@ -96,7 +96,7 @@ func (m *Masker) Args(args []string) []string {
 	for i, arg := range args {
 		m.found = m.found[:0]
 		if i > 0 && secretFlag.MatchString(args[i-1]) {
-			m.all([]byte(arg), 0)
+			m.maskAll([]byte(arg), 0)
 		} else {
 			m.inText([]byte(arg), 0)
 		}
@@ -244,18 +244,18 @@ func (m *Masker) value(d *codec.Decoder, w where) {
 func (m *Masker) text(content []byte, at int, w where) {
 	switch {
 	case w.secret:
-		m.all(content, at)
+		m.maskAll(content, at)
 	case w.item: // "NAME=value"
 		if i := bytes.IndexByte(content, '='); i >= 0 && i+1 < len(content) {
-			m.all(content[i+1:], at+i+1)
+			m.maskAll(content[i+1:], at+i+1)
 		}
 	default:
 		m.inText(content, at)
 	}
 }
 
-// all masks all of a text, which is part of a line of JSON.
-func (m *Masker) all(content []byte, at int) {
+// maskAll masks all of a text, which is part of a line of JSON.
+func (m *Masker) maskAll(content []byte, at int) {
 	if len(content) == 0 || masked.Match(content) {
 		return
 	}

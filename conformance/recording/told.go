@@ -32,7 +32,9 @@ type teller struct {
 // maxOpen bounds the open requests of one side that a teller remembers.
 const maxOpen = 1 << 16
 
-func (t *teller) of(d conformance.Direction) map[string]string { return t.open[d-conformance.ToAgent] }
+func (t *teller) openRequests(d conformance.Direction) map[string]string {
+	return t.open[d-conformance.ToAgent]
+}
 
 // receiver is the side that has a method, or 0 if that is not known: extensions, and methods that both have.
 func receiver(method string) conformance.Side {
@@ -53,22 +55,22 @@ func receiver(method string) conformance.Side {
 	return 0
 }
 
-// to is the direction of what a side receives.
-func to(side conformance.Side) conformance.Direction {
+// directionTo is the direction of what a side receives.
+func directionTo(side conformance.Side) conformance.Direction {
 	if side == conformance.Agent {
 		return conformance.ToAgent
 	}
 	return conformance.ToClient
 }
 
-func reverse(d conformance.Direction) conformance.Direction { return to(d.Sender()) }
+func reverse(d conformance.Direction) conformance.Direction { return directionTo(d.Sender()) }
 
 // tell returns the direction of a message, or 0 and the reason why nothing tells it.
 func (t *teller) tell(m *envelope) (d conformance.Direction, why string) {
 	if m.method != nil {
 		method := text(m.method)
 		if side := receiver(method); side != 0 {
-			return to(side), ""
+			return directionTo(side), ""
 		}
 		if method == "$/cancel_request" {
 			return t.asker(find(m.params, "requestId"))
@@ -151,7 +153,7 @@ func (t *teller) byResult(m *envelope) conformance.Direction {
 func (t *teller) see(d conformance.Direction, m *envelope) {
 	switch {
 	case m.method != nil && m.id != nil:
-		open := t.of(d)
+		open := t.openRequests(d)
 		if open == nil {
 			open = map[string]string{}
 			t.open[d-conformance.ToAgent] = open
@@ -160,7 +162,7 @@ func (t *teller) see(d conformance.Direction, m *envelope) {
 			open[idKey(m.id)] = text(m.method[:min(len(m.method), 256)])
 		}
 	case m.method == nil && m.id != nil:
-		delete(t.of(reverse(d)), idKey(m.id))
+		delete(t.openRequests(reverse(d)), idKey(m.id))
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *Writer) write(e *Entry) error {
 	}
 	b := append(w.buf[:0], '{')
 	if !e.Time.IsZero() {
-		b = append(strconv.AppendFloat(append(b, `"t":`...), w.since(e.Time), 'f', 3, 64), ',')
+		b = append(strconv.AppendFloat(append(b, `"t":`...), w.milliseconds(e.Time), 'f', 3, 64), ',')
 	}
 	switch e.Kind {
 	case KindMessage:
@@ -124,15 +124,17 @@ func (w *Writer) write(e *Entry) error {
 	return w.err
 }
 
-// since is a time as the file has it: in milliseconds since the header's date.
-func (w *Writer) since(at time.Time) float64 { return float64(at.Sub(w.began).Microseconds()) / 1000 }
+// milliseconds is a time as the file has it: in milliseconds since the header's date.
+func (w *Writer) milliseconds(at time.Time) float64 {
+	return float64(at.Sub(w.began).Microseconds()) / 1000
+}
 
 // Lost writes that some bytes of a direction were not recorded.
 func (w *Writer) Lost(at time.Time, d conformance.Direction, size int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.put(fmt.Appendf(w.buf[:0], `{"t":%.3f,"from":%q,"lost":%d}`+"\n", w.since(at), d.Sender(), size))
+		w.put(fmt.Appendf(w.buf[:0], `{"t":%.3f,"from":%q,"lost":%d}`+"\n", w.milliseconds(at), d.Sender(), size))
 	}
 	return w.err
 }

@@ -95,7 +95,7 @@ func (e *AcceptedEntry) String() string {
 // reason finds the entry for a finding, and returns its reason, or "".
 func (a *Accepted) reason(f conformance.Finding) string {
 	for _, e := range a.entries {
-		if e.Rule == f.Rule && like(e.Method, f.Method) && like(e.Pointer, f.Pointer) {
+		if e.Rule == f.Rule && matchPattern(e.Method, f.Method) && matchPattern(e.Pointer, f.Pointer) {
 			e.used++
 			return e.Reason
 		}
@@ -103,7 +103,7 @@ func (a *Accepted) reason(f conformance.Finding) string {
 	return ""
 }
 
-func like(pattern, text string) bool {
+func matchPattern(pattern, text string) bool {
 	if pattern == "*" {
 		return true
 	}

@@ -32,7 +32,7 @@ func (s *Source) Check(in io.Reader, options *CheckOptions) error {
 	q := newQueue()
 	reader := recording.NewReader(in, c.options.Reader)
 	go q.fill(reader)
-	err := c.judge(q)
+	err := c.readAll(q)
 	q.stop()
 	<-q.ended
 	if err == nil {
@@ -53,7 +53,7 @@ type check struct {
 	cut        bool // the recording of the connection has no end
 }
 
-func (c *check) judge(q *queue) error {
+func (c *check) readAll(q *queue) error {
 	for b := (*batch)(nil); ; {
 		var err error
 		if b, err = q.take(b); err != nil {
@@ -96,7 +96,7 @@ func (c *check) take(e *recording.Entry) error {
 	}
 	if c.judging == nil {
 		c.judging = conformance.NewJudge(c.options.Schema, &conformance.JudgeOptions{
-			Rules: func(r *conformance.Rule) bool { return c.source.report.judged(r.ID) },
+			Rules: func(r *conformance.Rule) bool { return c.source.report.selects(r.ID) },
 		})
 		c.source.Connections++
 	}

@@ -112,7 +112,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 		}
 		doc.Sources = append(doc.Sources, source)
 	}
-	for _, g := range r.sorted() {
+	for _, g := range r.sortedGroups() {
 		doc.Rules = append(doc.Rules, jsonGroup{
 			g.rule.ID, conformanceLevel(g.rule.Level), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted, len(g.kept),
 		})
@@ -129,7 +129,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 func (e *Entry) json() jsonFinding {
 	f := jsonFinding{
 		Rule: e.Rule, Level: conformanceLevel(e.Level), Source: e.Source.Name, Line: e.Line, Number: e.Number,
-		Side: side(e.Side), From: from(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID, Pointer: e.Pointer,
+		Side: side(e.Side), From: senderName(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID, Pointer: e.Pointer,
 		Message: e.Message, Definition: e.Definition, Excerpt: e.Excerpt, Accepted: e.Accepted,
 	}
 	for i, evidence := range e.Evidence {
@@ -138,14 +138,14 @@ func (e *Entry) json() jsonFinding {
 			line = e.Lines[i]
 		}
 		f.Evidence = append(f.Evidence, jsonEvidence{
-			line, evidence.Number, from(evidence.Direction), string(evidence.Kind), evidence.Method, evidence.ID, evidence.Why, evidence.Excerpt,
+			line, evidence.Number, senderName(evidence.Direction), string(evidence.Kind), evidence.Method, evidence.ID, evidence.Why, evidence.Excerpt,
 		})
 	}
 	return f
 }
 
-// from is the sender's name, as recordings have it.
-func from(d conformance.Direction) string {
+// senderName is the sender's name, as recordings have it.
+func senderName(d conformance.Direction) string {
 	if d == 0 {
 		return ""
 	}

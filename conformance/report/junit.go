@@ -73,7 +73,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 		seen[rule.ID] = true
 		suite(rule.Page).add(r.junitCase(rule.ID, rule.Page, rule.Text))
 	}
-	for _, g := range r.sorted() {
+	for _, g := range r.sortedGroups() {
 		if !seen[g.rule.ID] {
 			suite("other").add(r.junitCase(g.rule.ID, "other", ""))
 		}
@@ -119,7 +119,7 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 	case g == nil:
 		for _, rule := range r.rules {
 			other := r.options.Side != 0 && rule.Side == r.options.Side.Peer()
-			if rule.ID == id && (other || rule.Level > r.options.Level || !r.judged(id)) {
+			if rule.ID == id && (other || rule.Level > r.options.Level || !r.selects(id)) {
 				c.Skipped = message("skipped", "does not count: by its level or side, or because others were chosen", "", "")
 			}
 		}

@@ -20,9 +20,9 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n", verdict)
 	for _, s := range r.sources {
-		fmt.Fprintf(b, "- %s: %s (%s)\n", text.Code(s.Name), s.verdict(), s.judged())
+		fmt.Fprintf(b, "- %s: %s (%s)\n", text.Code(s.Name), s.verdict(), s.summary())
 	}
-	for _, g := range r.sorted() {
+	for _, g := range r.sortedGroups() {
 		if g.count == 0 {
 			continue
 		}
@@ -71,7 +71,7 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 	}
 	list("Problems of the recordings", problems)
 	list("Stale entries of accepted findings", stale)
-	for _, line := range r.unseen() {
+	for _, line := range r.unmatched() {
 		fmt.Fprintf(b, "\n%s.\n", line)
 	}
 	return b.Flush()

@@ -70,8 +70,8 @@ func reasonOf(row *probe.Row) string {
 	return reason
 }
 
-// some are the first of a list.
-func some(list []string, most int) string {
+// firstOf are the first of a list.
+func firstOf(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
 	}
@@ -99,7 +99,7 @@ func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s", p.paint(verdictColors[row.Verdict], verdict), strings.Repeat(" ", max(0, 13-len(verdict))),
 				row.ID, row.Class, plain.Line(cut(row.Text, 76)))
 			if row.Verdict == probe.Pass && len(row.Granted) > 0 {
-				fmt.Fprint(p, "  ", p.paint(dim, "["+some(row.Granted, 3)+"]"))
+				fmt.Fprint(p, "  ", p.paint(dim, "["+firstOf(row.Granted, 3)+"]"))
 			}
 			fmt.Fprintln(p)
 			if reason := reasonOf(row); reason != "" {

@@ -202,7 +202,7 @@ func (s *Source) Add(e *Entry) bool {
 		s.Notes = append(s.Notes, Problem{e.Line, e.Message})
 		return false
 	}
-	if !r.judged(e.Rule) {
+	if !r.selects(e.Rule) {
 		return false
 	}
 	if r.options.Side != 0 && e.Side == r.options.Side.Peer() {
@@ -244,8 +244,8 @@ func (s *Source) Add(e *Entry) bool {
 	return e.Accepted == ""
 }
 
-// judged reports whether findings of a requirement count, by the options Only and Ignore.
-func (r *Report) judged(rule string) bool {
+// selects reports whether findings of a requirement count, by the options Only and Ignore.
+func (r *Report) selects(rule string) bool {
 	is := func(id string) bool { return matches(id, rule) }
 	return (len(r.options.Only) == 0 || slices.ContainsFunc(r.options.Only, is)) && !slices.ContainsFunc(r.options.Ignore, is)
 }
@@ -282,8 +282,8 @@ func (r *Report) messages() int {
 	return n
 }
 
-// sorted are the groups, the gravest first, and as the pages have them.
-func (r *Report) sorted() []*group {
+// sortedGroups are the groups, the gravest first, and as the pages have them.
+func (r *Report) sortedGroups() []*group {
 	return slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.rule.Level, b.rule.Level), cmp.Compare(a.order, b.order), cmp.Compare(a.rule.ID, b.rule.ID))
 	})
@@ -337,8 +337,8 @@ func (r *Report) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// unseen says what was found and is not shown.
-func (r *Report) unseen() []string {
+// unmatched says what was found and is not shown.
+func (r *Report) unmatched() []string {
 	var lines []string
 	if n := r.Accepted(); n > 0 {
 		lines = append(lines, plural(n, "finding")+" accepted")

@@ -110,7 +110,7 @@ func (r *Report) writeSARIF(w io.Writer) error {
 		}
 	}
 	run.Invocations = []sarifInvocation{invocation}
-	for _, g := range r.sorted() {
+	for _, g := range r.sortedGroups() {
 		for _, e := range g.kept {
 			run.Results = append(run.Results, e.sarif(g))
 		}

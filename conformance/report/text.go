@@ -72,7 +72,7 @@ func colorOf(level conformance.Level) string {
 // nil.
 func (r *Report) WriteText(w io.Writer, options *TextOptions) error {
 	p := newPainter(w, options)
-	for _, g := range r.sorted() {
+	for _, g := range r.sortedGroups() {
 		if g.count == 0 {
 			continue
 		}
@@ -201,7 +201,7 @@ func (r *Report) summarize(p *painter) {
 		} else if s.Messages == 0 || len(s.Problems) > 0 {
 			color = yellow
 		}
-		fmt.Fprintf(p, "%s: %s (%s)\n", plain.Line(s.Name), p.paint(color, s.verdict()), s.judged())
+		fmt.Fprintf(p, "%s: %s (%s)\n", plain.Line(s.Name), p.paint(color, s.verdict()), s.summary())
 	}
 	if n := len(r.sources); n > 1 {
 		fmt.Fprintf(p, "%d sources: %s in %s\n", n, plural(r.Findings(), "finding"), plural(r.messages(), "message"))
@@ -209,7 +209,7 @@ func (r *Report) summarize(p *painter) {
 	if counts := r.counts(); counts != "" {
 		fmt.Fprintf(p, "%s\n", counts)
 	}
-	for _, line := range r.unseen() {
+	for _, line := range r.unmatched() {
 		fmt.Fprintln(p, line)
 	}
 }
@@ -236,8 +236,8 @@ func (s *Source) placeOf(problem Problem) string {
 	return fmt.Sprintf("%s:%d:", s.Name, problem.Line)
 }
 
-// judged is "12 messages, 2 connections, version 1".
-func (s *Source) judged() string {
+// summary is "12 messages, 2 connections, version 1".
+func (s *Source) summary() string {
 	parts := []string{plural(s.Messages, "message")}
 	if s.Connections > 1 {
 		parts = append(parts, plural(s.Connections, "connection"))
@@ -276,7 +276,7 @@ func (l *Live) Write(e *Entry) error {
 func (l *Live) End() error {
 	if l.report.Findings() > 0 {
 		fmt.Fprintln(l.p)
-		for _, g := range l.report.sorted() {
+		for _, g := range l.report.sortedGroups() {
 			if g.count > 0 {
 				fmt.Fprintf(l.p, "%s  %s  %d\n", l.p.paint(colorOf(g.rule.Level), g.rule.Level.String()), l.p.paint(bold, g.rule.ID), g.count)
 			}

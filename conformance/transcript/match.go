@@ -40,8 +40,8 @@ type names struct {
 
 func newNames() *names { return &names{values: map[string]any{}} }
 
-// is compares a value with that of a name, which is bound to it if it has none.
-func (n *names) is(name string, got any, at string) error {
+// bindOrCompare compares a value with that of a name, which is bound to it if it has none.
+func (n *names) bindOrCompare(name string, got any, at string) error {
 	value, bound := n.values[name]
 	if !bound {
 		n.bind(name, got)
@@ -73,7 +73,7 @@ func match(pattern, got any, names *names, at string) error {
 		if name == anything {
 			return nil
 		}
-		return names.is(name, got, at)
+		return names.bindOrCompare(name, got, at)
 	}
 	switch want := pattern.(type) {
 	case volatile:

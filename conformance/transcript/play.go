@@ -197,22 +197,22 @@ func (p *player) meet(run []step, at int, line []byte) (met int, err error) {
 	}
 	var difference error
 	for i := at; i <= last; i++ {
-		if err := p.is(run[i], line); err == nil {
+		if err := p.matches(run[i], line); err == nil {
 			return i, nil
 		} else if difference == nil {
 			difference = err
 		}
 	}
 	for i := range at {
-		if p.is(run[i], line) == nil {
+		if p.matches(run[i], line) == nil {
 			return i, nil
 		}
 	}
 	return 0, p.fail(run[at], difference)
 }
 
-// is returns nil if a line is a step's message, and then keeps the names that it binds.
-func (p *player) is(s step, line []byte) error {
+// matches returns nil if a line is a step's message, and then keeps the names that it binds.
+func (p *player) matches(s step, line []byte) error {
 	got := fmt.Errorf("got %q", line)
 	if s.raw != nil {
 		if !bytes.Equal(s.raw, line) {

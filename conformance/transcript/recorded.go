@@ -236,7 +236,7 @@ func (want identity) match(got any, names *names, at string) error {
 	if _, isText := got.(string); !isText {
 		return fmt.Errorf("%s: got %s, want a string", place(at), text(got))
 	}
-	return names.is(want.name, got, at)
+	return names.bindOrCompare(want.name, got, at)
 }
 
 // ignored is anything.

@@ -109,7 +109,7 @@ func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport 
 		return &p.result, fmt.Errorf("%s: %w", r.name, err)
 	}
 	p.stream = stream
-	p.plan()
+	p.split()
 	err, closeErr := converse(ctx, stream, p.inbox, p.play)
 	if err == nil && closeErr != nil && !errors.Is(closeErr, io.EOF) {
 		err = fmt.Errorf("close: %w", closeErr)
@@ -161,8 +161,8 @@ type live struct {
 // flow is messages in a row of which nobody knows how many there will be.
 type flow struct{ met, missed bool }
 
-// plan splits the recording into what is sent and what is expected.
-func (p *replay) plan() {
+// split splits the recording into what is sent and what is expected.
+func (p *replay) split() {
 	open := map[string]*message{}
 	var previous time.Time
 	for i, m := range p.recorded.steps {
