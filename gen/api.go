@@ -9,7 +9,7 @@ import (
 )
 
 // Compare returns how the packages differ that two schemas become. The configurations differ in Schema and
-// Source alone. Judgements that the old schema has no use for yet are passed over, and those that the new
+// Source alone. Decisions that the old schema has no use for yet are passed over, and those that the new
 // one has no use for any more are part of the report.
 func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	before, err := version(old, imports)

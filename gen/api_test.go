@@ -112,7 +112,7 @@ func TestBump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report.Stale = nil // about later judgements
+	report.Stale = nil // about later decisions
 	contributing, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)

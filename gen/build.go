@@ -308,7 +308,7 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 	case form.Any():
 		return model.Any{}, false
 	case form.Ref() != "":
-		t := b.named(form.Ref())
+		t := b.refType(form.Ref())
 		named, ok := t.(model.Named)
 		return t, null || ok && named.Decl.Base().Null
 	}
@@ -340,17 +340,17 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 		return b.bounded(model.Basic{Kind: model.Float}, form)
 	case "array":
 		b.take(form, "an array", boundsOf(model.Slices, "type", "items", "prefixItems")...)
-		return b.within(form, func() model.Type { return b.array(form, owner, part) })
+		return b.guardCycle(form, func() model.Type { return b.array(form, owner, part) })
 	case "object":
-		return b.within(form, func() model.Type { return b.object(form, owner, part) })
+		return b.guardCycle(form, func() model.Type { return b.object(form, owner, part) })
 	default:
 		b.take(form, "a schema without a type")
 	}
 	return model.Any{}
 }
 
-// within returns the type of an array or a map, unless that is within itself without a definition between.
-func (b *builder) within(form *schema.Node, typeOf func() model.Type) model.Type {
+// guardCycle returns the type of an array or a map, unless that is within itself without a definition between.
+func (b *builder) guardCycle(form *schema.Node, typeOf func() model.Type) model.Type {
 	if b.inside[form] {
 		b.problem(form.Pointer, "the schema has itself as a part")
 		return model.Any{}
@@ -392,8 +392,8 @@ func isNull(n *schema.Node) bool {
 	return null && len(kinds) == 0 && len(n.Properties) == 0
 }
 
-// named returns the type of a reference.
-func (b *builder) named(ref string) model.Type {
+// refType returns the type of a reference.
+func (b *builder) refType(ref string) model.Type {
 	if name, ok := b.env.runtime[ref]; ok {
 		return model.Runtime{Name: name, Null: slices.ContainsFunc(b.doc.Def(ref).Branches(), isNull)}
 	}

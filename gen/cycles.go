@@ -14,7 +14,7 @@ import (
 // it must contain. Every such member becomes one, so that it does not matter in which order definitions stand.
 func (b *builder) point() {
 	for _, cycle := range cycles(b.pkg.Decls) {
-		for _, f := range within(cycle) {
+		for _, f := range cycleMembers(cycle) {
 			if f.Presence != model.Required || f.Nullable {
 				f.Type = model.Pointer{Elem: f.Type.(model.Named)}
 			}
@@ -22,7 +22,7 @@ func (b *builder) point() {
 	}
 	for _, cycle := range cycles(b.pkg.Decls) {
 		var path []string
-		for _, f := range within(cycle) {
+		for _, f := range cycleMembers(cycle) {
 			path = append(path, f.Pointer)
 		}
 		b.problem(cycle[0].Base().Pointer, "the value contains itself by way of %s", strings.Join(path, ", "))
@@ -64,8 +64,8 @@ func (b *builder) checkSizes() {
 	}
 }
 
-// within returns the members by which the declarations of a cycle contain each other.
-func within(cycle []model.Decl) []*model.Field {
+// cycleMembers returns the members by which the declarations of a cycle contain each other.
+func cycleMembers(cycle []model.Decl) []*model.Field {
 	of := map[model.Decl]bool{}
 	for _, d := range cycle {
 		of[d] = true

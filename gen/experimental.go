@@ -15,8 +15,8 @@ import (
 // stable type can have, and each method, its feature. A feature comes from an override, or from the capability that
 // gates the method, the member or the variant. An override for something that is stable by now is kept: programs name
 // its feature.
-func mark(pkg *model.Package, stable []byte, j *judgements, facade bool) error {
-	doc, err := schema.Parse(stable, func(is ...string) bool { _, ok := j.of(Ignored, is...); return ok })
+func mark(pkg *model.Package, stable []byte, j *decisions, facade bool) error {
+	doc, err := schema.Parse(stable, func(is ...string) bool { _, ok := j.find(Ignored, is...); return ok })
 	if err != nil {
 		return In("the stable schema", err)
 	}
@@ -24,7 +24,7 @@ func mark(pkg *model.Package, stable []byte, j *judgements, facade bool) error {
 	if err != nil {
 		return In("the stable schema", err)
 	}
-	m := &marker{pkg: pkg, judgements: j, known: map[string]model.Decl{}, features: map[string]*model.Feature{}}
+	m := &marker{pkg: pkg, decisions: j, known: map[string]model.Decl{}, features: map[string]*model.Feature{}}
 	for _, d := range old.Decls {
 		m.known[pathOf(d)] = d
 	}
@@ -48,17 +48,17 @@ func mark(pkg *model.Package, stable []byte, j *judgements, facade bool) error {
 }
 
 type marker struct {
-	pkg        *model.Package
-	judgements *judgements
-	known      map[string]model.Decl // of the stable schema
-	features   map[string]*model.Feature
-	problems   []error
+	pkg       *model.Package
+	decisions *decisions
+	known     map[string]model.Decl // of the stable schema
+	features  map[string]*model.Feature
+	problems  []error
 }
 
 // feature returns the feature that an override names for an experimental thing, which goes by subject or pointer, or nil.
 // It records the features of stable things too, because programs name their constants.
 func (m *marker) feature(subject, pointer string, experimental bool) *model.Feature {
-	name, ok := m.judgements.of(Feature, subject, pointer)
+	name, ok := m.decisions.find(Feature, subject, pointer)
 	if !ok {
 		return nil
 	}

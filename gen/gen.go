@@ -24,7 +24,7 @@ type Config struct {
 	Package string
 	// Module is the import path of the module that holds the runtime, acp/codec and acp/rpc.
 	Module string
-	// Overrides are the judgements about this schema; see [Overrides] for those of this project.
+	// Overrides are the decisions about this schema; see [Overrides] for those of this project.
 	Overrides []Override
 	// Facade adds handlers, connections and sessions, which need hand-written files beside them.
 	Facade bool
@@ -36,7 +36,7 @@ type Config struct {
 	// experimental: it is documented so, and a facade refuses to send it unless its feature is enabled.
 	Stable []byte
 
-	keepStale bool // write Go although there are stale judgements
+	keepStale bool // write Go although there are stale decisions
 }
 
 // check refuses what cannot stand in Go source.
@@ -110,8 +110,8 @@ func In(where string, err error) error {
 // output is what comes of a schema.
 type output struct {
 	pkg   *model.Package
-	files map[string][]byte // nil if there are stale judgements
-	stale error             // judgements that the schema has no use for
+	files map[string][]byte // nil if there are stale decisions
+	stale error             // decisions that the schema has no use for
 
 	questions []Question
 }
@@ -121,9 +121,9 @@ func generate(c Config) (out *output, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	// 1. Read the schema, every keyword of it that no judgement leaves out.
-	judgements := newJudgements(c.Overrides)
-	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := judgements.of(Ignored, is...); return ok })
+	// 1. Read the schema, every keyword of it that no decision leaves out.
+	decisions := newDecisions(c.Overrides)
+	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := decisions.find(Ignored, is...); return ok })
 	if err != nil {
 		return nil, suggestIgnored(err)
 	}
@@ -132,17 +132,17 @@ func generate(c Config) (out *output, err error) {
 		return nil, err
 	}
 	// 3. Add what only people can know.
-	out.stale = judge(out.pkg, judgements)
-	out.questions = questions(out.pkg, judgements)
+	out.stale = decide(out.pkg, decisions)
+	out.questions = questions(out.pkg, decisions)
 	// 4. Mark what is experimental.
 	if c.Stable != nil {
 		// A gate that is stale leaves what it gated without a feature: that is said once.
-		err = mark(out.pkg, c.Stable, judgements, c.Facade && out.stale == nil)
+		err = mark(out.pkg, c.Stable, decisions, c.Facade && out.stale == nil)
 	}
 	// 5. Name everything.
-	err = errors.Join(err, name(out.pkg, judgements, c.Facade))
-	// 6. Refuse judgements that the schema has outgrown, all at once.
-	out.stale = errors.Join(out.stale, judgements.unused())
+	err = errors.Join(err, name(out.pkg, decisions, c.Facade))
+	// 6. Refuse decisions that the schema has outgrown, all at once.
+	out.stale = errors.Join(out.stale, decisions.unused())
 	if err != nil {
 		return nil, errors.Join(err, out.stale)
 	}

@@ -119,8 +119,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Every judgement has a reason, and every opening begins a description.
-func TestJudgementsAreUsed(t *testing.T) {
+// Every decision has a reason, and every opening begins a description.
+func TestDecisionsAreUsed(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	var descriptions []string
 	for _, target := range Targets {

@@ -103,17 +103,17 @@ func words(name string) []string {
 
 // namer computes names and remembers which are taken.
 type namer struct {
-	judgements *judgements
-	facade     bool
-	taken      map[string]string // identifier → what has it
-	suggested  map[string]int    // identifier → the number behind it in the last suggestion
-	nameless   int               // how many things have nothing to be named by
-	problems   []error
+	decisions *decisions
+	facade    bool
+	taken     map[string]string // identifier → what has it
+	suggested map[string]int    // identifier → the number behind it in the last suggestion
+	nameless  int               // how many things have nothing to be named by
+	problems  []error
 }
 
 // name sets every Go name of the package.
-func name(pkg *model.Package, j *judgements, facade bool) error {
-	n := &namer{judgements: j, facade: facade, taken: map[string]string{}, suggested: map[string]int{}}
+func name(pkg *model.Package, j *decisions, facade bool) error {
+	n := &namer{decisions: j, facade: facade, taken: map[string]string{}, suggested: map[string]int{}}
 	for _, d := range pkg.Decls {
 		n.decl(d)
 	}
@@ -146,9 +146,9 @@ func (n *namer) want(what named, name, because, why string) {
 	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, errors.New(because)}})
 }
 
-// given returns the name that an override gives, or else the one by rule.
-func (n *namer) given(what *named, byRule string) (name string, given bool) {
-	name, ok := n.judgements.of(what.kind, what.subject, what.pointer)
+// nameFor returns the name that an override gives, or else the one by rule.
+func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
+	name, ok := n.decisions.find(what.kind, what.subject, what.pointer)
 	switch {
 	case !ok:
 		if name = byRule; !text.IsExported(name) {
@@ -205,28 +205,28 @@ func (n *namer) decl(d model.Decl) {
 	what := named{kind: Name, subject: pathOf(d), pointer: c.Pointer}
 	switch s, ok := d.(*model.Struct); {
 	case c.Schema != "":
-		c.Go, _ = n.given(&what, leading(c.Schema))
+		c.Go, _ = n.nameFor(&what, leading(c.Schema))
 	case ok && s.Variant != nil:
 		what = part(Variant, s.Variant.Union, s.Variant.Part, s.Variant.Pointer)
-		c.Go, _ = n.given(&what, variantName(s.Variant))
+		c.Go, _ = n.nameFor(&what, variantName(s.Variant))
 		s.Variant.Go = c.Go
 	case c.Owner != nil:
-		c.Go, _ = n.given(&what, after(c.Owner.Base().Go, c.Part))
+		c.Go, _ = n.nameFor(&what, partName(c.Owner.Base().Go, c.Part))
 	default:
-		c.Go, _ = n.given(&what, leading(c.Part))
+		c.Go, _ = n.nameFor(&what, leading(c.Part))
 	}
 	n.take(n.taken, c.Go, what)
 	if enum, ok := d.(*model.Enum); ok {
 		for _, v := range enum.Values {
 			what := part(Value, enum, fmt.Sprint(v.Value), v.Pointer)
-			v.Go, _ = n.given(&what, after(c.Go, v.Part))
+			v.Go, _ = n.nameFor(&what, partName(c.Go, v.Part))
 			n.take(n.taken, v.Go, what)
 		}
 	}
 }
 
-// after returns the name for a part of what has a name, or "" if that gives nothing to name it by.
-func after(owner, part string) string {
+// partName returns the name for a part of what has a name, or "" if that gives nothing to name it by.
+func partName(owner, part string) string {
 	if part = exported(part); part == "" {
 		return ""
 	}
@@ -260,7 +260,7 @@ func (n *namer) variant(v *model.Variant) {
 	if !v.Inline {
 		what := part(Variant, u, v.Part, v.Pointer)
 		var given bool
-		full, given = n.given(&what, variantName(v))
+		full, given = n.nameFor(&what, variantName(v))
 		if own := valueOf(v); own != nil {
 			c := own.Base()
 			v.Self = full == c.Go || !given && v.Payload != nil && v.Part == c.Schema
@@ -274,7 +274,7 @@ func (n *namer) variant(v *model.Variant) {
 		return // which was said
 	}
 	what := part(Constructor, u, v.Part, v.Pointer)
-	name, spread := n.given(&what, "New"+full)
+	name, spread := n.nameFor(&what, "New"+full)
 	v.Constructor = n.take(n.taken, name, what)
 	_, members := v.Payload.(*model.Struct)
 	v.Spread = v.Inline || spread && members
@@ -314,7 +314,7 @@ func (n *namer) fields(d model.Decl) {
 			name = f.Type.(model.Named).Decl.Base().Part
 		}
 		what := part(Member, d, name, f.Pointer)
-		f.Go, _ = n.given(&what, leading(name))
+		f.Go, _ = n.nameFor(&what, leading(name))
 		n.take(taken, f.Go, what)
 		if f.Default != nil {
 			f.Accessor = n.take(taken, f.Go+"OrDefault", what)
@@ -322,12 +322,12 @@ func (n *namer) fields(d model.Decl) {
 	}
 	if s, ok := d.(*model.Struct); ok && s.Extra != nil {
 		what := part(Member, d, "*", s.Extra.Pointer)
-		s.Extra.Go, _ = n.given(&what, "Extra")
+		s.Extra.Go, _ = n.nameFor(&what, "Extra")
 		n.take(taken, s.Extra.Go, what)
 	}
 	if u, ok := d.(*model.Union); ok && u.KeepsTag() {
 		what := part(Member, u, u.Tag, u.Pointer)
-		u.KeptTag, _ = n.given(&what, leading(u.Tag))
+		u.KeptTag, _ = n.nameFor(&what, leading(u.Tag))
 		n.take(taken, u.KeptTag, what)
 	}
 }
@@ -342,7 +342,7 @@ func (n *namer) methods(methods []*model.Method) {
 			base = definition
 		}
 		what := named{kind: Handler, subject: schema.Escape(definition), pointer: m.Pointer}
-		m.Go, _ = n.given(&what, leading(base))
+		m.Go, _ = n.nameFor(&what, leading(base))
 		if m.Go == "" {
 			continue // which was said
 		}

@@ -1,5 +1,5 @@
-// Every human judgement about a schema: what cannot be derived from it. An entry that the schema has no use for is an
-// error, so that a schema bump shows which judgements are stale.
+// Every human decision about a schema: what cannot be derived from it. An entry that the schema has no use for is an
+// error, so that a schema bump shows which decisions are stale.
 
 package gen
 
@@ -80,7 +80,7 @@ var kindNames = [kinds]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Override is one judgement.
+// Override is one decision.
 type Override struct {
 	Kind    Kind
 	Subject string // what it is about
@@ -103,7 +103,7 @@ const (
 	together  = "one is of no use without the others"
 )
 
-// Overrides holds the judgements about the schemas of this project, by protocol. What is said about a
+// Overrides holds the decisions about the schemas of this project, by protocol. What is said about a
 // stable schema also holds for the unstable one.
 var Overrides = map[string][]Override{
 	"v1":          v1,
@@ -237,7 +237,7 @@ var features = []Override{
 	{Feature, "SessionCapabilities/title", "SessionTitle", together},
 }
 
-// v1Unstable are the judgements about what the unstable version 1 has beyond the stable one.
+// v1Unstable are the decisions about what the unstable version 1 has beyond the stable one.
 var v1Unstable = []Override{
 	{Feature, "ClientCapabilities/plan", "Plans", together},
 	{Feature, "ClientCapabilities/subagents", "Subagents", together},
@@ -372,7 +372,7 @@ var v2 = []Override{
 	{Always, "InitializeResponse/capabilities", "", "the protocol wants them stated"},
 }
 
-// v2Unstable are the judgements about what the unstable version 2 has beyond the stable one.
+// v2Unstable are the decisions about what the unstable version 2 has beyond the stable one.
 var v2Unstable = []Override{
 	{Feature, "SessionUpdate/plan_removed", "Plans", together},
 	{Feature, "PlanUpdateContent/file", "Plans", together},
@@ -475,18 +475,18 @@ var openings = [][2]string{
 	{"Client support ", "declares client support "},
 }
 
-// judgements is a list of overrides that knows which were used.
-type judgements struct {
+// decisions is a list of overrides that knows which were used.
+type decisions struct {
 	list []Override
 	used []bool
 }
 
-func newJudgements(list []Override) *judgements {
-	return &judgements{list: list, used: make([]bool, len(list))}
+func newDecisions(list []Override) *decisions {
+	return &decisions{list: list, used: make([]bool, len(list))}
 }
 
-// of returns the override of that kind for what goes by one of those subjects.
-func (j *judgements) of(kind Kind, subjects ...string) (is string, ok bool) {
+// find returns the override of that kind for what goes by one of those subjects.
+func (j *decisions) find(kind Kind, subjects ...string) (is string, ok bool) {
 	for i, o := range j.list {
 		if o.Kind == kind && slices.Contains(subjects, o.Subject) {
 			j.used[i] = true
@@ -497,7 +497,7 @@ func (j *judgements) of(kind Kind, subjects ...string) (is string, ok bool) {
 }
 
 // unused returns an error for each override that was never asked for.
-func (j *judgements) unused() error {
+func (j *decisions) unused() error {
 	var problems []error
 	for i, o := range j.list {
 		if !j.used[i] {
@@ -550,37 +550,37 @@ func suggestIgnored(err error) error {
 	return err
 }
 
-// judge applies what is decided about members and methods.
-func judge(pkg *model.Package, j *judgements) error {
+// decide applies what is decided about members and methods.
+func decide(pkg *model.Package, j *decisions) error {
 	var problems []error
 	for _, d := range pkg.Decls {
 		for _, f := range model.Fields(d) {
 			if f.Presence == model.Plain {
-				_, f.Always = j.of(Always, pathOf(d)+"/"+schema.Escape(f.JSON))
+				_, f.Always = j.find(Always, pathOf(d)+"/"+schema.Escape(f.JSON))
 			}
 		}
 	}
 	pkg.Capabilities = map[model.Side]model.Decl{}
 	for _, side := range []model.Side{model.Agent, model.Client} {
-		if definition, ok := j.of(Capabilities, string(side)); ok {
+		if definition, ok := j.find(Capabilities, string(side)); ok {
 			pkg.Capabilities[side] = declared(pkg, definition)
 		}
 	}
 	for _, m := range pkg.Methods {
-		_, m.Derived = j.of(Derived, m.Name)
-		m.CallNote, _ = j.of(CallNote, m.Name)
-		m.HandlerNote, _ = j.of(HandlerNote, m.Name)
-		_, m.ConnByHand = j.of(ConnByHand, m.Name)
-		_, m.UsesAnswer = j.of(UsesAnswer, m.Name)
-		_, m.SessionByHand = j.of(SessionByHand, m.Name)
-		if path, ok := j.of(Capability, m.Name); ok {
+		_, m.Derived = j.find(Derived, m.Name)
+		m.CallNote, _ = j.find(CallNote, m.Name)
+		m.HandlerNote, _ = j.find(HandlerNote, m.Name)
+		_, m.ConnByHand = j.find(ConnByHand, m.Name)
+		_, m.UsesAnswer = j.find(UsesAnswer, m.Name)
+		_, m.SessionByHand = j.find(SessionByHand, m.Name)
+		if path, ok := j.find(Capability, m.Name); ok {
 			fields, err := capability(pkg, j, m, Override{Kind: Capability, Subject: m.Name, Value: path})
 			problems = append(problems, err)
 			m.Capability = fields
 		}
 		for _, need := range needs(m) {
 			subject := strings.TrimRight(m.Name+" "+need.of, " ")
-			path, ok := j.of(Needs, subject)
+			path, ok := j.find(Needs, subject)
 			if !ok {
 				continue
 			}
@@ -597,8 +597,8 @@ func judge(pkg *model.Package, j *judgements) error {
 
 // capability returns the fields of the path that an override gives, in the capabilities of the side that handles a
 // method.
-func capability(pkg *model.Package, j *judgements, m *model.Method, o Override) ([]*model.Field, error) {
-	root, _ := j.of(Capabilities, string(m.Side))
+func capability(pkg *model.Package, j *decisions, m *model.Method, o Override) ([]*model.Field, error) {
+	root, _ := j.find(Capabilities, string(m.Side))
 	fields, missing := resolve(declared(pkg, root), o.Value)
 	if missing != "" {
 		return nil, &schema.Error{Pointer: m.Pointer, Err: &Stale{o, fmt.Sprintf("%q has no %q", root, missing)}}

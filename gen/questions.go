@@ -28,7 +28,7 @@ func (q Question) String() string {
 }
 
 // questions returns those about methods of sides whose capabilities are known.
-func questions(pkg *model.Package, j *judgements) []Question {
+func questions(pkg *model.Package, j *decisions) []Question {
 	var out []Question
 	for _, m := range pkg.Methods {
 		caps := pkg.Capabilities[m.Side]
@@ -44,7 +44,7 @@ func questions(pkg *model.Package, j *judgements) []Question {
 		if why == "" {
 			continue
 		}
-		if _, answered := j.of(Ungated, m.Name); !answered {
+		if _, answered := j.find(Ungated, m.Name); !answered {
 			out = append(out, Question{m.Name, m.Pointer, why})
 		}
 	}
@@ -52,7 +52,7 @@ func questions(pkg *model.Package, j *judgements) []Question {
 }
 
 // partQuestions returns the questions about the members and variants of a method's parameters.
-func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements) []Question {
+func partQuestions(m *model.Method, capabilities []capabilityPath, j *decisions) []Question {
 	var out []Question
 	for _, n := range needs(m) {
 		if slices.ContainsFunc(m.Needs, func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
@@ -83,7 +83,7 @@ func partQuestions(m *model.Method, capabilities []capabilityPath, j *judgements
 		if why == "" {
 			continue
 		}
-		if _, answered := j.of(Ungated, subject); !answered {
+		if _, answered := j.find(Ungated, subject); !answered {
 			out = append(out, Question{subject, pointer, why})
 		}
 	}

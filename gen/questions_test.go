@@ -42,8 +42,8 @@ func TestQuestions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := newJudgements(overrides)
-			if err := judge(pkg, j); err != nil {
+			j := newDecisions(overrides)
+			if err := decide(pkg, j); err != nil {
 				t.Fatal(err)
 			}
 			return questions(pkg, j)

@@ -515,13 +515,13 @@ func (b *builder) content(v *model.Variant, br *branch) {
 	}
 	form := br.form
 	if br.kind == "object" && len(br.refs) > 0 && br.own == nil && u.Tag == "" && len(br.refs) == 1 {
-		v.Type = b.named(br.refs[0]) // an object without known members
+		v.Type = b.refType(br.refs[0]) // an object without known members
 		b.namePayload(v, br)
 		return
 	}
 	switch {
 	case len(br.refs) == 1 && br.own == nil && br.kind != "object":
-		v.Type = b.named(br.refs[0])
+		v.Type = b.refType(br.refs[0])
 		b.namePayload(v, br)
 	case len(form.Branches()) > 0 && br.kind == "object":
 		if v.Part == "" {
@@ -599,7 +599,7 @@ func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 			}
 		}
 	}
-	named, ok := b.named(br.refs[0]).(model.Named)
+	named, ok := b.refType(br.refs[0]).(model.Named)
 	if !ok || !b.isMembers(named.Decl) {
 		return nil
 	}

@@ -133,7 +133,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
-		report(stderr, gen.Problems(err))
+		printProblems(stderr, gen.Problems(err))
 		return failed
 	}
 	return status
@@ -142,8 +142,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 // maxReported is how many problems are printed.
 const maxReported = 1000
 
-// report prints problems, each once, and the overrides that would resolve them, as a file of overrides has them.
-func report(w io.Writer, problems []error) {
+// printProblems prints problems, each once, and the overrides that would resolve them, as a file of overrides has them.
+func printProblems(w io.Writer, problems []error) {
 	said := map[string]bool{}
 	var wanted []string
 	for i, problem := range problems {
@@ -257,7 +257,7 @@ func (o *options) table(args []string, stdout io.Writer) error {
 	}
 	out, err := gen.Describe(c)
 	if err != nil {
-		return decided.located(args[0], err)
+		return decided.locate(args[0], err)
 	}
 	_, err = io.WriteString(stdout, out)
 	return err
@@ -376,7 +376,7 @@ func (o *options) single() ([]folder, error) {
 	}
 	result, err := gen.Run(c)
 	if err != nil {
-		return nil, decided.located(o.schema, err)
+		return nil, decided.locate(o.schema, err)
 	}
 	o.ask(o.schema, result.Questions)
 	return []folder{{o.out, result.Files}}, nil
@@ -419,8 +419,8 @@ type decisions struct {
 	lines     []int
 }
 
-// located says of each problem where it is: in the file of overrides, if one of them is stale, or in the schema.
-func (d decisions) located(schema string, err error) error {
+// locate says of each problem where it is: in the file of overrides, if one of them is stale, or in the schema.
+func (d decisions) locate(schema string, err error) error {
 	var out []error
 	for _, problem := range gen.Problems(err) {
 		where := schema
@@ -479,14 +479,14 @@ func (o *options) repository() ([]folder, error) {
 		folders = append(folders, more...)
 	}
 	if len(problems) > 0 {
-		return nil, together(root, problems)
+		return nil, mergeProblems(root, problems)
 	}
 	return folders, nil
 }
 
-// together returns the problems of all schemas, and each stale override once, with the schemas that have no use for
+// mergeProblems returns the problems of all schemas, and each stale override once, with the schemas that have no use for
 // it.
-func together(root string, problems []error) error {
+func mergeProblems(root string, problems []error) error {
 	var out []error
 	var found []gen.Stale
 	schemas := map[gen.Stale][]string{}

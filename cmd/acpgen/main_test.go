@@ -145,7 +145,7 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 		{"arguments", []string{"schema.json"}, "want flags only"},
 		{"unlisted schema", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-versions", versions}, "no listed schema has the digest"},
 		{"unknown protocol", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v9"}, `unknown protocol "v9"`},
-		{"stale judgement", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v1"}, "is not used"},
+		{"stale decision", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v1"}, "is not used"},
 		{"unknown flag", []string{"-nope"}, "flag provided but not defined"},
 		{"no versions", []string{"-root", dir}, "VERSIONS"},
 		{"one schema to compare", []string{"-api", unlisted}, "want -api with two schema files"},

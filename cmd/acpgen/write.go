@@ -172,14 +172,14 @@ func (t *transaction) makeFolder(dir string) error {
 	return nil
 }
 
-// beside returns a new file beside another one, whose name the go command passes over.
-func beside(path string) (*os.File, error) {
+// createBeside returns a new file beside another one, whose name the go command passes over.
+func createBeside(path string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 }
 
 // write writes a file beside its place and returns its name.
 func (t *transaction) write(path string, data []byte) (name string, err error) {
-	f, err := beside(path)
+	f, err := createBeside(path)
 	if err != nil {
 		return "", err
 	}
@@ -195,7 +195,7 @@ func (t *transaction) write(path string, data []byte) (name string, err error) {
 
 // keep gives an old file another name, by which it can be restored.
 func (t *transaction) keep(path string) error {
-	f, err := beside(path)
+	f, err := createBeside(path)
 	if err != nil {
 		return err
 	}

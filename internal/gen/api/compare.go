@@ -62,7 +62,7 @@ func compare(old, new *types.Package, mirrors map[string]string) []Change {
 	for _, n := range exported(new) {
 		if old.Scope().Lookup(n.Name()) == nil && !c.follows(n, old) && !variants[n.Name()] && !byHand(n) {
 			level := Addition
-			if _, isConst := n.(*types.Const); isConst && named(n.Type()) != nil {
+			if _, isConst := n.(*types.Const); isConst && namedType(n.Type()) != nil {
 				level = Notable
 			}
 			c.add(level, n.Name(), "new "+c.new.describe(n))
@@ -75,8 +75,8 @@ func (c *comparison) add(level Level, subject, text string) {
 	c.changes = append(c.changes, Change{level, subject, text})
 }
 
-// named returns the defined type that t is, or points to.
-func named(t types.Type) *types.Named {
+// namedType returns the defined type that t is, or points to.
+func namedType(t types.Type) *types.Named {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
 	}
@@ -89,10 +89,10 @@ func (c *comparison) follows(obj types.Object, other *types.Package) bool {
 	var of *types.Named
 	switch obj := obj.(type) {
 	case *types.Const:
-		of = named(obj.Type())
+		of = namedType(obj.Type())
 	case *types.Func:
 		if results := obj.Signature().Results(); results.Len() > 0 {
-			of = named(results.At(0).Type())
+			of = namedType(results.At(0).Type())
 		}
 	}
 	return of != nil && of.Obj().Pkg() == obj.Pkg() && other.Scope().Lookup(of.Obj().Name()) == nil

@@ -274,7 +274,7 @@ func (t *translator) escape() (repeatable bool, err error) {
 			return false, nil
 		}
 	}
-	if next := t.after(); '1' <= next && next <= '9' || next == 'k' {
+	if next := t.escapedRune(); '1' <= next && next <= '9' || next == 'k' {
 		return false, t.errorf("Go has no backreferences")
 	}
 	set, r, err := t.setOrCharacter()
@@ -289,8 +289,8 @@ func (t *translator) escape() (repeatable bool, err error) {
 	return true, nil
 }
 
-// after returns the rune after the backslash that comes next, or -1.
-func (t *translator) after() rune {
+// escapedRune returns the rune after the backslash that comes next, or -1.
+func (t *translator) escapedRune() rune {
 	if t.i+1 < len(t.in) {
 		return t.in[t.i+1]
 	}
@@ -303,7 +303,7 @@ var controls = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\
 // setOrCharacter reads an escape that stands for a set of characters, which it returns as it stands in a class
 // of Go's, or for a single one.
 func (t *translator) setOrCharacter() (set string, r rune, err error) {
-	next := t.after()
+	next := t.escapedRune()
 	if c, ok := controls[next]; ok {
 		t.i += 2
 		return "", c, nil
@@ -475,7 +475,7 @@ func quoted(r rune) string {
 func (t *translator) property(negate bool) (set string, err error) {
 	end := slices.Index(t.in[t.i:], '}')
 	if end < 0 || t.in[t.i+2] != '{' {
-		return "", t.errorf("the escape \\%c has no certain meaning", t.after())
+		return "", t.errorf("the escape \\%c has no certain meaning", t.escapedRune())
 	}
 	text := string(t.in[t.i+3 : t.i+end])
 	name, value, two := strings.Cut(text, "=")

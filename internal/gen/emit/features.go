@@ -49,7 +49,7 @@ func (g *generator) features(f *jen.File) {
 	users := g.users()
 	for _, d := range g.pkg.Decls {
 		if users[d] {
-			g.used(f, d, users)
+			g.writeFeatures(f, d, users)
 		}
 	}
 	for _, r := range roles {
@@ -59,7 +59,7 @@ func (g *generator) features(f *jen.File) {
 		var body []jen.Code
 		for _, m := range g.handled(r.side) {
 			if m.Feature != nil {
-				body = append(body, jen.If(jen.Id("h").Dot(m.Go).Op("!=").Nil()).Block(uses(m.Feature)))
+				body = append(body, jen.If(jen.Id("h").Dot(m.Go).Op("!=").Nil()).Block(addFeature(m.Feature)))
 			}
 		}
 		add(f, jen.Comment("// features returns the features of the handlers that are set."),
@@ -68,8 +68,8 @@ func (g *generator) features(f *jen.File) {
 	}
 }
 
-// uses records a feature in f.
-func uses(feature *model.Feature) jen.Code { return jen.Id("f").Op("|=").Id(feature.Go()) }
+// addFeature records a feature in f.
+func addFeature(feature *model.Feature) jen.Code { return jen.Id("f").Op("|=").Id(feature.Go()) }
 
 // experimental appends to a doc comment the paragraph that says that what it is about is experimental.
 func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
@@ -156,18 +156,18 @@ func valuesOf(t model.Type) []*model.EnumValue {
 	return slices.DeleteFunc(slices.Clone(enum.Values), func(v *model.EnumValue) bool { return v.Feature == nil })
 }
 
-// used writes the method that returns the features that a value uses.
-func (g *generator) used(f *jen.File, d model.Decl, users map[model.Decl]bool) {
+// writeFeatures writes the method that returns the features that a value uses.
+func (g *generator) writeFeatures(f *jen.File, d model.Decl, users map[model.Decl]bool) {
 	var body []jen.Code
 	for _, m := range g.pkg.Methods {
 		if m.Params == d && m.Feature != nil {
-			body = append(body, uses(m.Feature))
+			body = append(body, addFeature(m.Feature))
 		}
 	}
 	for _, field := range model.Fields(d) {
 		value := x.Clone().Dot(field.Go)
 		if field.Feature != nil {
-			body = append(body, jen.If(isSet(x, field)).Block(uses(field.Feature)))
+			body = append(body, jen.If(isSet(x, field)).Block(addFeature(field.Feature)))
 		}
 		if values := valuesOf(field.Type); len(values) > 0 {
 			if field.Opt() {
@@ -175,7 +175,7 @@ func (g *generator) used(f *jen.File, d model.Decl, users map[model.Decl]bool) {
 			}
 			body = append(body, jen.Switch(value).BlockFunc(func(cases *jen.Group) {
 				for _, v := range values {
-					cases.Case(jen.Id(v.Go)).Block(uses(v.Feature))
+					cases.Case(jen.Id(v.Go)).Block(addFeature(v.Feature))
 				}
 			}))
 			continue
@@ -200,13 +200,13 @@ func (g *generator) used(f *jen.File, d model.Decl, users map[model.Decl]bool) {
 		}
 	}
 	if u, ok := d.(*model.Union); ok {
-		body = append(body, g.usedVariants(u, users)...)
+		body = append(body, g.variantFeatures(u, users)...)
 	}
 	add(f, method(d.Base().Go).Id("features").Params().Params(jen.Id("f").Id("Features")).Block(append(body, jen.Return(jen.Id("f")))...))
 }
 
-// usedVariants returns the switch over the variants of a union that use a feature.
-func (g *generator) usedVariants(u *model.Union, users map[model.Decl]bool) []jen.Code {
+// variantFeatures returns the switch over the variants of a union that use a feature.
+func (g *generator) variantFeatures(u *model.Union, users map[model.Decl]bool) []jen.Code {
 	var cases []jen.Code
 	bound := false
 	byFeature := map[*model.Feature][]jen.Code{}
@@ -228,7 +228,7 @@ func (g *generator) usedVariants(u *model.Union, users map[model.Decl]bool) []je
 		}
 	}
 	for _, feature := range order {
-		cases = append(cases, jen.Case(byFeature[feature]...).Block(uses(feature)))
+		cases = append(cases, jen.Case(byFeature[feature]...).Block(addFeature(feature)))
 	}
 	if len(cases) == 0 {
 		return nil

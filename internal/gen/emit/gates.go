@@ -103,8 +103,8 @@ func (g *generator) byCapability(side model.Side) []*capabilityGroup {
 	return groups
 }
 
-// advertised returns the condition that the capabilities c have the one at the end of the path.
-func advertised(c *jen.Statement, path []*model.Field) *jen.Statement {
+// isAdvertised returns the condition that the capabilities c have the one at the end of the path.
+func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 	for i, f := range path {
 		c = c.Dot(f.Go)
 		switch {
@@ -129,7 +129,7 @@ func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilit
 				for _, m := range group.methods {
 					names = append(names, jen.Id(m.Const))
 				}
-				cases.Case(names...).Block(jen.Return(advertised(jen.Id("x"), group.path)))
+				cases.Case(names...).Block(jen.Return(isAdvertised(jen.Id("x"), group.path)))
 			}
 		}))
 	}
@@ -143,7 +143,7 @@ func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
 // lacks writes the test which capability a call of m lacks.
 func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	refuse := func(path []*model.Field) jen.Code {
-		return jen.If(jen.Op("!").Add(advertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
+		return jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
 	}
 	params := jen.Id(paramName(m))
 	var body []jen.Code
@@ -155,7 +155,7 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		case need.Field == nil && need.Variant == nil:
 			body = append(body, refuse(need.Capability))
 		case need.Variant == nil:
-			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(advertised(jen.Id("x"), need.Capability))).Block(
+			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(isAdvertised(jen.Id("x"), need.Capability))).Block(
 				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
 			// It is a case of the one before.

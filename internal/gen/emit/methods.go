@@ -249,7 +249,7 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		).Block(fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Id("missing")))))
 		without = "what the call needs"
 	case len(m.Capability) > 0:
-		body = append(body, jen.If(jen.Op("!").Add(advertised(capabilities, m.Capability))).Block(
+		body = append(body, jen.If(jen.Op("!").Add(isAdvertised(capabilities, m.Capability))).Block(
 			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(model.DottedPath(m.Capability))))))
 		without = model.DottedPath(m.Capability)
 	}

@@ -100,9 +100,9 @@ func (m *mutator) visit(schemas []any, v any, path []step) {
 			}
 			to := step{
 				name:     name,
-				drop:     marked(below, onError),
-				nullable: marked(below, onNull),
-				skip:     marked(below, skipItems),
+				drop:     hasTrue(below, onError),
+				nullable: hasTrue(below, onNull),
+				skip:     hasTrue(below, skipItems),
 				required: slices.ContainsFunc(parts, func(p map[string]any) bool { return slices.Contains(listOf(p["required"]), any(name)) }),
 			}
 			if to.required {
@@ -127,8 +127,8 @@ const (
 	skipItems = "x-deserialize-skip-invalid-items"
 )
 
-// marked reports whether one of the schemas has a keyword that is true.
-func marked(schemas []any, keyword string) bool {
+// hasTrue reports whether one of the schemas has a keyword that is true.
+func hasTrue(schemas []any, keyword string) bool {
 	return slices.ContainsFunc(schemas, func(s any) bool { m, _ := s.(map[string]any); return m[keyword] == true })
 }
 

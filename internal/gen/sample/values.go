@@ -77,7 +77,7 @@ func (m *Maker) Valid(definition string) (v any, ok bool) {
 	}
 	for range 60 {
 		m.depth, m.steps = 0, 0
-		v = m.of(m.schema.strict.given[definition])
+		v = m.value(m.schema.strict.given[definition])
 		if m.schema.Valid(definition, v) {
 			return v, true
 		}
@@ -213,8 +213,8 @@ func (m *Maker) one(in int) bool { return m.rand.IntN(in) == 0 }
 // small reports whether the value must come to an end.
 func (m *Maker) small() bool { return m.depth > m.deepest || m.steps > m.longest }
 
-// of makes a value that a schema may accept.
-func (m *Maker) of(schema any) any {
+// value makes a value that a schema may accept.
+func (m *Maker) value(schema any) any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
@@ -621,17 +621,17 @@ func (m *Maker) array(f *facets) any {
 		if slices.Contains(schemas, any(false)) && i >= least {
 			break
 		}
-		out = append(out, m.both(schemas))
+		out = append(out, m.valueOfAll(schemas))
 	}
 	return out
 }
 
-// both makes a value that all schemas may accept.
-func (m *Maker) both(schemas []any) any {
+// valueOfAll makes a value that all schemas may accept.
+func (m *Maker) valueOfAll(schemas []any) any {
 	if len(schemas) == 1 {
-		return m.of(schemas[0])
+		return m.value(schemas[0])
 	}
-	return m.of(map[string]any{"allOf": schemas})
+	return m.value(map[string]any{"allOf": schemas})
 }
 
 func (m *Maker) object(f *facets) any {
@@ -660,7 +660,7 @@ func (m *Maker) object(f *facets) any {
 		if !required[name] && slices.Contains(below, any(false)) {
 			continue
 		}
-		out[name] = m.both(below)
+		out[name] = m.valueOfAll(below)
 	}
 	if closed || m.small() {
 		return out
@@ -680,7 +680,7 @@ func (m *Maker) object(f *facets) any {
 			name = "zzUnknown"
 		}
 		if _, ok := out[name]; !ok && !names[name] {
-			out[name] = m.both(below)
+			out[name] = m.valueOfAll(below)
 		}
 	}
 	return out

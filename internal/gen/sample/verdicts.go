@@ -36,7 +36,7 @@ type verdict struct {
 	fits  bool
 }
 
-func (v *verdicts) of(schema *jsonschema.Schema, value any) bool {
+func (v *verdicts) validate(schema *jsonschema.Schema, value any) bool {
 	q := question{schema: schema}
 	switch value := value.(type) {
 	case map[string]any:
@@ -86,7 +86,7 @@ type memo struct {
 
 // Validate implements [jsonschema.ExtSchema].
 func (m *memo) Validate(ctx jsonschema.ValidationContext, value any) error {
-	if m.verdicts.of(m.schema, value) {
+	if m.verdicts.validate(m.schema, value) {
 		return nil
 	}
 	return ctx.Error(memoKeyword, "it does not fit")
@@ -107,7 +107,7 @@ func memoized(defs map[string]any) map[string]any {
 			switch keyword {
 			case "$ref":
 				if ref, ok := below.(string); ok {
-					m[keyword] = located(ref)
+					m[keyword] = absoluteRef(ref)
 				}
 			case "properties", "patternProperties":
 				m[keyword] = eachNamed(below, part)
@@ -116,9 +116,9 @@ func memoized(defs map[string]any) map[string]any {
 			case "additionalProperties", "unevaluatedProperties", "items":
 				m[keyword] = part(below)
 			case "prefixItems":
-				m[keyword] = each(below, part)
+				m[keyword] = mapItems(below, part)
 			case "allOf", "anyOf", "oneOf":
-				m[keyword] = each(below, whole)
+				m[keyword] = mapItems(below, whole)
 			case "if", "then", "else", "not", "contains", "propertyNames", "unevaluatedItems":
 				m[keyword] = whole(below)
 			}
@@ -138,7 +138,7 @@ func memoized(defs map[string]any) map[string]any {
 				out[name] = whole(schema)
 				ref = "#/$defs/" + name
 			}
-			return map[string]any{memoKeyword: located(ref)}
+			return map[string]any{memoKeyword: absoluteRef(ref)}
 		}
 		return schema
 	}
@@ -161,8 +161,8 @@ func eachNamed(object any, do func(any) any) any {
 	return out
 }
 
-// each returns what do makes of each item of a list; what is not a list is left to the library.
-func each(list any, do func(any) any) any {
+// mapItems returns what do makes of each item of a list; what is not a list is left to the library.
+func mapItems(list any, do func(any) any) any {
 	items, ok := list.([]any)
 	if !ok {
 		return list

@@ -369,8 +369,8 @@ func (c *Canonical) annotated(n *Node) *Node {
 	return out
 }
 
-// both returns the schema whose values are those of a and b, with the place and description of a.
-func (c *Canonical) both(a, b *Node) *Node {
+// intersect returns the schema whose values are those of a and b, with the place and description of a.
+func (c *Canonical) intersect(a, b *Node) *Node {
 	if a == b {
 		return a
 	}
@@ -521,7 +521,7 @@ func (c *Canonical) addProperties(out, p *Node) {
 	known := names(out.Properties)
 	for _, m := range p.Properties {
 		if i, ok := known[m.Name]; ok {
-			out.Properties[i].Node = c.both(out.Properties[i].Node, m.Node)
+			out.Properties[i].Node = c.intersect(out.Properties[i].Node, m.Node)
 		} else {
 			out.Properties = append(out.Properties, m)
 		}
@@ -555,7 +555,7 @@ func (c *Canonical) bothOrOne(a, b *Node) *Node {
 	if a == nil {
 		return b
 	}
-	return c.both(a, b)
+	return c.intersect(a, b)
 }
 
 // one returns the list that only one of two schemas has.
@@ -870,9 +870,9 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 	out.Properties = slices.Clone(out.Properties)
 	switch rest := out.AdditionalProperties; {
 	case i >= 0:
-		out.Properties[i].Node = c.both(out.Properties[i].Node, allowed)
+		out.Properties[i].Node = c.intersect(out.Properties[i].Node, allowed)
 	case rest != nil && !rest.Any():
-		out.Properties = append(out.Properties, Property{name, c.both(rest, allowed)})
+		out.Properties = append(out.Properties, Property{name, c.intersect(rest, allowed)})
 	default:
 		out.Properties = append(out.Properties, Property{name, allowed})
 	}
@@ -1052,7 +1052,7 @@ func (c *Canonical) choice(out *Node) *Node {
 		restrict := func(list []*Node) (left []*Node) {
 			for _, br := range list {
 				if w := c.wholeOrNil(br); w != nil && w.Bool == nil && !slices.Equal(w.types, out.types) {
-					br = c.both(br, typed)
+					br = c.intersect(br, typed)
 				}
 				if !c.impossible(br) {
 					left = append(left, br)
@@ -1107,7 +1107,7 @@ func (c *Canonical) Distribute(form *Node) *Node {
 	}
 	out.say(keyword, form.At(keyword))
 	for _, br := range form.Branches() {
-		if both := c.both(br, rest); !c.impossible(both) {
+		if both := c.intersect(br, rest); !c.impossible(both) {
 			out.AnyOf = append(out.AnyOf, both)
 		}
 	}
@@ -1185,7 +1185,7 @@ func (c *Canonical) flatten(form *Node) *Node {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
 			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 && !c.demands(w) {
-				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.apart(w) {
+				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.disjoint(w) {
 					out = append(out, w.Branches()...)
 					continue
 				}
@@ -1227,9 +1227,9 @@ func (c *Canonical) demands(form *Node) bool {
 	})
 }
 
-// apart reports whether no value can be one of two branches of a oneOf, as far as their types and the values that
+// disjoint reports whether no value can be one of two branches of a oneOf, as far as their types and the values that
 // they list say it. Objects, and arrays, are told apart by their members, or refused.
-func (c *Canonical) apart(form *Node) bool {
+func (c *Canonical) disjoint(form *Node) bool {
 	plain, listed, values := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, br := range form.OneOf {
 		w := c.wholeOrNil(br)

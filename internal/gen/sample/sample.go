@@ -85,7 +85,7 @@ func (j *Schema) Tolerated(definition string, v any) bool {
 func (j *Schema) MayBeRepaired(definition string, v any) bool {
 	d := j.keyed()
 	s, err := d.compile(d.names[definition])
-	return err == nil && !d.verdicts.of(s, v)
+	return err == nil && !d.verdicts.validate(s, v)
 }
 
 // Same returns an error that shows, by a JSON pointer, what of the value want is not in got, or what of
@@ -122,7 +122,7 @@ func (j *Schema) Closure(definition string) string {
 			}
 			return out
 		case []any:
-			return each(v, copied)
+			return mapItems(v, copied)
 		}
 		return v
 	}
@@ -139,10 +139,10 @@ func (j *Schema) Closure(definition string) string {
 // Known returns the value without the members that no part of the schema declares, which are not sent again.
 func (j *Schema) Known(definition string, v any) any {
 	d := j.loose
-	return d.known([]any{d.defs[d.names[definition]]}, v)
+	return d.keepKnown([]any{d.defs[d.names[definition]]}, v)
 }
 
-func (d *document) known(schemas []any, v any) any {
+func (d *document) keepKnown(schemas []any, v any) any {
 	var parts []map[string]any
 	for _, s := range schemas {
 		parts = d.inForce(parts, s, v)
@@ -152,14 +152,14 @@ func (d *document) known(schemas []any, v any) any {
 		out := map[string]any{}
 		for name, value := range v {
 			if below, declared := memberSchemas(parts, name); declared {
-				out[name] = d.known(below, value)
+				out[name] = d.keepKnown(below, value)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = d.known(itemSchemas(parts, i), item)
+			out[i] = d.keepKnown(itemSchemas(parts, i), item)
 		}
 		return out
 	}
@@ -242,8 +242,8 @@ func newDocument(root map[string]any, kind kind) *document {
 // it goes through all parts of the document.
 const definitionURL = "sample:///"
 
-// located returns a reference to a definition with the document which that is in.
-func located(ref string) string {
+// absoluteRef returns a reference to a definition with the document which that is in.
+func absoluteRef(ref string) string {
 	rest, ok := strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
 		return ref
@@ -277,7 +277,7 @@ type context struct {
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
 
-func (c context) with(names []string) context {
+func (c context) add(names []string) context {
 	for _, name := range names {
 		if !c.tag(name) {
 			c.tags += strconv.Quote(name)
@@ -388,7 +388,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}
 	inside := c
 	if loose {
-		inside = c.with(slices.Sorted(maps.Keys(own)))
+		inside = c.add(slices.Sorted(maps.Keys(own)))
 	}
 	copied := make([]any, len(list))
 	for i, branch := range list {
@@ -396,7 +396,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		if _, of := scalars(d.referred(branch)); of != "" {
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
-		copied[i] = d.apart(guarded(d.rewrite(branch, listing)))
+		copied[i] = d.define(guarded(d.rewrite(branch, listing)))
 		if d.formats && !c.plain && !c.not && d.hasFormat(branch, 0) {
 			plain := listing
 			plain.plain = true
@@ -414,14 +414,14 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	case !loose:
 		return
 	case enum:
-		out[keyword] = append(copied, d.apart(map[string]any{"type": kind, "not": map[string]any{"enum": listed}}))
+		out[keyword] = append(copied, d.define(map[string]any{"type": kind, "not": map[string]any{"enum": listed}}))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		if _, text := tags[name][0].(string); !text || c.tag(name) {
 			continue // tags of other types, and those of a choice around this one, are not open
 		}
-		copied = append(copied, d.apart(map[string]any{
+		copied = append(copied, d.define(map[string]any{
 			"$comment": otherTags, "type": "object", "required": []any{name}, "additionalProperties": true,
 			"properties": map[string]any{name: map[string]any{"type": "string", "not": map[string]any{"enum": tags[name]}}},
 		}))
@@ -433,8 +433,8 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	// An object with the members of several branches is one of them, with unknown members.
 	delete(out, "oneOf")
 	out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"anyOf": []any{
-		d.apart(map[string]any{"type": "object", "anyOf": copied}),
-		d.apart(map[string]any{"not": map[string]any{"type": "object"}, "oneOf": copied}),
+		d.define(map[string]any{"type": "object", "anyOf": copied}),
+		d.define(map[string]any{"not": map[string]any{"type": "object"}, "oneOf": copied}),
 	}})
 }
 
@@ -516,7 +516,7 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 			}
 		}
 		if copied == nil {
-			copied = d.apart(guarded(d.rewrite(branch, c)))
+			copied = d.define(guarded(d.rewrite(branch, c)))
 		}
 		flat, copies = append(flat, branch), append(copies, copied)
 	}
@@ -542,7 +542,7 @@ func (d *document) commitKeyed(out map[string]any, list, copied []any, c context
 			return slices.ContainsFunc(list, func(other any) bool { return !d.declares(other, name.(string), 0) })
 		}
 		if slices.ContainsFunc(d.required(branch, 0), key) {
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.apart(d.rewrite(branch, c)), "then": copied[i]})
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.define(d.rewrite(branch, c)), "then": copied[i]})
 		}
 	}
 }
@@ -592,10 +592,10 @@ func (d *document) declares(schema any, name string, depth int) bool {
 func (d *document) repairable(schema, copied any) any {
 	its := []any{schema}
 	switch {
-	case marked(its, onError) || marked(its, skipItems):
+	case hasTrue(its, onError) || hasTrue(its, skipItems):
 		return true
-	case marked(its, onNull):
-		return map[string]any{"anyOf": []any{map[string]any{"type": "null"}, d.apart(copied)}}
+	case hasTrue(its, onNull):
+		return map[string]any{"anyOf": []any{map[string]any{"type": "null"}, d.define(copied)}}
 	}
 	return copied
 }
@@ -621,13 +621,13 @@ func (d *document) signature(required []any, members map[string][]any, tag strin
 	properties := map[string]any{}
 	for _, name := range required {
 		schemas := members[name.(string)]
-		if marked(schemas, onError) {
+		if hasTrue(schemas, onError) {
 			continue
 		}
 		types := []any{}
 		for _, t := range allTypes {
 			fits := func(schema any) bool { return slices.Contains(d.types(schema, 0), t) }
-			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" && marked(schemas, onNull) {
+			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" && hasTrue(schemas, onNull) {
 				types = append(types, t)
 			}
 		}
@@ -649,7 +649,7 @@ func (d *document) signature(required []any, members map[string][]any, tag strin
 // valuesOf returns the strings and numbers that the schemas list.
 func (d *document) valuesOf(schemas []any) (out []any) {
 	for _, schema := range schemas {
-		out = append(out, d.listed(schema, map[string]bool{})...)
+		out = append(out, d.listedValues(schema, map[string]bool{})...)
 	}
 	return out
 }
@@ -808,8 +808,8 @@ func (d *document) unlisted(schema any, kind string) bool {
 
 func listOf(v any) []any { l, _ := v.([]any); return l }
 
-// apart makes a schema a definition, and returns a reference to it.
-func (d *document) apart(schema any) any {
+// define makes a schema a definition, and returns a reference to it.
+func (d *document) define(schema any) any {
 	name := "b" + strconv.Itoa(len(d.defs))
 	d.defs[name] = schema
 	return map[string]any{"$ref": "#/$defs/" + name}
@@ -862,8 +862,8 @@ func (d *document) loosen(m, out map[string]any, c context) {
 	}
 	if properties, ok := out["properties"].(map[string]any); ok {
 		if meta, ok := properties["_meta"]; ok {
-			nullable := map[string]any{"anyOf": []any{d.apart(meta), d.apart(map[string]any{"type": "null"})}}
-			if marked([]any{meta}, onError) {
+			nullable := map[string]any{"anyOf": []any{d.define(meta), d.define(map[string]any{"type": "null"})}}
+			if hasTrue([]any{meta}, onError) {
 				nullable[onError] = true
 			}
 			properties["_meta"] = nullable
@@ -877,7 +877,7 @@ func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]
 	m, _ := branch.(map[string]any)
 	properties, _ := m["properties"].(map[string]any)
 	for name, p := range properties {
-		if values := d.listed(p, map[string]bool{}); len(values) > 0 {
+		if values := d.listedValues(p, map[string]bool{}); len(values) > 0 {
 			tags[name] = append(tags[name], values...)
 			if own != nil && len(values) == 1 {
 				own[name] = true
@@ -898,8 +898,8 @@ func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]
 	}
 }
 
-// listed returns the strings and numbers that a schema lists.
-func (d *document) listed(schema any, seen map[string]bool) (out []any) {
+// listedValues returns the strings and numbers that a schema lists.
+func (d *document) listedValues(schema any, seen map[string]bool) (out []any) {
 	m, _ := schema.(map[string]any)
 	values := listOf(m["enum"])
 	if c, ok := m["const"]; ok {
@@ -913,10 +913,10 @@ func (d *document) listed(schema any, seen map[string]bool) (out []any) {
 	}
 	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
 		seen[ref] = true
-		out = append(out, d.listed(d.target(ref), seen)...)
+		out = append(out, d.listedValues(d.target(ref), seen)...)
 	}
 	for _, below := range listOf(m["allOf"]) {
-		out = append(out, d.listed(below, seen)...)
+		out = append(out, d.listedValues(below, seen)...)
 	}
 	return out
 }
@@ -963,7 +963,7 @@ func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
 		}
 		d.broken = err
 	}()
-	s, err = d.compiler.Compile(located("#/$defs/" + name))
+	s, err = d.compiler.Compile(absoluteRef("#/$defs/" + name))
 	if err != nil {
 		return nil, err
 	}
@@ -976,7 +976,7 @@ func (d *document) valid(name string, v any) bool {
 	if err != nil {
 		panic(err) // Check returned it
 	}
-	return d.verdicts.of(s, v)
+	return d.verdicts.validate(s, v)
 }
 
 // resolve returns the schema that a plain reference names.
