@@ -148,7 +148,7 @@ func (c *clientSide) gate(r *engine.Route) error {
 
 // checkOutcome refuses a choice that was not offered (TOL-5).
 func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse) *flaw {
-	if chosen, ok := res.Outcome.Selected(); ok && !offered(req.Options, chosen) {
+	if chosen, ok := res.Outcome.Selected(); ok && !isOffered(req.Options, chosen) {
 		return &flaw{"/outcome/optionId", "the option was not offered"}
 	}
 	return nil

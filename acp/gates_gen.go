@@ -194,7 +194,7 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 // capabilities are those that follow from which handlers are set. It is an error to set only some
 // of those that one capability stands for.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
-	if all, err := together(
+	if all, err := allOrNone(
 		"providers",
 		handler{"ListProviders", h.ListProviders != nil},
 		handler{"SetProvider", h.SetProvider != nil},
@@ -222,7 +222,7 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	if h.ForkSession != nil {
 		x.SessionCapabilities.Fork = codec.Some(SessionForkCapabilities{})
 	}
-	if all, err := together(
+	if all, err := allOrNone(
 		"sessionCapabilities.archive",
 		handler{"ArchiveSession", h.ArchiveSession != nil},
 		handler{"UnarchiveSession", h.UnarchiveSession != nil},
@@ -317,7 +317,7 @@ func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	if h.ReadTextFile != nil {
 		x.FS.ReadTextFile = true
 	}
-	if all, err := together(
+	if all, err := allOrNone(
 		"terminal",
 		handler{"CreateTerminal", h.CreateTerminal != nil},
 		handler{"TerminalOutput", h.TerminalOutput != nil},

@@ -125,8 +125,8 @@ type handler struct {
 	set  bool
 }
 
-// together reports whether the handlers of a capability are set. It is an error if only some are.
-func together(capability string, handlers ...handler) (bool, error) {
+// allOrNone reports whether the handlers of a capability are set. It is an error if only some are.
+func allOrNone(capability string, handlers ...handler) (bool, error) {
 	var set, missing []string
 	for _, h := range handlers {
 		if h.set {

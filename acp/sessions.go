@@ -58,7 +58,7 @@ type sessionState struct {
 	meta          Meta
 }
 
-func (s *ClientSession) known() *sessionState {
+func (s *ClientSession) current() *sessionState {
 	if state := s.state.Load(); state != nil {
 		return state
 	}
@@ -68,7 +68,7 @@ func (s *ClientSession) known() *sessionState {
 // opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
 // the answer leaves out keep the values of an earlier update.
 func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
-	state := *s.known()
+	state := *s.current()
 	if modes.Present() {
 		state.modes = modes
 	}
@@ -81,13 +81,13 @@ func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]Sessio
 }
 
 func (s *ClientSession) configure(options []SessionConfigOption) {
-	state := *s.known()
+	state := *s.current()
 	state.configOptions = Some(options)
 	s.state.Store(&state)
 }
 
 func (s *ClientSession) switchMode(mode SessionModeID) {
-	state := *s.known()
+	state := *s.current()
 	modes, ok := state.modes.Get()
 	if !ok {
 		return // a mode of a list that is not known
@@ -120,15 +120,15 @@ func (c *ClientConn) follow(params any) error {
 // Modes returns the session's modes and the current one, as the agent last reported them: when the session was created,
 // loaded or resumed, in an update, or by accepting SetMode. An update takes effect here before the client's handler
 // receives it. The result must not be changed.
-func (s *ClientSession) Modes() Opt[SessionModeState] { return s.known().modes }
+func (s *ClientSession) Modes() Opt[SessionModeState] { return s.current().modes }
 
 // ConfigOptions returns the session's config options with their values, as the agent last reported them: when the
 // session was created, loaded or resumed, in an update, or in answer to SetConfigOption. An update takes effect here
 // before the client's handler receives it. The result must not be changed.
-func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.known().configOptions }
+func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.current().configOptions }
 
 // Meta returns the _meta of the agent's answer when the session was created, loaded or resumed.
-func (s *ClientSession) Meta() Meta { return s.known().meta }
+func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
 // anything, if the agent named modes and this is not one of them.

@@ -170,14 +170,14 @@ func checkPermissionOptions(pointer string, options []PermissionOption) *flaw {
 		switch id := options[i].OptionID; {
 		case id == "":
 			return &flaw{fmt.Sprintf("%s/%d/optionId", pointer, i), "must not be empty"}
-		case offered(options[:i], id):
+		case isOffered(options[:i], id):
 			return &flaw{fmt.Sprintf("%s/%d/optionId", pointer, i), "another option has this id"}
 		}
 	}
 	return nil
 }
 
-func offered(options []PermissionOption, id PermissionOptionID) bool {
+func isOffered(options []PermissionOption, id PermissionOptionID) bool {
 	for i := range options {
 		if options[i].OptionID == id {
 			return true

@@ -243,8 +243,8 @@ func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) err
 	return r.store.Append(context.WithoutCancel(ctx), r.id, updates...)
 }
 
-// known records that the store has the session now, and stores the early updates.
-func (r *recorder) known(ctx context.Context) error {
+// markStored records that the store has the session now, and stores the early updates.
+func (r *recorder) markStored(ctx context.Context) error {
 	early := r.early
 	r.unknown, r.early = false, nil
 	if len(early) == 0 {

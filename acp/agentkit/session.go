@@ -202,7 +202,7 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 		return s.sessions.answer(s.ID(), err)
 	}
 	s.early = nil
-	if err := s.said.known(ctx); err != nil {
+	if err := s.said.markStored(ctx); err != nil {
 		return errors.Join(s.sessions.answer(s.ID(), err), store.Delete(context.WithoutCancel(ctx), s.ID()))
 	}
 	return nil

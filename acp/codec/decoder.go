@@ -181,7 +181,7 @@ func (d *Decoder) Err() error {
 	if d.err == nil {
 		return nil
 	}
-	return d.err.located(d.data)
+	return d.err.locate(d.data)
 }
 
 // End fails if anything but white space is left. It returns Err.
@@ -674,7 +674,7 @@ func (o *Object) Next() bool {
 	d.name, d.lone = s[i:end], false
 	d.i = end + 2
 	o.more = true
-	return o.tag == "" || o.known()
+	return o.tag == "" || o.checkTag()
 }
 
 func (o *Object) next() bool {
@@ -690,10 +690,10 @@ func (o *Object) next() bool {
 	}
 	d.name = name
 	o.more = true
-	return d.colon() && o.known()
+	return d.colon() && o.checkTag()
 }
 
-func (o *Object) known() bool {
+func (o *Object) checkTag() bool {
 	if o.tag != "" && string(o.d.name) == o.tag {
 		if o.tagged {
 			o.duplicate()
@@ -892,7 +892,7 @@ func (d *Decoder) ItemHas(name string) bool {
 // It consumes nothing.
 func (d *Decoder) HasValue(name, value string) bool {
 	m := d.Mark()
-	ok := d.seek(name) && d.is(value)
+	ok := d.seek(name) && d.readEquals(value)
 	d.Rewind(m)
 	return ok && d.err == nil
 }
@@ -900,13 +900,13 @@ func (d *Decoder) HasValue(name, value string) bool {
 // Fixed reads a value that must equal the given one: a string, a number or a boolean.
 func (d *Decoder) Fixed(value string) {
 	at := d.Offset()
-	if !d.is(value) && d.err == nil {
+	if !d.readEquals(value) && d.err == nil {
 		d.failText(at, "want "+value)
 	}
 }
 
-// is reads any value and reports whether it is that one.
-func (d *Decoder) is(value string) bool {
+// readEquals reads any value and reports whether it is that one.
+func (d *Decoder) readEquals(value string) bool {
 	if kind := value[0]; d.Kind() == '"' && kind == '"' {
 		start := d.i
 		content, size := d.str()

@@ -90,7 +90,7 @@ func (e *Encoder) Err() error {
 	if e.err == nil {
 		return nil
 	}
-	return e.err.located(e.buf[e.start:])
+	return e.err.locate(e.buf[e.start:])
 }
 
 // BeginObject starts an object: members follow, then EndObject.

@@ -50,8 +50,8 @@ func newError(offset int, err error) *Error {
 	return &Error{Msg: err.Error(), Err: err, Offset: offset}
 }
 
-// located returns e with its pointer in text.
-func (e *Error) located(text []byte) *Error {
+// locate returns e with its pointer in text.
+func (e *Error) locate(text []byte) *Error {
 	out := *e
 	out.Pointer = pointers(text, e.Offset)[0] + e.Pointer
 	return &out

@@ -168,8 +168,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// with returns a copy of the command with more arguments after its own, and variables in place of its own.
-func (c *Command) with(args []string, env map[string]string) *Command {
+// extend returns a copy of the command with more arguments after its own, and variables in place of its own.
+func (c *Command) extend(args []string, env map[string]string) *Command {
 	more := *c
 	more.Args = slices.Concat(c.Args, args)
 	more.Env = maps.Clone(c.Env)

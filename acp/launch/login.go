@@ -58,7 +58,7 @@ func (e *LoginError) Unwrap() error { return e.Err }
 // LoginCommand returns the command that logs in: the agent's own, with the arguments of the method appended to its own,
 // and the variables of the method set, replacing those of the same name.
 func (c *Command) LoginCommand(method *acp.AuthMethodTerminal) *Command {
-	return c.with(method.Args, method.Env)
+	return c.extend(method.Args, method.Env)
 }
 
 // Login runs a login in a terminal, and waits for its end. Only the exit status 0 means that it has succeeded; then

@@ -142,8 +142,8 @@ var (
 	}
 )
 
-// in looks for the sign.
-func (s *sign) in(output string) (Problem, bool) {
+// find looks for the sign.
+func (s *sign) find(output string) (Problem, bool) {
 	at := s.pattern.FindStringSubmatchIndex(output)
 	if at == nil {
 		return Problem{}, false
@@ -161,11 +161,11 @@ func Explain(output string) (Problem, bool) {
 	output = output[max(0, len(output)-most):]
 	errors := npmWarning.ReplaceAllString(output, "")
 	for i := range signs {
-		if p, ok := signs[i].in(errors); ok {
+		if p, ok := signs[i].find(errors); ok {
 			return p, true
 		}
 	}
-	return engineWarning.in(output)
+	return engineWarning.find(output)
 }
 
 // short is the beginning of a text.

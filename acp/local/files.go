@@ -75,7 +75,7 @@ func (f *Files) read(ctx context.Context, session sessionKey, path string, lines
 	if lines.first == 0 {
 		return "", &paramError{"line", errLine}
 	}
-	set, err := f.roots.of(session)
+	set, err := f.roots.rootsOf(session)
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (f *Files) write(ctx context.Context, session sessionKey, path, content str
 	if f.readOnly {
 		return ErrReadOnly
 	}
-	set, err := f.roots.of(session)
+	set, err := f.roots.rootsOf(session)
 	if err != nil {
 		return err
 	}

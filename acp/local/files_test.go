@@ -327,7 +327,7 @@ func TestRoots(t *testing.T) {
 	check("own", "one", nil)
 	check("own", "one/inner", nil)
 	check("own", "two", nil)
-	if set, err := roots.of(sibling("own")); err != nil || set.home.names[0] != filepath.Join(top, "one", "inner") {
+	if set, err := roots.rootsOf(sibling("own")); err != nil || set.home.names[0] != filepath.Join(top, "one", "inner") {
 		t.Errorf("home is %v, %v", set.home, err)
 	}
 

@@ -125,8 +125,8 @@ func (r *Roots) Close() error {
 	return nil
 }
 
-// of returns the directories that a session may reach.
-func (r *Roots) of(session sessionKey) (rootSet, error) {
+// rootsOf returns the directories that a session may reach.
+func (r *Roots) rootsOf(session sessionKey) (rootSet, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.closed {

@@ -188,7 +188,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 
 // launch starts a command in a terminal.
 func (t *Terminals) launch(term *terminal, c command) error {
-	set, err := t.roots.of(term.session)
+	set, err := t.roots.rootsOf(term.session)
 	if err != nil {
 		return err
 	}

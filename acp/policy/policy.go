@@ -163,7 +163,7 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 		return Decision{}, err
 	}
 	f, rules := p.facts(req), slices.Concat(p.rules, more)
-	d := Decision{Effect: Ask, Why: "no rule matches", About: f.about()}
+	d := Decision{Effect: Ask, Why: "no rule matches", About: f.describe()}
 	d.About = append(d.About, f.bound(rules)...)
 	rank := map[Effect]int{Allow: 1, Ask: 2, Reject: 3}
 	best := 0
@@ -198,7 +198,7 @@ type facts struct {
 	named, commanded bool
 }
 
-func (f *facts) about() []string {
+func (f *facts) describe() []string {
 	about := []string{fmt.Sprintf("kind %q, tool %q, agent %q, cwd %q", f.kind, f.tool, f.agent, f.cwd)}
 	for _, path := range f.paths {
 		about = append(about, strings.TrimSpace(fmt.Sprintf("path %q %s", path.text, path.flaw)))

@@ -112,7 +112,7 @@ func parseLine(text string) line {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 {
-				l.all = append(l.all, called(n))
+				l.all = append(l.all, parseCall(n))
 			}
 		case *syntax.Redirect:
 			if n.Word != nil {
@@ -176,7 +176,7 @@ func (l *line) mention() {
 	}
 }
 
-func called(call *syntax.CallExpr) command {
+func parseCall(call *syntax.CallExpr) command {
 	var words []word
 	for _, w := range call.Args {
 		text, err := literal(w)
@@ -202,7 +202,7 @@ func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 			if len(cmd.Assigns) > 0 {
 				return errors.New("sets variables")
 			}
-			c := called(cmd)
+			c := parseCall(cmd)
 			c.piped = piped
 			l.covered = append(l.covered, c)
 		case *syntax.BinaryCmd:

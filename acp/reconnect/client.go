@@ -303,7 +303,7 @@ func (c *Client) run(conn *acp.ClientConn) {
 		if losses > maxLosses && lost.Sub(since) >= c.policy.Budget {
 			err = fmt.Errorf("the connection was lost %d times in a row, each time soon after connecting", losses)
 		} else {
-			conn, tries, err = c.again(lost.Add(c.policy.Budget), tries)
+			conn, tries, err = c.reconnect(lost.Add(c.policy.Budget), tries)
 		}
 		if err != nil {
 			if over := context.Cause(c.life); over == nil {
@@ -332,8 +332,8 @@ func (c *Client) settle() {
 
 const settleTime = time.Second
 
-// again connects and restores the sessions, until that succeeds or is hopeless.
-func (c *Client) again(deadline time.Time, tries int) (*acp.ClientConn, int, error) {
+// reconnect connects and restores the sessions, until that succeeds or is hopeless.
+func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int, error) {
 	ctx, cancel := context.WithDeadlineCause(c.life, deadline, errors.New("reconnecting took too long"))
 	defer cancel()
 	var last error

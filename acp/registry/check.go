@@ -234,15 +234,15 @@ func (c *checker) why(id, reason string) {
 
 // fail is a failure of a requirement. The pointer says where in agent.json, "" for elsewhere.
 func (c *checker) fail(id, pointer, format string, args ...any) {
-	c.found(id, Finding{Pointer: pointer, Text: fmt.Sprintf(format, args...)})
+	c.addFinding(id, Finding{Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
 
 // warn reports something that the registry accepts, but that its users will miss.
 func (c *checker) warn(id, pointer, format string, args ...any) {
-	c.found(id, Finding{Warning: true, Pointer: pointer, Text: fmt.Sprintf(format, args...)})
+	c.addFinding(id, Finding{Warning: true, Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) found(id string, f Finding) {
+func (c *checker) addFinding(id string, f Finding) {
 	c.ran(id)
 	f.Step = c.step.Name
 	c.rows[id].Findings = append(c.rows[id].Findings, f)

@@ -65,7 +65,7 @@ func connect(
 	if err != nil {
 		return nil, errors.Join(err, stream.Close())
 	}
-	hooks := opts.Hooks.of((*Conn)(c))
+	hooks := opts.Hooks.bind((*Conn)(c))
 	if hooks.Message != nil {
 		stream = observed(stream, hooks.Message)
 	}

@@ -96,8 +96,8 @@ type Hooks struct {
 	End func()
 }
 
-// of are the hooks of one connection.
-func (h Hooks) of(conn *Conn) Hooks {
+// bind are the hooks of one connection.
+func (h Hooks) bind(conn *Conn) Hooks {
 	start := h.Start
 	if start == nil {
 		return h

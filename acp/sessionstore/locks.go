@@ -78,8 +78,8 @@ func (l *locks) close() bool {
 	return true
 }
 
-// of is the lock of the session of this name.
-func (l *locks) of(name string) *lock {
+// get is the lock of the session of this name.
+func (l *locks) get(name string) *lock {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // it does not fail
 	return &l.each[sum.Sum32()%lockCount]
@@ -87,7 +87,7 @@ func (l *locks) of(name string) *lock {
 
 // tryLocked is locked, but reports false at once if the lock is held elsewhere.
 func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error) {
-	l := d.locks.of(name)
+	l := d.locks.get(name)
 	select {
 	case _, ok := <-l.token:
 		if !ok {
@@ -110,7 +110,7 @@ func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error)
 
 // locked calls f while the session of this name cannot be changed by others.
 func (d *DirOf[U]) locked(ctx context.Context, name string, f func() error) (err error) {
-	l := d.locks.of(name)
+	l := d.locks.get(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)
 	defer cancel()
 	select {

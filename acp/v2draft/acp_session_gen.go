@@ -77,7 +77,7 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 	req = orEmpty(req)
 	id := req.SessionID
 	res, err := c.closeSession(ctx, req, nil)
-	c.gone(id, err)
+	c.forgetEnded(id, err)
 	return res, err
 }
 
@@ -89,12 +89,12 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 	req = orEmpty(req)
 	id := req.SessionID
 	res, err := c.deleteSession(ctx, req, nil)
-	c.gone(id, err)
+	c.forgetEnded(id, err)
 	return res, err
 }
 
-// gone forgets the handle of a session that has ended at the agent, unless err says that it has not.
-func (c *ClientConn) gone(id SessionID, err error) {
+// forgetEnded forgets the handle of a session that has ended at the agent, unless err says that it has not.
+func (c *ClientConn) forgetEnded(id SessionID, err error) {
 	if unlessGone(err) == nil {
 		c.sessions.remove(id)
 	}

@@ -161,7 +161,7 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 // capabilities are those that follow from which handlers are set. It is an error to set only some
 // of those that one capability stands for.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
-	if all, err := together(
+	if all, err := allOrNone(
 		"providers",
 		handler{"ListProviders", h.ListProviders != nil},
 		handler{"SetProvider", h.SetProvider != nil},
@@ -176,7 +176,7 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 		auth.Status = codec.Some(AuthStatusCapabilities{})
 		x.Auth = codec.Some(auth)
 	}
-	if all, err := together(
+	if all, err := allOrNone(
 		"session",
 		handler{"NewSession", h.NewSession != nil},
 		handler{"ListSessions", h.ListSessions != nil},
@@ -198,7 +198,7 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 		session.Fork = codec.Some(SessionForkCapabilities{})
 		x.Session = codec.Some(session)
 	}
-	if all, err := together(
+	if all, err := allOrNone(
 		"session.archive",
 		handler{"ArchiveSession", h.ArchiveSession != nil},
 		handler{"UnarchiveSession", h.UnarchiveSession != nil},

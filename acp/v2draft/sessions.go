@@ -75,7 +75,7 @@ type sessionState struct {
 	meta          Meta
 }
 
-func (s *ClientSession) known() *sessionState {
+func (s *ClientSession) current() *sessionState {
 	if state := s.state.Load(); state != nil {
 		return state
 	}
@@ -92,7 +92,7 @@ func (s *ClientSession) opened(options []SessionConfigOption, commands []Availab
 }
 
 func (s *ClientSession) configure(options []SessionConfigOption) {
-	state := *s.known()
+	state := *s.current()
 	state.configOptions = options
 	s.state.Store(&state)
 }
@@ -113,7 +113,7 @@ func (c *ClientConn) follow(params any) error {
 		}
 	case *SessionUpdateAvailableCommandsUpdate:
 		if s := c.sessions.get(n.SessionID); s != nil {
-			state := *s.known()
+			state := *s.current()
 			state.commands = u.AvailableCommands
 			s.state.Store(&state)
 		}
@@ -124,14 +124,14 @@ func (c *ClientConn) follow(params any) error {
 // ConfigOptions returns the session's config options with their values, as the agent last reported them: when the
 // session was created or resumed, in an update, or in answer to SetConfigOption. An update takes effect here before the
 // client's handler receives it. The result must not be changed.
-func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.known().configOptions }
+func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.current().configOptions }
 
 // AvailableCommands returns the session's commands, as the agent last reported them: when the session was created or
 // resumed, or in an update. The result must not be changed.
-func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.known().commands }
+func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.current().commands }
 
 // Meta returns the _meta of the agent's answer when the session was created or resumed.
-func (s *ClientSession) Meta() Meta { return s.known().meta }
+func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // CancelToolCall cancels a tool call (tool_call/cancel) that offers cancellation. The agent confirms it with an update
 // that gives the tool call a final status.

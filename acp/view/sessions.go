@@ -29,11 +29,11 @@ const maxSessions = 10_000
 func (s *Sessions) Of(id acp.SessionID) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.of(id)
+	return s.stateOf(id)
 }
 
-// of is Of; mu is held.
-func (s *Sessions) of(id acp.SessionID) *State {
+// stateOf is Of; mu is held.
+func (s *Sessions) stateOf(id acp.SessionID) *State {
 	state := s.states[id]
 	if state == nil {
 		if s.states == nil {
@@ -59,7 +59,7 @@ func (s *Sessions) received(id acp.SessionID) (*State, error) {
 	if s.states[id] == nil && len(s.states) >= maxSessions {
 		return nil, fmt.Errorf("%w: %.64q is one of more than %d", ErrSessions, id, maxSessions)
 	}
-	return s.of(id), nil
+	return s.stateOf(id), nil
 }
 
 // Update serves session/update: it is for acp.ClientHandlers.SessionUpdate. Its error matches ErrSessions.

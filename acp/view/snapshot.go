@@ -72,7 +72,7 @@ func (s *Snapshot) Item(index int) *Item {
 }
 
 // Items returns an iterator over the items, the oldest first.
-func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.all }
+func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.each }
 
 // Changed returns an iterator over the items that were added or changed after an older snapshot of the same State, in
 // order, in time that grows only with their number. After Reset, and for nil, these are all items: see SameHistory.
@@ -104,7 +104,7 @@ func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 }
 
 // Turns returns an iterator over the turns of which items are kept, the oldest first.
-func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.all }
+func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.each }
 
 // Turn returns the turn with a number, or nil if there is none, or it was dropped with its items.
 func (s *Snapshot) Turn(number int) *TurnState {

@@ -243,7 +243,7 @@ func (s *State) forget(item *Item) {
 		unlist(s.messages, messageKey{v.Role, v.ID}, item.Index)
 	case *ToolCall:
 		unlist(s.calls, v.Call.ToolCallID, item.Index)
-		s.over(item, v.Call.ToolCallID)
+		s.closeCall(item, v.Call.ToolCallID)
 	case *Compaction:
 		unlist(s.compactions, v.ID, item.Index)
 	case *Subagent:
@@ -341,8 +341,8 @@ func (s *State) goesOn(item *Item, id acp.ToolCallID) {
 	calls[id] = item.Index
 }
 
-// over notes that it has, or is gone.
-func (s *State) over(item *Item, id acp.ToolCallID) {
+// closeCall notes that it has, or is gone.
+func (s *State) closeCall(item *Item, id acp.ToolCallID) {
 	calls := s.opened[item.Turn]
 	if unlist(calls, id, item.Index); len(calls) == 0 {
 		delete(s.opened, item.Turn)
@@ -379,7 +379,7 @@ func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 	}
 	if c.finished() {
 		c.Cancelled, c.Unfinished = false, false
-		s.over(item, u.ToolCallID)
+		s.closeCall(item, u.ToolCallID)
 	} else if s.inProgress(item.Turn) {
 		s.goesOn(item, u.ToolCallID)
 	}

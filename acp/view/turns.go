@@ -265,7 +265,7 @@ type echo struct {
 func (s *State) echoed(c *acp.ContentChunk) bool {
 	for i, e := range s.echoes {
 		if e.takes(c) {
-			s.named(e.message, c)
+			s.adoptID(e.message, c)
 			if len(e.rest) == 0 {
 				s.echoes = slices.Delete(s.echoes, i, i+1)
 			}
@@ -318,8 +318,8 @@ func sameBlock(a, b acp.ContentBlock) bool {
 	return err == nil && err2 == nil && bytes.Equal(one, other)
 }
 
-// named gives the message that was sent the id that its echo has, unless another one has it.
-func (s *State) named(index int, c *acp.ContentChunk) {
+// adoptID gives the message that was sent the id that its echo has, unless another one has it.
+func (s *State) adoptID(index int, c *acp.ContentChunk) {
 	id, ok := c.MessageID.Get()
 	if _, taken := s.messages[messageKey{User, id}]; !ok || taken || !s.now.items.has(index) {
 		return

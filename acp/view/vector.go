@@ -104,8 +104,8 @@ func (n *node[T]) clear(i int, shift uint, epoch uint64) bool {
 	return at == width-1
 }
 
-// all calls yield with the elements in order, until it returns false.
-func (v *vector[T]) all(yield func(*T) bool) { v.changed(&vector[T]{}, yield) }
+// each calls yield with the elements in order, until it returns false.
+func (v *vector[T]) each(yield func(*T) bool) { v.changed(&vector[T]{}, yield) }
 
 // changed calls yield with the elements that are not those of an older copy of the vector, in order, until it returns
 // false. It visits only what changed.

@@ -76,8 +76,8 @@ func (c *conversation) results() []string {
 	return all[len(all)-step:]
 }
 
-// called reports whether the model has called a tool since the newest prompt.
-func (g *game) called(name string) bool {
+// hasCalled reports whether the model has called a tool since the newest prompt.
+func (g *game) hasCalled(name string) bool {
 	step := len(g.results)
 	for _, t := range slices.Backward(g.turns) {
 		if step <= 0 && !t.agent {
@@ -236,7 +236,7 @@ func playRun(g *game) *reply {
 func playPlan(g *game) *reply {
 	var steps []*call
 	if search := g.tool(searchTools...); search != nil {
-		if g.called(search.name) {
+		if g.hasCalled(search.name) {
 			steps = append(steps, &call{})
 		} else if g.tool(planTools...) == nil {
 			return use(search.call(values{query: "select:TodoWrite,todo_write"}), "")

@@ -216,7 +216,7 @@ func (v *values) parameter(name string, p *schema) (any, bool) {
 		}
 	case "questions":
 		if v.question != "" && p.kind() == "array" {
-			return []any{v.asked(p.Items)}, true
+			return []any{v.formQuestion(p.Items)}, true
 		}
 	case "question":
 		return text(v.question)
@@ -250,8 +250,8 @@ func (v *values) entries(item json.RawMessage) []any {
 	return entries
 }
 
-// asked is the question of a form, as the schema of one wants it.
-func (v *values) asked(item json.RawMessage) any {
+// formQuestion is the question of a form, as the schema of one wants it.
+func (v *values) formQuestion(item json.RawMessage) any {
 	return object(item, func(name string, p *schema) (any, bool) {
 		switch name {
 		case "question":

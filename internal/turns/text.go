@@ -36,7 +36,7 @@ func NewText(ctx context.Context, deliver func(ctx context.Context, piece string
 	} else {
 		t.out = newOutbox()
 	}
-	t.lasting, t.release = Outlive(without(ctx), t.out.wake)
+	t.lasting, t.release = Outlive(withoutTurn(ctx), t.out.wake)
 	if err := t.turn.addText(t); err != nil {
 		t.closed = true
 		t.release()

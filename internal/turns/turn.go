@@ -130,8 +130,8 @@ func With(ctx context.Context) (context.Context, *Turn) {
 	return context.WithValue(ctx, turnKey{}, o), o
 }
 
-// without returns a context for the messages that texts of a turn send, which must not wait for the texts.
-func without(ctx context.Context) context.Context {
+// withoutTurn returns a context for the messages that texts of a turn send, which must not wait for the texts.
+func withoutTurn(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, (*Turn)(nil))
 }
 

@@ -87,7 +87,7 @@ func child[U any](t *testing.T, open OpenOf[U], role string) {
 func (s *suite[U]) write(who int) {
 	ctx, store := s.Context(), s.store()
 	random := rand.New(rand.NewPCG(uint64(who), 1))
-	next, count := s.kept(ctx, store)
+	next, count := s.checkStored(ctx, store)
 	for {
 		n := 1 + random.IntN(3)
 		var updates []U
@@ -116,14 +116,14 @@ func (s *suite[U]) padded(n, length int) U {
 	return s.text("%d %d %s", n, length, strings.Repeat("p", length))
 }
 
-// kept checks the session s and returns how many updates it has, and the count in its state.
-func (s *suite[U]) kept(ctx context.Context, store sessionstore.StoreOf[U]) (updates, count int) {
+// checkStored checks the session s and returns how many updates it has, and the count in its state.
+func (s *suite[U]) checkStored(ctx context.Context, store sessionstore.StoreOf[U]) (updates, count int) {
 	s.Helper()
 	all, err := history(ctx, store, "s")
 	s.must(err)
 	for i, update := range all {
 		var n, length int
-		line := s.said(update)
+		line := s.textOf(update)
 		if _, err := fmt.Sscanf(line, "%d %d", &n, &length); err != nil || n != i || !strings.HasSuffix(line, " "+strings.Repeat("p", length)) {
 			s.Fatalf("update %d is %.60q, %v", i, line, err)
 		}
@@ -161,7 +161,7 @@ func (s *suite[U]) killed(kills int, name string) {
 			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, heard.String())
 		}
 		store := s.store()
-		gotUpdates, gotCount := s.kept(ctx, store)
+		gotUpdates, gotCount := s.checkStored(ctx, store)
 		if gotUpdates < updates || gotUpdates > updates+3 {
 			s.Fatalf("run %d: %d updates are there, and %d were appended", run, gotUpdates, updates)
 		}
@@ -169,7 +169,7 @@ func (s *suite[U]) killed(kills int, name string) {
 			s.Fatalf("run %d: the count is %d, and %d was kept", run, gotCount, count)
 		}
 		updates, count = gotUpdates, gotCount
-		for _, id := range s.listed(store, sessionstore.Query{Limit: 2}) {
+		for _, id := range s.listAll(store, sessionstore.Query{Limit: 2}) {
 			all, err := history(ctx, store, id)
 			s.must(err)
 			if id != "s" && len(all) > 1 {
@@ -229,7 +229,7 @@ func (s *suite[U]) share(who, n int) {
 		if i%10 == 0 {
 			_, err := history(ctx, store, "s")
 			s.must(err)
-			s.listed(store, sessionstore.Query{Limit: sessionstore.MaxLimit})
+			s.listAll(store, sessionstore.Query{Limit: sessionstore.MaxLimit})
 		}
 	}
 	fmt.Println("ack done 1")
@@ -270,7 +270,7 @@ func (s *suite[U]) twoAtOnce(n int, name string) {
 	if string(got.State) != fmt.Sprint(2*n) {
 		s.Errorf("after %d changes the state is %s", 2*n, got.State)
 	}
-	if all := s.listed(store, sessionstore.Query{}); len(all) != 1+2*(n/2) {
+	if all := s.listAll(store, sessionstore.Query{}); len(all) != 1+2*(n/2) {
 		s.Errorf("%d sessions are left", len(all))
 	}
 }

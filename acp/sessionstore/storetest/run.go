@@ -108,7 +108,7 @@ func (s *suite[U]) text(format string, args ...any) U {
 	return s.update(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":` + string(text) + `}}`)
 }
 
-func (s *suite[U]) said(u U) string {
+func (s *suite[U]) textOf(u U) string {
 	s.Helper()
 	text, err := json.Marshal(u)
 	s.must(err)
@@ -142,13 +142,13 @@ func (s *suite[U]) history(store sessionstore.StoreOf[U], id acp.SessionID) (tex
 	all, err := history(s.Context(), store, id)
 	s.must(err)
 	for _, update := range all {
-		texts = append(texts, s.said(update))
+		texts = append(texts, s.textOf(update))
 	}
 	return texts
 }
 
-// listed are the ids of all sessions, page by page.
-func (s *suite[U]) listed(store sessionstore.StoreOf[U], q sessionstore.Query) (ids []acp.SessionID) {
+// listAll are the ids of all sessions, page by page.
+func (s *suite[U]) listAll(store sessionstore.StoreOf[U], q sessionstore.Query) (ids []acp.SessionID) {
 	s.Helper()
 	for {
 		page, err := store.List(s.Context(), q)
@@ -252,7 +252,7 @@ func (s *suite[U]) refused() {
 			got, err := store.Get(ctx, "long")
 			s.must(err)
 			s.equal("a long title", got, r)
-			s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"long", "kept"})
+			s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"long", "kept"})
 			s.must(store.Delete(ctx, "long"))
 		}
 	}
@@ -288,7 +288,7 @@ func (s *suite[U]) refused() {
 	s.must(err)
 	s.equal("the session", got, record("kept", 0))
 	s.equal("its updates", s.history(store, "kept"), []string{"x"})
-	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"kept"})
+	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"kept"})
 }
 
 // hostileIDs are all different, and none of them may lead anywhere.
@@ -323,10 +323,10 @@ func (s *suite[U]) ids() {
 	}
 	want := hostileIDs()
 	slices.Reverse(want)
-	s.equal("the list", s.listed(store, sessionstore.Query{Limit: 7}), want)
+	s.equal("the list", s.listAll(store, sessionstore.Query{Limit: 7}), want)
 	for i, id := range hostileIDs() {
 		s.must(store.Delete(ctx, id))
-		if left := s.listed(store, sessionstore.Query{}); len(left) != len(want)-i-1 {
+		if left := s.listAll(store, sessionstore.Query{}); len(left) != len(want)-i-1 {
 			s.Fatalf("after deleting %d sessions, %.40q last, %d of %d are left", i+1, id, len(left), len(want))
 		}
 	}
@@ -361,7 +361,7 @@ func (s *suite[U]) change() {
 	got, err := store.Get(ctx, "s")
 	s.must(err)
 	s.equal("after", got, want)
-	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"s", "t"})
+	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s", "t"})
 	s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
 		r.State, r.Title, r.AdditionalDirectories = nil, "", nil
 		return nil
@@ -480,8 +480,8 @@ func (s *suite[U]) updatesInLoop() {
 	seen := 0
 	for update, err := range store.Updates(ctx, "s") {
 		s.must(err)
-		if s.said(update) != fmt.Sprint(seen) && seen < n {
-			s.Fatalf("update %d is %s", seen, s.said(update))
+		if s.textOf(update) != fmt.Sprint(seen) && seen < n {
+			s.Fatalf("update %d is %s", seen, s.textOf(update))
 		}
 		if seen++; seen > n {
 			continue // appended meanwhile
@@ -494,7 +494,7 @@ func (s *suite[U]) updatesInLoop() {
 		case 30:
 			s.must(store.Create(ctx, record("t", 0)))
 		case 40:
-			s.equal("in the loop, the list", s.listed(store, sessionstore.Query{}), []string{"t", "s"})
+			s.equal("in the loop, the list", s.listAll(store, sessionstore.Query{}), []string{"t", "s"})
 		case 50:
 			if all := s.history(store, "s"); len(all) != n+1 {
 				s.Errorf("the inner loop sees %d updates", len(all))
@@ -570,7 +570,7 @@ func (s *suite[U]) delete() {
 		s.must(store.Append(ctx, id, s.text("old %s", id)))
 		s.must(store.Change(ctx, id, func(r *sessionstore.Record) error { r.State = json.RawMessage(`"old"`); return nil }))
 	}
-	s.equal("the list", s.listed(other, sessionstore.Query{}), []string{"t", "s"})
+	s.equal("the list", s.listAll(other, sessionstore.Query{}), []string{"t", "s"})
 	s.must(store.Delete(ctx, "s"))
 	s.must(store.Delete(ctx, "s"))
 	s.must(other.Delete(ctx, "s"))
@@ -581,7 +581,7 @@ func (s *suite[U]) delete() {
 		s.want(err, sessionstore.ErrNotFound)
 		s.want(store.Append(ctx, "s", s.text("x")), sessionstore.ErrNotFound)
 		s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
-		s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"t"})
+		s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"t"})
 	}
 	s.must(other.Create(ctx, record("s", 1)))
 	s.must(store.Append(ctx, "s", s.text("new")))
@@ -595,7 +595,7 @@ func (s *suite[U]) delete() {
 // Lists have every session once, in order, also of two that were updated at the same time, and only those of a folder.
 func (s *suite[U]) list() {
 	ctx, store, other := s.Context(), s.store(), s.store()
-	if all := s.listed(store, sessionstore.Query{}); len(all) != 0 {
+	if all := s.listAll(store, sessionstore.Query{}); len(all) != 0 {
 		s.Errorf("an empty store has %v", all)
 	}
 	const n = 123
@@ -613,23 +613,23 @@ func (s *suite[U]) list() {
 	slices.Reverse(even)
 	for _, limit := range []int{0, 1, 2, 50, n - 1, n, n + 1, sessionstore.MaxLimit * 10} {
 		q := sessionstore.Query{Limit: limit}
-		s.equal(fmt.Sprintf("by %d", limit), s.listed(store, q), want)
+		s.equal(fmt.Sprintf("by %d", limit), s.listAll(store, q), want)
 		q.Cwd = "/even"
-		s.equal(fmt.Sprintf("by %d of a folder", limit), s.listed(other, q), even)
+		s.equal(fmt.Sprintf("by %d of a folder", limit), s.listAll(other, q), even)
 		q.Cwd = "/ev"
-		if none := s.listed(store, q); len(none) != 0 {
+		if none := s.listAll(store, q); len(none) != 0 {
 			s.Errorf("a folder without sessions has %v", none)
 		}
 	}
 	s.must(store.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(time.Hour); return nil }))
 	s.must(store.Append(ctx, "s001", s.text("appending does not move a session")))
 	want = append([]acp.SessionID{"s000"}, want[:n-1]...)
-	s.equal("after a change", s.listed(other, sessionstore.Query{}), want)
+	s.equal("after a change", s.listAll(other, sessionstore.Query{}), want)
 	// The clock may have been set back meanwhile.
 	s.must(other.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(-time.Hour); return nil }))
 	want = append(want[1:], "s000")
-	s.equal("after a change back", s.listed(store, sessionstore.Query{}), want)
-	s.equal("after a change back, by pages", s.listed(store, sessionstore.Query{Limit: 7}), want)
+	s.equal("after a change back", s.listAll(store, sessionstore.Query{}), want)
+	s.equal("after a change back, by pages", s.listAll(store, sessionstore.Query{Limit: 7}), want)
 }
 
 // Lists do not fail because sessions come and go at the same time, and have those that stay.
@@ -679,7 +679,7 @@ func (s *suite[U]) listAtOnce() {
 		})
 	}
 	group.Wait()
-	s.equal("what stays", s.listed(store, sessionstore.Query{}), []string{"stays2", "stays1"})
+	s.equal("what stays", s.listAll(store, sessionstore.Query{}), []string{"stays2", "stays1"})
 }
 
 // Sessions that are not changed are on one page, whatever happens to the others between the pages.
@@ -786,7 +786,7 @@ func (s *suite[U]) context() {
 	_, err = history(ctx, store, "s")
 	s.want(err, cause)
 	s.equal("the updates", s.history(store, "s"), []string{"x", "y"})
-	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"s"})
+	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s"})
 }
 
 // A store that is closed says so, and another handle goes on.
@@ -805,5 +805,5 @@ func (s *suite[U]) close() {
 	_, err = store.List(ctx, sessionstore.Query{})
 	s.want(err, sessionstore.ErrClosed)
 	s.want(store.Delete(ctx, "s"), sessionstore.ErrClosed)
-	s.equal("the list", s.listed(other, sessionstore.Query{}), []string{"s"})
+	s.equal("the list", s.listAll(other, sessionstore.Query{}), []string{"s"})
 }

@@ -96,7 +96,7 @@ func (c *ToolCall) Begin() error {
 // Progress shows a text behind what the call shows already. A call that is pending is in progress from then on.
 func (c *ToolCall) Progress(text string) error {
 	return c.locked(c.ctx, func() error {
-		return both(c.begin(c.ctx), func() error { return c.add(c.ctx, v2draft.ToolText(text), maxShown) })
+		return andThen(c.begin(c.ctx), func() error { return c.add(c.ctx, v2draft.ToolText(text), maxShown) })
 	})
 }
 
@@ -122,7 +122,7 @@ func (c *ToolCall) Diff(path v2draft.AbsolutePath, oldText, newText string) erro
 		if u.Locations.Present() {
 			located = c.update(c.ctx, u)
 		}
-		return both(located, func() error { return c.add(c.ctx, diff, maxShown) })
+		return andThen(located, func() error { return c.add(c.ctx, diff, maxShown) })
 	})
 }
 
@@ -135,7 +135,7 @@ func (c *ToolCall) Terminal(terminal interface{ ID() v2draft.TerminalID }) error
 			old, ok := content.Variant.(*v2draft.ToolCallContentTerminal)
 			return ok && old.TerminalID == id
 		})
-		return both(c.begin(c.ctx), func() error {
+		return andThen(c.begin(c.ctx), func() error {
 			if shown {
 				return nil
 			}
@@ -223,7 +223,7 @@ func (c *ToolCall) Fail(err error) error {
 			text := turns.Visible(err)
 			shown = c.add(ctx, v2draft.ToolText(text), maxShown+len(text)+itemBytes) // so that a call can always fail
 		}
-		return both(shown, func() error { return c.update(ctx, u) })
+		return andThen(shown, func() error { return c.update(ctx, u) })
 	})
 }
 
@@ -267,8 +267,8 @@ func (c *ToolCall) locked(ctx context.Context, do func() error) error {
 
 func (c *ToolCall) unlock() { <-c.sending }
 
-// both does the second of two things unless the first could not be sent.
-func both(first error, second func() error) error {
+// andThen does the second of two things unless the first could not be sent.
+func andThen(first error, second func() error) error {
 	if first != nil && !errors.Is(first, ErrNotStored) {
 		return first
 	}

@@ -235,7 +235,7 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			handlers = append(handlers, jen.Id("handler").Values(jen.Lit(m.Go), jen.Id("h").Dot(m.Go).Op("!=").Nil()))
 		}
 		body = append(body, jen.If(
-			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("together").Custom(
+			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("allOrNone").Custom(
 				jen.Options{Open: "(\n", Close: ",\n)", Separator: ",\n"}, handlers...),
 			jen.Err().Op("!=").Nil(),
 		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
