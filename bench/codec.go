@@ -113,6 +113,6 @@ func (c coding) measureBy(m marshaller) (r result, err error) {
 		took = time.Since(start)
 	}
 	r.Nanoseconds = float64(took) / float64(r.Ops)
-	r.Client = readMemory().since(before, r.Ops)
+	r.Client = readMemory().subtract(before, r.Ops)
 	return r, nil
 }

@@ -38,7 +38,7 @@ type result struct {
 // usage is what one side has allocated. In memory the client's is of both sides.
 type usage struct{ Allocs, Bytes, Peak float64 }
 
-func (m memory) since(before memory, ops int) usage {
+func (m memory) subtract(before memory, ops int) usage {
 	return usage{
 		Allocs: float64(m.Allocs-before.Allocs) / float64(ops),
 		Bytes:  float64(m.Bytes-before.Bytes) / float64(ops),
@@ -181,12 +181,12 @@ func (t *talk) turns(ctx context.Context, r *result) error {
 		r.Ops += t.Script.ops() * t.Sessions
 	}
 	r.Nanoseconds = float64(time.Since(start)) / float64(r.Ops)
-	r.Client = readMemory().since(before, r.Ops)
+	r.Client = readMemory().subtract(before, r.Ops)
 	agentAfter, err := t.agentMemory(ctx)
 	if err != nil {
 		return err
 	}
-	r.Agent = agentAfter.since(agentBefore, r.Ops)
+	r.Agent = agentAfter.subtract(agentBefore, r.Ops)
 	return nil
 }
 

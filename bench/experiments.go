@@ -99,12 +99,12 @@ func chunkExperiments() (all []experiment) {
 		if size.bytes < 1<<20 {
 			rows = append(rows,
 				row{what: ", allocations of the sender", unit: allocations, targets: []target{{limit: 1}},
-					of: func(p []result) float64 { return known(p[0].Agent.Allocs) }},
+					of: func(p []result) float64 { return nanIfZero(p[0].Agent.Allocs) }},
 				row{what: ", allocations of the receiver", unit: allocations, targets: []target{{limit: 3}},
-					of: func(p []result) float64 { return known(p[0].Client.Allocs) }})
+					of: func(p []result) float64 { return nanIfZero(p[0].Client.Allocs) }})
 		} else {
 			rows = append(rows, row{what: ", bytes allocated to receive it", unit: "× the text", targets: []target{{limit: 1.15}},
-				of: func(p []result) float64 { return known(p[0].Client.Bytes) / float64(size.bytes) }})
+				of: func(p []result) float64 { return nanIfZero(p[0].Client.Bytes) / float64(size.bytes) }})
 		}
 		all = append(all, experiment{name: "chunk of " + size.name + ", subprocess", points: []task{conv}, rows: rows})
 		conv.Pipe = true
@@ -126,7 +126,7 @@ func callExperiments() (all []experiment) {
 			rows: []row{
 				{unit: "µs", of: microseconds, targets: []target{{nameCoder, c.coder}, {nameTypeScript, c.ts}}},
 				{what: ", allocations of both sides", unit: allocations, targets: []target{{limit: 20}},
-					of: func(p []result) float64 { return known(p[0].Agent.Allocs + p[0].Client.Allocs) }},
+					of: func(p []result) float64 { return nanIfZero(p[0].Agent.Allocs + p[0].Client.Allocs) }},
 			},
 		})
 	}
@@ -170,10 +170,10 @@ func turnExperiments() []experiment {
 			rows: []row{
 				{what: ", lost", unit: "updates", failed: true, targets: []target{{}}, of: func(p []result) float64 { return float64(p[0].Lost) }},
 				{what: ", out of order", unit: "updates", failed: true, targets: []target{{}}, of: func(p []result) float64 { return float64(p[0].Swapped) }},
-				{what: ", peak memory of the client", unit: "MB", of: func(p []result) float64 { return known(p[0].Client.Peak) / 1e6 }},
+				{what: ", peak memory of the client", unit: "MB", of: func(p []result) float64 { return nanIfZero(p[0].Client.Peak) / 1e6 }},
 				{what: ", peak memory of the client", unit: "× that with 10,000", targets: []target{{limit: 1.2}},
 					of: func(p []result) float64 { return p[0].Client.Peak / p[1].Client.Peak }},
-				{what: ", peak memory of the agent", unit: "MB", of: func(p []result) float64 { return known(p[0].Agent.Peak) / 1e6 }},
+				{what: ", peak memory of the agent", unit: "MB", of: func(p []result) float64 { return nanIfZero(p[0].Agent.Peak) / 1e6 }},
 				{what: ", peak memory of the agent", unit: "× that with 10,000", targets: []target{{limit: 1.2}},
 					of: func(p []result) float64 { return p[0].Agent.Peak / p[1].Agent.Peak }},
 			},
@@ -232,8 +232,8 @@ func growthExperiments() (all []experiment) {
 
 const allocations = "allocations"
 
-// known is a count that the TypeScript programs do not have.
-func known(v float64) float64 {
+// nanIfZero is a count that the TypeScript programs do not have.
+func nanIfZero(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
 	}

@@ -500,7 +500,7 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 			ctx, stop := a.p.untilInterrupted()
 			defer stop()
 			r := a.consenting(f)
-			return a.each(args, func(name string) error {
+			return a.forEach(args, func(name string) error {
 				id, err := r.InRegistry(ctx, a.inRegistry(name))
 				if err != nil {
 					return err
@@ -524,8 +524,8 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 	return c
 }
 
-// each does something for each name. A failure does not keep it from the others.
-func (a *agentsCommand) each(names []string, do func(name string) error) error {
+// forEach does something for each name. A failure does not keep it from the others.
+func (a *agentsCommand) forEach(names []string, do func(name string) error) error {
 	var errs []error
 	for _, name := range names {
 		if err := do(name); err != nil {
@@ -607,7 +607,7 @@ func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *regis
 			}
 		}
 	}
-	return errors.Join(damaged, a.each(ids, func(id string) error {
+	return errors.Join(damaged, a.forEach(ids, func(id string) error {
 		had, err := r.Registry.Find(id)
 		if err != nil {
 			return err
@@ -640,7 +640,7 @@ func (a *agentsCommand) removeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.each(ids, func(id string) error { return r.Registry.Remove(ctx, id) })
+			return a.forEach(ids, func(id string) error { return r.Registry.Remove(ctx, id) })
 		},
 	}
 }
@@ -659,7 +659,7 @@ func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Comman
 			if err != nil {
 				return err
 			}
-			return a.each(ids, func(id string) error { return r.Registry.Pin(ctx, id, pinned) })
+			return a.forEach(ids, func(id string) error { return r.Registry.Pin(ctx, id, pinned) })
 		},
 	}
 }

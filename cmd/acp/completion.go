@@ -65,7 +65,7 @@ func (a *agentsCommand) completeAgents(one bool) completer {
 		if one {
 			return completeAgent(a.cfg)(c, args, begun)
 		}
-		return without(agentCompletions(a.cfg, false), args), cobra.ShellCompDirectiveNoFileComp
+		return unused(agentCompletions(a.cfg, false), args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -84,7 +84,7 @@ func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ stri
 	for _, e := range list.Agents {
 		words = append(words, cobra.CompletionWithDesc(e.ID, plain.Sprintf("%s %s", e.Name, e.Version)))
 	}
-	return without(words, args), cobra.ShellCompDirectiveNoFileComp
+	return unused(words, args), cobra.ShellCompDirectiveNoFileComp
 }
 
 // sessionFlag completes a flag with the names that the user has given to sessions in a folder.
@@ -111,8 +111,8 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 	}
 }
 
-// without leaves out what stands on the command line already.
-func without(words []cobra.Completion, there []string) []cobra.Completion {
+// unused leaves out what stands on the command line already.
+func unused(words []cobra.Completion, there []string) []cobra.Completion {
 	return slices.DeleteFunc(words, func(word cobra.Completion) bool {
 		return slices.ContainsFunc(there, func(name string) bool {
 			return word == name || len(word) > len(name) && word[:len(name)+1] == name+"\t"

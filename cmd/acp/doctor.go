@@ -32,7 +32,7 @@ The exit status is 0 if it can be used, and 1 if it cannot.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := a.p.untilInterrupted()
 			defer stop()
-			agent, err := a.named(ctx, cmd, args)
+			agent, err := a.findAgent(ctx, cmd, args)
 			if err != nil {
 				return err
 			}
@@ -47,8 +47,8 @@ The exit status is 0 if it can be used, and 1 if it cannot.`,
 	return c
 }
 
-// named is the agent that a command is given: by its name or URL, or by a command behind two hyphens.
-func (a *agentsCommand) named(ctx context.Context, cmd *cobra.Command, args []string) (*agents.Agent, error) {
+// findAgent is the agent that a command is given: by its name or URL, or by a command behind two hyphens.
+func (a *agentsCommand) findAgent(ctx context.Context, cmd *cobra.Command, args []string) (*agents.Agent, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
 		return a.p.resolver(a.cfg).Command(args)

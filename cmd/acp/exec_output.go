@@ -176,7 +176,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateUserMessageChunk:
 		s.apart = true
 	case *acp.SessionUpdateToolCall:
-		s.between()
+		s.endMessage()
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it came with its end
 			s.mu.Unlock()
 			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
@@ -185,7 +185,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 	case *acp.SessionUpdateToolCallUpdate:
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
 			if s.x.format == formatText { // a call that ends does not end the message that is being said
-				s.between()
+				s.endMessage()
 			}
 			s.mu.Unlock()
 			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
@@ -211,8 +211,8 @@ func (s *section) ended(call *acp.ToolCall) bool {
 	return true
 }
 
-// between ends a message: what comes next is another one; mu is held.
-func (s *section) between() {
+// endMessage ends a message: what comes next is another one; mu is held.
+func (s *section) endMessage() {
 	if s.spoken && s.midLine && s.x.format == formatText {
 		s.put([]byte("\n"))
 	}
@@ -224,7 +224,7 @@ func (s *section) piece(c *acp.ContentChunk) {
 	id, named := c.MessageID.Get()
 	goesOn := named && id == s.message
 	if !goesOn && (named || s.apart) {
-		s.between()
+		s.endMessage()
 	}
 	s.message, s.apart = id, false
 	text := withoutControls(blockText(c.Content))

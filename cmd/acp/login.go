@@ -54,7 +54,7 @@ The exit status is 1 if there is nothing that could be done here.`,
 
 // withAgent starts an agent, or connects to it, and ends it.
 func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*agents.Agent, *talk.Client) error) error {
-	agent, err := a.named(ctx, cmd, args)
+	agent, err := a.findAgent(ctx, cmd, args)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	}
 	o.Logger = f.logger(p.stderr)
 	o.CloseTime = 4 * f.endTime // the agent ends by then, whatever it does
-	environ := append(f.tokens.without(os.Environ()), f.env...)
+	environ := append(f.tokens.strip(os.Environ()), f.env...)
 	g := gateway.New(gateway.Options{
 		Command: func(*remote.Peer) *exec.Cmd {
 			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: environ}
@@ -264,7 +264,7 @@ func addTokenFlags(flags flagSet, file, variable *string, name string) {
 // read returns the tokens, by name; none if there is neither file nor variable.
 func (f *tokenFlags) read() (map[string]string, error) { return agents.Tokens(f.file, f.variable) }
 
-// without returns an environment without the token, which is nothing for an agent.
-func (f *tokenFlags) without(environ []string) []string {
+// strip returns an environment without the token, which is nothing for an agent.
+func (f *tokenFlags) strip(environ []string) []string {
 	return slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, f.variable+"=") })
 }

@@ -19,8 +19,8 @@ var (
 	outcomes    = []string{"selected", "cancelled"}
 )
 
-// known is value if it is one of values.
-func known(values []string, value string) string {
+// knownOr is value if it is one of values.
+func knownOr(values []string, value string) string {
 	if slices.Contains(values, value) {
 		return value
 	}
@@ -93,7 +93,7 @@ func (m *metrics) turn(r role, took, first time.Duration, stop, failure string) 
 	}
 	attrs := []attribute.KeyValue{r.attribute()}
 	if stop != "" {
-		attrs = append(attrs, attribute.String("acp.stop_reason", known(stopReasons, stop)))
+		attrs = append(attrs, attribute.String("acp.stop_reason", knownOr(stopReasons, stop)))
 	}
 	m.turns.Record(context.Background(), took.Seconds(), metric.WithAttributes(failed(attrs, failure)...))
 }

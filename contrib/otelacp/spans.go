@@ -96,7 +96,7 @@ func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
 	if l == nil {
 		return false
 	}
-	defer l.done()
+	defer l.release()
 	return l.decoder.Kind() == '"' && l.decoder.Str() == methodUpdate
 }
 

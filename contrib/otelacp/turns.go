@@ -173,7 +173,7 @@ func (c *connection) endTurn(call *rpc.CallInfo, t *turn, ok bool, failure strin
 func (c *connection) endQuestion(call *rpc.CallInfo, span trace.Span, wait time.Duration, ok bool, failure string) {
 	outcome := ""
 	if ok {
-		outcome = known(outcomes, resultAs[struct{ Outcome struct{ Outcome string } }](call).Outcome.Outcome)
+		outcome = knownOr(outcomes, resultAs[struct{ Outcome struct{ Outcome string } }](call).Outcome.Outcome)
 		span.SetAttributes(attribute.String("acp.permission.outcome", outcome))
 	}
 	c.metrics.permission(roleIn(call, client), wait, outcome, failure)
@@ -312,7 +312,7 @@ func describe(params any) (kind kindOfUpdate, said *usage) {
 	if l == nil {
 		return 0, nil
 	}
-	defer l.done()
+	defer l.release()
 	tag, _ := l.decoder.Tag("sessionUpdate")
 	kind = kindByName[string(tag)]
 	if string(tag) == usageUpdate {
@@ -349,7 +349,7 @@ func lookAt(params any, member string) *look {
 			l.decoder.Skip()
 		}
 	}
-	l.done()
+	l.release()
 	return nil
 }
 
@@ -367,7 +367,7 @@ func (l *look) textOf(params any) (text []byte, err error) {
 	}
 }
 
-func (l *look) done() {
+func (l *look) release() {
 	l.decoder.Reset(nil)
 	looks.Put(l)
 }

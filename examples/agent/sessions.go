@@ -101,9 +101,9 @@ func (t *turn) absolute(path string) string {
 	return filepath.Join(t.Cwd(), path)
 }
 
-// within finds the directory of the session that bounds an absolute path (SES-24), and the path in there.
+// locate finds the directory of the session that bounds an absolute path (SES-24), and the path in there.
 // There is none for a path outside of them all.
-func (t *turn) within(path string) (root, rel string, ok bool) {
+func (t *turn) locate(path string) (root, rel string, ok bool) {
 	for _, root := range append([]string{t.Cwd()}, t.AdditionalDirectories()...) {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			return root, rel, true

@@ -139,7 +139,7 @@ func (t *turn) pathAfter(word, def string) string {
 // readText reads a file of the session: through the client, which knows what its editor has not saved
 // yet, or else from the disk (FS-1).
 func (t *turn) readText(ctx context.Context, path string) (string, error) {
-	root, rel, ok := t.within(path)
+	root, rel, ok := t.locate(path)
 	if !ok {
 		return "", fmt.Errorf("%s is outside the directories of the session", path)
 	}
@@ -185,7 +185,7 @@ func readDisk(dir, rel string) (string, error) {
 
 // writeText writes a file of the session as readText reads it.
 func (t *turn) writeText(ctx context.Context, path, text string) error {
-	root, rel, ok := t.within(path)
+	root, rel, ok := t.locate(path)
 	if !ok {
 		return fmt.Errorf("%s is outside the directories of the session", path)
 	}

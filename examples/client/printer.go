@@ -215,7 +215,7 @@ func (p *printer) options(options []acp.SessionConfigOption) {
 
 func (p *printer) toolCall(c acp.ToolCall) {
 	t := p.tool(c.ToolCallID)
-	t.title, t.status = plain.Line(c.Title), known(cmp.Or(c.Status, acp.ToolCallStatusPending))
+	t.title, t.status = plain.Line(c.Title), cleanStatus(cmp.Or(c.Status, acp.ToolCallStatusPending))
 	p.printf("* %s (%s): %s", t.title, cmp.Or(c.Kind, acp.ToolKindOther), t.status)
 	for _, l := range c.Locations {
 		if line, ok := l.Line.Get(); ok {
@@ -233,8 +233,8 @@ func (p *printer) toolUpdate(u acp.ToolCallUpdate) {
 	if title, ok := u.Title.Get(); ok {
 		t.title = plain.Line(title)
 	}
-	if status, ok := u.Status.Get(); ok && known(status) != t.status {
-		t.status = known(status)
+	if status, ok := u.Status.Get(); ok && cleanStatus(status) != t.status {
+		t.status = cleanStatus(status)
 		p.printf("* %s: %s", t.title, status)
 	}
 	p.content(t, u.Content.Value())
@@ -254,8 +254,8 @@ func (p *printer) tool(id acp.ToolCallID) *tool {
 	return t
 }
 
-// known is a status in a form that may be kept: agents may send any text.
-func known(status acp.ToolCallStatus) acp.ToolCallStatus {
+// cleanStatus is a status in a form that may be kept: agents may send any text.
+func cleanStatus(status acp.ToolCallStatus) acp.ToolCallStatus {
 	return acp.ToolCallStatus(plain.Line(string(status)))
 }
 

@@ -494,8 +494,8 @@ func (c *Canonical) add(out, p *Node, keyword string) {
 		if p.Not != nil {
 			nots = []*Node{p.Not}
 		}
-		out.nots = together(out.nots, nots, itself)
-		out.except = together(out.except, p.except, ValueKey)
+		out.nots = unite(out.nots, nots, itself)
+		out.except = unite(out.except, p.except, ValueKey)
 	case "format":
 		if had && out.Format != p.Format {
 			c.clash(out, p, keyword)
@@ -675,8 +675,8 @@ func (n *Node) setValues(values []json.RawMessage, at string) {
 	n.say("enum", at)
 }
 
-// together returns the items of both lists, each once: parts that are merged again and again would double them.
-func together[T any, K comparable](a, b []T, key func(T) K) []T {
+// unite returns the items of both lists, each once: parts that are merged again and again would double them.
+func unite[T any, K comparable](a, b []T, key func(T) K) []T {
 	known := map[K]bool{}
 	var out []T
 	for _, item := range slices.Concat(a, b) {
@@ -832,7 +832,7 @@ func (c *Canonical) negate(out, not *Node) {
 		excluded := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
 			return not.Has("type") && !hasKind(not.types, KindOfValue(v))
 		})
-		out.except = together(out.except, excluded, ValueKey)
+		out.except = unite(out.except, excluded, ValueKey)
 		return
 	case objects && only("type", "properties", "required") && len(not.Properties) <= 1 && len(not.Required) <= 1 &&
 		len(not.Properties)+len(not.Required) > 0:
@@ -840,7 +840,7 @@ func (c *Canonical) negate(out, not *Node) {
 			return
 		}
 	}
-	out.nots = together(out.nots, []*Node{not}, itself)
+	out.nots = unite(out.nots, []*Node{not}, itself)
 	out.at["not"] = not.Pointer
 }
 

@@ -226,7 +226,7 @@ func keyPath(key string) []string {
 // pathOf is the path of parts, as places has it.
 func pathOf(parts []string) (path string) {
 	for _, part := range parts {
-		path = below(path, part)
+		path = joinKey(path, part)
 	}
 	return path
 }
@@ -249,7 +249,7 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 		return nil, err
 	}
 	if at := f.places[pathOf(parts)]; at.end > 0 {
-		return f.with(at.value, at.end, value), nil
+		return f.replace(at.value, at.end, value), nil
 	}
 	last := len(parts) - 1
 	table := pathOf(parts[:last])
@@ -279,11 +279,11 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 	if i == 0 && s.end < len(f.text) && !bytes.HasPrefix(f.text[s.end:], []byte(newline)) {
 		line += newline // a header or its comments follow
 	}
-	return f.with(s.end, s.end, line), nil
+	return f.replace(s.end, s.end, line), nil
 }
 
-// with is the text with a part of it replaced.
-func (f *File) with(from, to int, text string) []byte {
+// replace is the text with a part of it replaced.
+func (f *File) replace(from, to int, text string) []byte {
 	return slices.Concat(f.text[:from], []byte(text), f.text[to:])
 }
 

@@ -176,7 +176,7 @@ func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int
 	for keys := e.Key(); keys.Next(); {
 		raw := keys.Node().Raw
 		last = int(raw.Offset + raw.Length)
-		path = below(path, string(keys.Node().Data))
+		path = joinKey(path, string(keys.Node().Data))
 		paths = append(paths, path)
 		f.note(path, int(raw.Offset))
 	}
@@ -194,9 +194,9 @@ func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int
 	return paths, at.end
 }
 
-// below is the path of a key in a table. The keys of this package have no dots; one of the file that has some must not
+// joinKey is the path of a key in a table. The keys of this package have no dots; one of the file that has some must not
 // look like another.
-func below(table, key string) string {
+func joinKey(table, key string) string {
 	if strings.ContainsAny(key, ".\"") {
 		key = fmt.Sprintf("%q", key)
 	}
@@ -218,14 +218,14 @@ func (f *File) wrong(path string, format string, args ...any) error {
 // inOrder are the keys of a table as they are in the file, so that the first mistake is told.
 func (f *File) inOrder(table string, all map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return f.places[below(table, a)].key - f.places[below(table, b)].key
+		return f.places[joinKey(table, a)].key - f.places[joinKey(table, b)].key
 	})
 }
 
 // table reads a table with settings in it.
 func (f *File) table(table string, all map[string]any) error {
 	for _, key := range f.inOrder(table, all) {
-		path := below(table, key)
+		path := joinKey(table, key)
 		row := Find(path)
 		inner, isTable := all[key].(map[string]any)
 		switch {
@@ -267,7 +267,7 @@ func (f *File) table(table string, all map[string]any) error {
 
 // unknown is the error of a key that nobody knows, in a table that has others.
 func (f *File) unknown(table, key string, known []string) error {
-	path := below(table, key)
+	path := joinKey(table, key)
 	if near := Nearest(key, known); len(near) > 0 {
 		return f.wrong(path, "there is no such key; did you mean %s?", orList(near))
 	}
@@ -308,7 +308,7 @@ func settingKeys() (keys []agentKey) {
 
 func (f *File) agents(all map[string]any) error {
 	for _, name := range f.inOrder("agents", all) {
-		path := below("agents", name)
+		path := joinKey("agents", name)
 		table, ok := all[name].(map[string]any)
 		switch {
 		case !namePattern.MatchString(name):
@@ -346,7 +346,7 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 		a.Command = &launch.Command{}
 	}
 	for _, key := range keys {
-		at := below(path, key)
+		at := joinKey(path, key)
 		if how := hows[key]; how != "" && how != anyAgent && how != given[0] {
 			return nil, f.wrong(at, "this goes with %s", how)
 		}

@@ -133,7 +133,7 @@ var _ = formatters.Register(formatter, chroma.FormatterFunc(func(w io.Writer, s 
 	return err
 }))
 
-func (p *painter) tokenStyle(t chroma.TokenType) style { return p.text.over(styleOf(p.code.Get(t))) }
+func (p *painter) tokenStyle(t chroma.TokenType) style { return p.text.merge(styleOf(p.code.Get(t))) }
 
 func styleOf(entry chroma.StyleEntry) style {
 	var s style
@@ -155,13 +155,13 @@ func (p *painter) codeBlock(text, info string, width int) []line {
 	var out []line
 	bar := line{{p.marks.vertical + " ", p.dim}}
 	for _, l := range p.highlight(text, language, "") {
-		out = append(out, beside(bar, bar, l, width)...)
+		out = append(out, wrapBehind(bar, bar, l, width)...)
 	}
 	return out
 }
 
-// beside draws a line behind a prefix, and what does not fit below, behind another of the same width.
-func beside(first, rest, l line, width int) []line {
+// wrapBehind draws a line behind a prefix, and what does not fit below, behind another of the same width.
+func wrapBehind(first, rest, l line, width int) []line {
 	room := width - max(first.width(), rest.width())
 	if room < 4 {
 		return append(first[:len(first):len(first)], l...).wrap(width, nil)

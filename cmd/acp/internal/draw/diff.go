@@ -323,7 +323,7 @@ func (p *painter) unified(hunk []diffLine, width int) []line {
 		if width < 3*n+10 {
 			first, rest = first[1:], rest[1:]
 		}
-		for _, l := range beside(first.in(under), rest.in(under), l.code.in(under), width) {
+		for _, l := range wrapBehind(first.applyStyle(under), rest.applyStyle(under), l.code.applyStyle(under), width) {
 			if under.bg != 0 {
 				l = l.pad(width, under)
 			}
@@ -349,7 +349,7 @@ func (p *painter) columns(hunk []diffLine, width int) []line {
 		under, sign, signStyle := p.sideStyle(l.kind)
 		first := line{{fmt.Sprintf("%*d ", n, number), p.dim}, {sign + " ", signStyle}}
 		rest := line{{strings.Repeat(" ", n+1), p.dim}, {sign + " ", signStyle}}
-		lines := beside(first.in(under), rest.in(under), l.code.in(under), column)
+		lines := wrapBehind(first.applyStyle(under), rest.applyStyle(under), l.code.applyStyle(under), column)
 		if l.noEnd {
 			lines = append(lines, line{{`\ no newline at the end`, p.dim}}.wrap(column, nil)...)
 		}

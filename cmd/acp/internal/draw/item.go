@@ -162,16 +162,16 @@ func (p *painter) block(text string, b block, s *splitter, role view.Role, width
 		out = p.markdownLines(text, s.definitions(text), inner)
 	}
 	if role == view.Thought {
-		out = p.behind(line{{p.marks.vertical + " ", p.dim}}, p.thought, out)
+		out = p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, p.thought, out)
 	}
 	return out
 }
 
-// behind puts a prefix in front of lines, which are drawn over a style.
-func (p *painter) behind(prefix line, under style, lines []line) []line {
+// prefixLines puts a prefix in front of lines, which are drawn over a style.
+func (p *painter) prefixLines(prefix line, under style, lines []line) []line {
 	out := make([]line, len(lines))
 	for i, l := range lines {
-		out[i] = append(prefix[:len(prefix):len(prefix)], l.in(under)...)
+		out[i] = append(prefix[:len(prefix):len(prefix)], l.applyStyle(under)...)
 	}
 	return out
 }
@@ -213,7 +213,7 @@ func userParts(m *view.Message) []part {
 		text, ok := b.Text()
 		if !ok {
 			out = append(out, staticPart(true, func(p *painter, width int) []line {
-				return p.behind(line{{p.marks.bar + " ", p.user}}, style{}, p.content(b, max(width-2, 1)))
+				return p.prefixLines(line{{p.marks.bar + " ", p.user}}, style{}, p.content(b, max(width-2, 1)))
 			}))
 			continue
 		}
@@ -233,7 +233,7 @@ func userParts(m *view.Message) []part {
 				for _, l := range linesOf(clean(piece)) {
 					lines = append(lines, line{{l, p.strong}}.wrap(max(width-2, 1), nil)...)
 				}
-				return p.behind(line{{p.marks.bar + " ", p.user}}, style{}, lines)
+				return p.prefixLines(line{{p.marks.bar + " ", p.user}}, style{}, lines)
 			}))
 		}
 	}
@@ -358,7 +358,7 @@ func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []lin
 	}
 	out := l.wrap(width, nil)
 	if unfolded && summary != "" {
-		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.markdownText(summary, max(width-2, 1)))...)
+		out = append(out, p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, style{}, p.markdownText(summary, max(width-2, 1)))...)
 	}
 	return out
 }
@@ -423,7 +423,7 @@ func (p *painter) sessionMessage(m *view.SessionMessage, width int) []line {
 	}
 	out := l.wrap(width, nil)
 	for b := range m.Blocks() {
-		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.content(b, max(width-2, 1)))...)
+		out = append(out, p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, style{}, p.content(b, max(width-2, 1)))...)
 	}
 	return out
 }
@@ -463,7 +463,7 @@ func wrapAll(lines []line, width int, indent string) []line {
 	var out []line
 	prefix := line{{indent, style{}}}
 	for _, l := range lines {
-		out = append(out, beside(prefix, prefix, l, width)...)
+		out = append(out, wrapBehind(prefix, prefix, l, width)...)
 	}
 	return out
 }

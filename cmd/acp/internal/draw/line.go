@@ -72,11 +72,11 @@ func (l line) text() string {
 	return b.String()
 }
 
-// in is the line over a style.
-func (l line) in(under style) line {
+// applyStyle is the line over a style.
+func (l line) applyStyle(under style) line {
 	out := make(line, len(l))
 	for i, s := range l {
-		out[i] = span{s.text, under.over(s.style)}
+		out[i] = span{s.text, under.merge(s.style)}
 	}
 	return out
 }

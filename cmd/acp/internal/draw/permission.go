@@ -74,7 +74,7 @@ func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.Termina
 		}
 		bar := line{{p.marks.vertical + " ", p.dim}}
 		for _, l := range lines {
-			body = append(body, beside(bar, bar, l, width)...)
+			body = append(body, wrapBehind(bar, bar, l, width)...)
 		}
 	}
 	var cut []func() // draw in the body what is cut off in the head
@@ -110,7 +110,7 @@ func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.Termina
 			if i > 0 {
 				prompt = line{{"  ", p.warn}}
 			}
-			head = append(head, beside(prompt, line{{"  ", p.warn}}, line{{l, p.strong}}, width)...)
+			head = append(head, wrapBehind(prompt, line{{"  ", p.warn}}, line{{l, p.strong}}, width)...)
 		}
 	}
 	path := func(path, at string) {

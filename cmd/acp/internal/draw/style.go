@@ -39,8 +39,8 @@ type style struct {
 	attr   attr
 }
 
-// over returns a style with the members that top has.
-func (s style) over(top style) style {
+// merge returns a style with the members that top has.
+func (s style) merge(top style) style {
 	if top.fg != 0 {
 		s.fg = top.fg
 	}

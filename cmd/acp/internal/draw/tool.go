@@ -29,7 +29,7 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 	parts := []part{{draw: func(p *painter, width int) []line { return p.toolLine(c, unfolded, width) }}}
 	add := func(draw func(p *painter, width int) []line) {
 		parts = append(parts, staticPart(true, func(p *painter, width int) []line {
-			return p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, draw(p, max(width-2, 1)))
+			return p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, style{}, draw(p, max(width-2, 1)))
 		}))
 	}
 	if !unfolded {

@@ -247,7 +247,7 @@ func (t *Transcript) lines(index, number int) []line {
 	if p.lines == nil {
 		t.drawn++
 		p.lines = []line{}
-		if t.apart(index, number, p) {
+		if t.needsGap(index, number, p) {
 			p.lines = append(p.lines, nil)
 		}
 		gap := len(p.lines)
@@ -265,8 +265,8 @@ func (t *Transcript) lines(index, number int) []line {
 	return p.lines
 }
 
-// apart reports whether there is an empty line in front of a part.
-func (t *Transcript) apart(index, number int, p *part) bool {
+// needsGap reports whether there is an empty line in front of a part.
+func (t *Transcript) needsGap(index, number int, p *part) bool {
 	if number > 0 {
 		return !p.joined
 	}
@@ -328,8 +328,8 @@ func (t *Transcript) count() {
 	}
 }
 
-// before is the part in front of another, or false.
-func (t *Transcript) before(a anchor) (anchor, bool) {
+// previous is the part in front of another, or false.
+func (t *Transcript) previous(a anchor) (anchor, bool) {
 	if a.part > 0 {
 		return anchor{item: a.item, part: a.part - 1}, true
 	}
@@ -341,8 +341,8 @@ func (t *Transcript) before(a anchor) (anchor, bool) {
 	return anchor{}, false
 }
 
-// after is the part behind another, or false.
-func (t *Transcript) after(a anchor) (anchor, bool) {
+// next is the part behind another, or false.
+func (t *Transcript) next(a anchor) (anchor, bool) {
 	if a.part+1 < len(t.partsOf(a.item)) {
 		return anchor{item: a.item, part: a.part + 1}, true
 	}
@@ -363,7 +363,7 @@ func (t *Transcript) move(a anchor, n int) (anchor, int) {
 		}
 		n += a.line
 		a.line = 0
-		prev, ok := t.before(a)
+		prev, ok := t.previous(a)
 		if !ok {
 			return a, -n
 		}
@@ -376,7 +376,7 @@ func (t *Transcript) move(a anchor, n int) (anchor, int) {
 			a.line += n
 			return a, 0
 		}
-		following, ok := t.after(a)
+		following, ok := t.next(a)
 		if !ok {
 			missing := a.line + n - have
 			a.line = have
@@ -433,7 +433,7 @@ func (t *Transcript) Lines(height int) []string {
 		t.follow = true
 	}
 	out := make([]string, 0, height)
-	for ok := true; ok && len(out) < height; at, ok = t.after(at) {
+	for ok := true; ok && len(out) < height; at, ok = t.next(at) {
 		lines := t.lines(at.item, at.part)
 		for _, l := range lines[min(at.line, len(lines)):] {
 			if len(out) == height {

@@ -93,13 +93,13 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 			if err == nil {
 				w.read(line)
 			} else if errors.Is(err, io.EOF) {
-				w.over(conformance.Agent)
+				w.noteEnd(conformance.Agent)
 			}
 			return line, err
 		},
 		Write: w.write,
 		Close: func() error {
-			w.over(conformance.Client)
+			w.noteEnd(conformance.Client)
 			err := stream.Close()
 			w.end()
 			return err
@@ -157,18 +157,18 @@ func (w *wire) pass(d conformance.Direction, line []byte) {
 		}
 	}
 	if w.judge != nil {
-		w.found(w.judge.Message(m))
+		w.passFindings(w.judge.Message(m))
 	}
 }
 
-func (w *wire) found(findings []conformance.Finding) {
+func (w *wire) passFindings(findings []conformance.Finding) {
 	for _, f := range findings {
 		w.client.opts.Findings(f)
 	}
 }
 
-// over notes who ends the connection: who does it first.
-func (w *wire) over(by conformance.Side) {
+// noteEnd notes who ends the connection: who does it first.
+func (w *wire) noteEnd(by conformance.Side) {
 	w.dead(acp.ErrClosed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,6 +198,6 @@ func (w *wire) end() {
 		}
 	}
 	if w.judge != nil {
-		w.found(w.judge.End())
+		w.passFindings(w.judge.End())
 	}
 }

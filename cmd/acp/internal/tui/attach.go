@@ -68,7 +68,7 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 			case name == "node_modules" || name == "__pycache__" || above.match(path, true):
 				return fs.SkipDir
 			default:
-				rules[path] = above.below(path)
+				rules[path] = above.forFolder(path)
 			}
 			return nil
 		}

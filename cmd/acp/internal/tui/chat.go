@@ -18,27 +18,27 @@ import (
 
 // chat is a session that is open.
 type chat struct {
-	session  *talk.Session
-	id       acp.SessionID
-	snapshot *view.Snapshot
-	draw     *transcript
-	times    *times
-	editor   *editor
-	queue    []*prompt  // which wait for the turn's end
-	title    string     // that the user gave it
-	first    *view.Item // what the user said first; nil as far as was searched
-	searched *view.Snapshot
+	session     *talk.Session
+	id          acp.SessionID
+	snapshot    *view.Snapshot
+	draw        *transcript
+	times       *times
+	editor      *editor
+	queue       []*prompt  // which wait for the turn's end
+	title       string     // that the user gave it
+	firstPrompt *view.Item // what the user said first; nil as far as was searched
+	searched    *view.Snapshot
 
-	cancel    context.CancelFunc // of the turn in progress; nil if there is none
-	cancelled bool               // the turn in progress
-	began     time.Time          // the turn
-	unseen    bool               // a turn has ended since the chat was shown
-	failed    error              // why the last turn has failed
-	sought    string             // the text that the user has looked for
-	note      string             // the last line for the user
-	stop      context.CancelFunc // ends watching
-	away      bool               // the agent was started again, and brings the session back
-	goOn      bool               // something was sent meanwhile
+	cancel        context.CancelFunc // of the turn in progress; nil if there is none
+	cancelled     bool               // the turn in progress
+	began         time.Time          // the turn
+	unread        bool               // a turn has ended since the chat was shown
+	failed        error              // why the last turn has failed
+	lastSearch    string             // the text that the user has looked for
+	note          string             // the last line for the user
+	stop          context.CancelFunc // ends watching
+	reconnecting  bool               // the agent was started again, and brings the session back
+	resendPending bool               // something was sent meanwhile
 }
 
 // prompt is what the user says: as it was typed, and as it is sent.
@@ -131,7 +131,7 @@ func (m *Model) open(s *talk.Session) *chat {
 // show shows a chat.
 func (m *Model) show(c *chat) {
 	m.chat = c
-	c.unseen = false
+	c.unread = false
 	c.draw.Update(c.snapshot)
 	m.focused = nil
 	for _, q := range m.questions { // they come into view anew: what is typed is not meant for them
@@ -184,31 +184,31 @@ func (c *chat) name() string {
 func (c *chat) firstSaid() string {
 	since := c.searched
 	if !c.snapshot.SameHistory(since) {
-		since, c.first = nil, nil
+		since, c.firstPrompt = nil, nil
 	}
 	c.searched = c.snapshot
-	if c.first == nil {
+	if c.firstPrompt == nil {
 		for item := range c.snapshot.Changed(since) {
 			if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
-				c.first = item
+				c.firstPrompt = item
 				break
 			}
 		}
 	}
-	if c.first == nil {
+	if c.firstPrompt == nil {
 		return ""
 	}
-	if now := c.snapshot.Item(c.first.Index); now != nil { // it may go on, and be forgotten
-		c.first = now
+	if now := c.snapshot.Item(c.firstPrompt.Index); now != nil { // it may go on, and be forgotten
+		c.firstPrompt = now
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(c.first.Variant.(*view.Message).Text()), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(c.firstPrompt.Variant.(*view.Message).Text()), "\n")
 	return clean(first)
 }
 
 // say sends a prompt, or lets it wait for the end of the turn.
 func (m *Model) say(c *chat, p prompt) tea.Cmd {
-	if c.cancel != nil || c.away || m.connection != connected {
-		c.goOn = c.away
+	if c.cancel != nil || c.reconnecting || m.connection != connected {
+		c.resendPending = c.reconnecting
 		c.queue = append(c.queue, &p)
 		m.resize()
 		return nil
@@ -221,7 +221,7 @@ func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	}
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(m.tasks.ctx)
-	c.cancelled, c.failed, c.unseen, c.note, c.began = false, nil, false, "", m.now()
+	c.cancelled, c.failed, c.unread, c.note, c.began = false, nil, false, "", m.now()
 	c.draw.Bottom()
 	return tea.Batch(m.tasks.cmd(func(context.Context) tea.Msg {
 		res, err := c.session.Prompt(ctx, blocks...)
@@ -241,7 +241,7 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	c.cancel = nil
 	c.draw.Update(c.snapshot)
 	c.draw.Tick()
-	c.unseen = c != m.chat || len(m.layers) > 0
+	c.unread = c != m.chat || len(m.layers) > 0
 	m.resize()
 	if c.note == cancelling {
 		c.note = ""
@@ -267,7 +267,7 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 
 // next sends the next prompt that waits.
 func (m *Model) next(c *chat) tea.Cmd {
-	if len(c.queue) == 0 || c.cancel != nil || c.away || m.connection != connected {
+	if len(c.queue) == 0 || c.cancel != nil || c.reconnecting || m.connection != connected {
 		return nil
 	}
 	p := c.queue[0]

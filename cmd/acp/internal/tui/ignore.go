@@ -46,7 +46,7 @@ func ignoresOf(dir string) *ignores {
 				}
 				first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
 				at = filepath.Join(at, first)
-				r = r.below(at)
+				r = r.forFolder(at)
 			}
 			return r
 		}
@@ -79,8 +79,8 @@ func ignoresIn(root string) *ignores {
 	return r
 }
 
-// below are the rules for a folder in the one of r.
-func (r *ignores) below(dir string) *ignores {
+// forFolder are the rules for a folder in the one of r.
+func (r *ignores) forFolder(dir string) *ignores {
 	if isRepository(dir) {
 		return ignoresIn(dir)
 	}

@@ -350,9 +350,9 @@ func (m *Model) attention() string {
 		case c == m.chat:
 		case c.cancel != nil:
 			running++
-		case c.failed != nil && c.unseen:
+		case c.failed != nil && c.unread:
 			failed++
-		case c.unseen:
+		case c.unread:
 			done++
 		}
 	}

@@ -101,7 +101,7 @@ func (m *Model) askRestart(err error) tea.Cmd {
 	m.dismiss(func(dialog) bool { return true }) // nobody waits for the answers
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
-	return m.asked(&question{dialog: &deadDialog{err}})
+	return m.addQuestion(&question{dialog: &deadDialog{err}})
 }
 
 func (d *deadDialog) choices() []choice {
@@ -178,7 +178,7 @@ func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	m.tell("", "The agent is back.")
 	var cmds []tea.Cmd
 	for _, c := range m.chats {
-		c.away = true
+		c.reconnecting = true
 		cmds = append(cmds, m.tasks.cmd(func(ctx context.Context) tea.Msg {
 			s, about, err := openSession(ctx, msg.client, c.id, c.session.Cwd(), true)
 			return reopenedMsg{c, s, about, err}
@@ -201,8 +201,8 @@ type reopenedMsg struct {
 // reopened takes it.
 func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c := msg.chat
-	goOn := c.goOn
-	c.away, c.goOn = false, false
+	goOn := c.resendPending
+	c.reconnecting, c.resendPending = false, false
 	if msg.err != nil {
 		m.tell(c.id, fmt.Sprintf("The session could not be brought back: %v", msg.err))
 		return nil

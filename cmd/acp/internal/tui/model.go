@@ -182,7 +182,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 			return m.rearm()
 		}
 	case doneMsg:
-		return m.done(msg)
+		return m.handleDone(msg)
 	case changedMsg:
 		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
 			break // the end of the turn has crossed it
@@ -201,7 +201,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case outputMsg:
 		m.output(msg)
 	case askedMsg:
-		return m.asked(msg.question)
+		return m.addQuestion(msg.question)
 	case withdrawnMsg:
 		m.withdraw(msg.question)
 	case armedMsg: // draws
@@ -347,8 +347,8 @@ func (m *Model) call(what string, f func(ctx context.Context) error, then func(*
 	return cmd(m)
 }
 
-// done takes the end of a call.
-func (m *Model) done(msg doneMsg) tea.Cmd {
+// handleDone takes the end of a call.
+func (m *Model) handleDone(msg doneMsg) tea.Cmd {
 	if msg.call {
 		m.calls--
 	}
@@ -491,7 +491,7 @@ func (m *Model) push(l layer) { m.layers = append(m.layers, l) }
 func (m *Model) pop(l layer) {
 	m.layers = slices.DeleteFunc(m.layers, func(o layer) bool { return o == l })
 	if len(m.layers) == 0 && m.chat != nil {
-		m.chat.unseen = false
+		m.chat.unread = false
 	}
 }
 

@@ -201,8 +201,8 @@ func (m *Model) find() tea.Cmd {
 		return nil
 	}
 	c := m.chat
-	m.push(newLine("Find (again: the item before)", c.sought, func(m *Model, text string) tea.Cmd {
-		c.sought = text
+	m.push(newLine("Find (again: the item before)", c.lastSearch, func(m *Model, text string) tea.Cmd {
+		c.lastSearch = text
 		if !c.draw.Find(text, true) && text != "" {
 			m.tell(c.id, "Not found: "+text)
 		}

@@ -492,7 +492,7 @@ func (p *plainProgram) showChat() {
 			p.flush()
 			took := c.times.took(turn.Number)
 			if c.cancel != nil { // the turn is over, and its answer not yet taken
-				took = c.times.shown(m.now().Sub(c.began))
+				took = c.times.ifLong(m.now().Sub(c.began))
 			}
 			p.print(draw.TurnEnd(m.drawn, turn, took, plainWidth)...)
 		}

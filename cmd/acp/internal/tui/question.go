@@ -43,8 +43,8 @@ type dialog interface {
 // was meant for something else must not answer it.
 const quiet = 600 * time.Millisecond
 
-// asked takes a question.
-func (m *Model) asked(q *question) tea.Cmd {
+// addQuestion takes a question.
+func (m *Model) addQuestion(q *question) tea.Cmd {
 	m.questions = append(m.questions, q)
 	m.resize()
 	m.notify()

@@ -27,7 +27,7 @@ func (m *Model) chatState(c *chat) string {
 		return "● running"
 	case c.failed != nil:
 		return "! failed"
-	case c.unseen:
+	case c.unread:
 		return "✓ done"
 	}
 	return "  idle"

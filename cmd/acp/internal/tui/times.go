@@ -76,13 +76,13 @@ func (t *times) elapsed(id acp.ToolCallID) time.Duration {
 	if !s.began.IsZero() {
 		d += t.now().Sub(s.began)
 	}
-	return t.shown(d)
+	return t.ifLong(d)
 }
 
 // took is how long a turn has taken; 0 if that is unknown, or too short to be of interest.
-func (t *times) took(turn int) time.Duration { return t.shown(t.turns[turn]) }
+func (t *times) took(turn int) time.Duration { return t.ifLong(t.turns[turn]) }
 
-func (t *times) shown(d time.Duration) time.Duration {
+func (t *times) ifLong(d time.Duration) time.Duration {
 	if d < t.long {
 		return 0
 	}
