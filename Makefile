@@ -27,7 +27,7 @@ VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
 UNRACED     := acp acp/agentkit internal/engine $(if $(ACP_TEST),acp/v2draft internal/test/stress)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
-RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/launch internal/talk internal/tui
+RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/subject internal/talk internal/tui
 
 # CONTRIB are modules of their own that join this library to others.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))

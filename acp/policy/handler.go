@@ -8,8 +8,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Asker asks the user: it is a client's handler of session/request_permission.
-type Asker func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+// An AskFunc asks the user: it is a client's handler of session/request_permission.
+type AskFunc func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 
 // HandlerOptions configures what a handler knows of a request besides the request itself, and what it remembers. A nil
 // *HandlerOptions, and the zero value of each field, mean the defaults.
@@ -45,7 +45,7 @@ type HandlerOptions struct {
 // for the same request is added to the memory: with the same kind, tool and paths, and exactly the same line. It is not
 // added to a file if the agent or the working directory is not known, and not added at all if the request has anything
 // that no rule can allow.
-func Handler(p *Policy, ask Asker, opts *HandlerOptions) Asker {
+func Handler(p *Policy, ask AskFunc, opts *HandlerOptions) AskFunc {
 	h := &handler{policy: p, ask: ask}
 	if opts != nil {
 		h.HandlerOptions = *opts
@@ -58,7 +58,7 @@ func Handler(p *Policy, ask Asker, opts *HandlerOptions) Asker {
 
 type handler struct {
 	policy *Policy
-	ask    Asker
+	ask    AskFunc
 	HandlerOptions
 }
 

@@ -53,7 +53,7 @@ func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp
 }
 
 // answer is which option a handler chooses; "-" is none.
-func answer(t *testing.T, h policy.Asker, session acp.SessionID, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
+func answer(t *testing.T, h policy.AskFunc, session acp.SessionID, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
 	t.Helper()
 	res, err := h(t.Context(), new(acp.ClientConn).Session(session), req)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestRememberedInAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "remembered.jsonl")
 	user := &asked{choose: "aa"}
 	p := newPolicy(t, ``)
-	in := func(agent, cwd string) policy.Asker {
+	in := func(agent, cwd string) policy.AskFunc {
 		return policy.Handler(p, user.ask, &policy.HandlerOptions{
 			Agent: func(*acp.ClientSession) string { return agent }, Cwd: func(*acp.ClientSession) string { return cwd }, Memory: policy.NewFile(path),
 		})

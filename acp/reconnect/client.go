@@ -14,9 +14,9 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Policy configures how a lost connection is restored. A nil *Policy, and the zero value of each field, mean the
+// Options configures how a lost connection is restored. A nil *Options, and the zero value of each field, mean the
 // defaults.
-type Policy struct {
+type Options struct {
 	// Budget is how long the Client tries to reconnect, from when the connection was lost; anything not restored by
 	// then is given up. The default is 10 min. It must be longer than the server takes to notice that a client is gone,
 	// or a session that lives on there is given up here: with package remote that is 5 min.
@@ -136,7 +136,7 @@ type Client struct {
 	transport func(context.Context) (acp.Transport, error)
 	handlers  acp.ClientHandlers
 	opts      acp.ClientOptions
-	policy    Policy
+	options   Options
 
 	life context.Context
 	end  context.CancelCauseFunc
@@ -157,16 +157,16 @@ type Client struct {
 // returned. A handler finds the connection of its call in its session.
 func Connect(
 	ctx context.Context, transport func(context.Context) (acp.Transport, error),
-	handlers acp.ClientHandlers, opts *acp.ClientOptions, policy *Policy,
+	handlers acp.ClientHandlers, opts *acp.ClientOptions, options *Options,
 ) (*Client, error) {
 	c := &Client{transport: transport, handlers: handlers, done: make(chan struct{}), change: make(chan struct{})}
 	if opts != nil {
 		c.opts = *opts
 	}
-	if policy != nil {
-		c.policy = *policy
+	if options != nil {
+		c.options = *options
 	}
-	p := &c.policy
+	p := &c.options
 	p.Budget = cmp.Or(p.Budget, 10*time.Minute)
 	p.MinBackoff = cmp.Or(p.MinBackoff, time.Second)
 	p.MaxBackoff = cmp.Or(p.MaxBackoff, 30*time.Second)
@@ -232,8 +232,8 @@ func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.policy.Connected != nil {
-		if err := c.policy.Connected(ctx, conn); err != nil {
+	if c.options.Connected != nil {
+		if err := c.options.Connected(ctx, conn); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
@@ -286,7 +286,7 @@ func (c *Client) run(conn *acp.ClientConn) {
 			return
 		}
 		lost := time.Now()
-		if losses++; losses == 1 || lost.Sub(made) >= c.policy.MaxBackoff {
+		if losses++; losses == 1 || lost.Sub(made) >= c.options.MaxBackoff {
 			tries, losses, since = 0, 1, lost
 		}
 		why := cmp.Or(conn.Wait(), error(acp.ErrClosed))
@@ -300,10 +300,10 @@ func (c *Client) run(conn *acp.ClientConn) {
 		c.mu.Unlock()
 		c.notify(event)
 		var err error
-		if losses > maxLosses && lost.Sub(since) >= c.policy.Budget {
+		if losses > maxLosses && lost.Sub(since) >= c.options.Budget {
 			err = fmt.Errorf("the connection was lost %d times in a row, each time soon after connecting", losses)
 		} else {
-			conn, tries, err = c.reconnect(lost.Add(c.policy.Budget), tries)
+			conn, tries, err = c.reconnect(lost.Add(c.options.Budget), tries)
 		}
 		if err != nil {
 			if over := context.Cause(c.life); over == nil {
@@ -358,7 +358,7 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 		if ctx.Err() != nil {
 			return nil, tries, errors.Join(context.Cause(ctx), last)
 		}
-		if last = err; !c.policy.Retry(err) {
+		if last = err; !c.options.Retry(err) {
 			return nil, tries, err
 		}
 	}
@@ -366,10 +366,10 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 
 // backoff is how long is waited before a try; a random part, so that not all clients come at once.
 func (c *Client) backoff(tries int) time.Duration {
-	longest := float64(c.policy.MinBackoff)
+	longest := float64(c.options.MinBackoff)
 	for range tries {
-		if longest *= 1.5; longest > float64(c.policy.MaxBackoff) {
-			longest = float64(c.policy.MaxBackoff)
+		if longest *= 1.5; longest > float64(c.options.MaxBackoff) {
+			longest = float64(c.options.MaxBackoff)
 			break
 		}
 	}
@@ -450,8 +450,8 @@ func (c *Client) finish(why, closing error) {
 }
 
 func (c *Client) notify(e Event) {
-	if c.policy.Notify != nil {
-		c.policy.Notify(e)
+	if c.options.Notify != nil {
+		c.options.Notify(e)
 	}
 }
 

@@ -243,14 +243,14 @@ func (e *events) until(t *testing.T, kind reconnect.Kind, session acp.SessionID)
 	}
 }
 
-func start(t *testing.T, a *agent, h acp.ClientHandlers, policy *reconnect.Policy) (*reconnect.Client, *events) {
+func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Options) (*reconnect.Client, *events) {
 	t.Helper()
-	if policy == nil {
-		policy = &reconnect.Policy{}
+	if options == nil {
+		options = &reconnect.Options{}
 	}
 	ev := newEvents()
-	policy.Notify = ev.notify
-	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet()}, policy)
+	options.Notify = ev.notify
+	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet()}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestREM70_Load(t *testing.T) {
 			ev.notify(reconnect.Event{Kind: 100})
 			return nil
 		}}
-		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{Notify: ev.notify})
+		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{Notify: ev.notify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,15 +478,15 @@ func TestREM71_Refused(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &agent{}
-			policy := &reconnect.Policy{}
+			options := &reconnect.Options{}
 			n := 0
-			policy.Connected = func(context.Context, *acp.ClientConn) error {
+			options.Connected = func(context.Context, *acp.ClientConn) error {
 				if n++; n == 2 {
 					return fmt.Errorf("connecting: %w", err)
 				}
 				return nil
 			}
-			c, _ := start(t, a, acp.ClientHandlers{}, policy)
+			c, _ := start(t, a, acp.ClientHandlers{}, options)
 			a.kill()
 			if got := c.Wait(); !errors.Is(got, err) || n != 2 {
 				t.Errorf("got %v after %d tries", got, n)
@@ -533,8 +533,8 @@ func TestREM70_Close(t *testing.T) {
 func TestREM70_CrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{}
-		policy := &reconnect.Policy{MinBackoff: time.Minute, MaxBackoff: time.Hour, Budget: 100 * time.Hour}
-		_, ev := start(t, a, acp.ClientHandlers{}, policy)
+		options := &reconnect.Options{MinBackoff: time.Minute, MaxBackoff: time.Hour, Budget: 100 * time.Hour}
+		_, ev := start(t, a, acp.ClientHandlers{}, options)
 		longest := time.Duration(0)
 		for range 12 {
 			a.kill()
@@ -563,7 +563,7 @@ func TestREM70_Subprocess(t *testing.T) {
 			updates <- struct{}{}
 			return nil
 		},
-	}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: time.Millisecond, Notify: ev.notify})
+	}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, Notify: ev.notify})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -633,7 +633,7 @@ func TestREM70_Remote(t *testing.T) {
 			})
 			ev := newEvents()
 			c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
-				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: 20 * time.Millisecond, Notify: ev.notify})
+				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: 20 * time.Millisecond, Notify: ev.notify})
 			if err != nil {
 				t.Fatal(err)
 			}

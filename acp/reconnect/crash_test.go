@@ -27,7 +27,7 @@ func TestREM71_CrashLoopEnds(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &agent{}
-			c, ev := start(t, a, acp.ClientHandlers{}, &reconnect.Policy{Budget: 10 * time.Minute, MaxBackoff: 30 * time.Second})
+			c, ev := start(t, a, acp.ClientHandlers{}, &reconnect.Options{Budget: 10 * time.Minute, MaxBackoff: 30 * time.Second})
 			begin := time.Now()
 			losses, over := 0, false
 			for !over && time.Since(begin) < time.Hour {
@@ -100,7 +100,7 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 			}
 			ev := newEvents()
 			var restored sync.WaitGroup
-			c, err := reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{
+			c, err := reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
 				MinBackoff: time.Millisecond, MaxBackoff: time.Minute, Budget: budget,
 				Notify: ev.notify,
 			})
@@ -144,7 +144,7 @@ func TestREM70_PoisonedSession(t *testing.T) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=poisoned")
 		return acp.Command(cmd), nil
-	}), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Notify: ev.notify})
+	}), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Notify: ev.notify})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@
 //
 //	client, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 //		return acp.Command(exec.Command("my-agent")), nil
-//	}, handlers, nil, &reconnect.Policy{Notify: show})
+//	}, handlers, nil, &reconnect.Options{Notify: show})
 //	session, err := client.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir})
 //	res, err := session.Prompt(ctx, acp.TextBlock("fix the bug"))
 //
@@ -17,6 +17,6 @@
 // user decides.
 //
 // Events report what is lost: calls that were interrupted, sessions that could not be restored, and modes and options
-// that have changed. An agent that repeatedly ends soon after its start is given up after a time ([Policy]), and a
+// that have changed. An agent that repeatedly ends soon after its start is given up after a time ([Options]), and a
 // session that ends the agent each time it is restored is given up after three times, so that the others go on.
 package reconnect

@@ -22,7 +22,7 @@ func Example() {
 		return ours, err
 	}
 	show := func(e reconnect.Event) { fmt.Println(e.Kind, e.Session, e.Err) } // what is lost, and what came back
-	client, err := reconnect.Connect(context.Background(), transport, acp.ClientHandlers{}, nil, &reconnect.Policy{Notify: show})
+	client, err := reconnect.Connect(context.Background(), transport, acp.ClientHandlers{}, nil, &reconnect.Options{Notify: show})
 	if err != nil {
 		panic(err)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	acplaunch "github.com/acpgo/sdk/acp/launch"
-	acpregistry "github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/cmd/acp/internal/entry"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
-	"github.com/acpgo/sdk/cmd/acp/internal/launch"
-	"github.com/acpgo/sdk/cmd/acp/internal/registry"
+	"github.com/acpgo/sdk/cmd/acp/internal/subject"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/conformance/report"
 	"github.com/acpgo/sdk/internal/plain"
@@ -256,13 +256,13 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 }
 
 // shellLine is a command as a shell reads it.
-func shellLine(words []string) string { return acplaunch.New(words[0], words[1:]...).String() }
+func shellLine(words []string) string { return launch.New(words[0], words[1:]...).String() }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if f.model.preset == "" && len(f.model.env)+len(f.model.log) > 0 {
 		return usagef("--model-env and --model-log need a model: --model-stub")
 	}
-	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Home: f.home, Rung: f.rung}
+	command := &subject.Command{Args: args, Env: f.env, Dir: f.dir, Home: f.home, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 // runRegistry checks an entry of the registry.
 func runRegistry(p *program, f *probeFlags) error {
 	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
-		return registry.Check(ctx, f.registry, moduleVersion(), &acpregistry.CheckOptions{
+		return entry.Check(ctx, f.registry, moduleVersion(), &registry.CheckOptions{
 			Offline: f.offline, Time: f.time, EndTime: f.rung, Progress: progress.line,
 		})
 	})

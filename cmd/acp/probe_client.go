@@ -16,7 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
-	"github.com/acpgo/sdk/cmd/acp/internal/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/subject"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -101,8 +101,8 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	client := &launch.Client{
-		Command: launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung},
+	client := &subject.Client{
+		Command: subject.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung},
 		Agent:   []string{self, "fake-agent", relayFlag}, Quote: shellLine, Type: map[probe.Action]string{}, NoInterrupt: f.noInterrupt,
 	}
 	if err := client.Resolve(); err != nil {
@@ -235,12 +235,12 @@ played are not played again; acp probe-client --report FILE says what it means.`
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case address != "" && login != "":
-				if err := launch.Login(address); err != nil || login == loginSucceeds {
+				if err := subject.Login(address); err != nil || login == loginSucceeds {
 					return err
 				}
 				return errors.New("this login fails on purpose")
 			case address != "":
-				return launch.Relay(address, p.stdin, p.stdout, p.stderr)
+				return subject.Relay(address, p.stdin, p.stdout, p.stderr)
 			case file == "":
 				return usagef("want --report FILE")
 			}

@@ -67,7 +67,7 @@ func (c *client) run(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, files.Close()) }()
 	supervised, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return acp.Command(exec.Command(args[1], args[2:]...)), nil
-	}, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}}, &reconnect.Policy{Notify: func(e reconnect.Event) {
+	}, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}}, &reconnect.Options{Notify: func(e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.sessions.Of(e.Session).Reset()
 		}

@@ -202,7 +202,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	if o.NoReconnect {
 		backoff = time.Nanosecond // that there is no other connection is said at once
 	}
-	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Policy{
+	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Options{
 		Retry: func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
 		Connected: func(_ context.Context, conn *acp.ClientConn) error {
 			c.initialized.Store(conn.Initialized())

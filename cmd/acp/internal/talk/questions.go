@@ -90,7 +90,7 @@ type Elicitation struct {
 	ID  acp.ElicitationID
 }
 
-type asker = policy.Asker
+type asker = policy.AskFunc
 
 // permissions is the handler of session/request_permission: rules, then the user.
 func (c *Client) permissions() asker {

@@ -1,5 +1,5 @@
-// Package registry puts the check of an entry of the ACP registry into the form of a probe's report.
-package registry
+// Package entry puts the check of an entry of the ACP registry into the form of a probe's report.
+package entry
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package launch
+package subject
 
 // This file starts clients, which start an agent that is the probe: a relay in between hands every byte on.
 

@@ -1,5 +1,5 @@
-// Package launch starts the programs that probes are about, and ends them with all that they have started.
-package launch
+// Package subject starts the programs that probes examine, and ends them with all that they have started.
+package subject
 
 import (
 	"context"
