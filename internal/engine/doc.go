@@ -26,7 +26,9 @@
 //
 // A queue counts its notifications. The position of an answer or a request is how many were queued when it was read;
 // the caller gets the answer, and the handler the request, when so many were handled: returned from the handler, or
-// given to the loop. That is the only order between the goroutines, and needs no other lock.
+// given to the loop. That is the only order between the goroutines, and needs no other lock. The reader takes the
+// position in pending.note; a call waits for it in pending.barrier, a turn in Conn.awaitTurn, a request in its inbound,
+// all by queue.reached.
 //
 // # Who may wait for whom
 //

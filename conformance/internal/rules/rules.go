@@ -1,7 +1,6 @@
 // Package rules has the rules, in a file for each page of the protocol's documents. A rule is a judge.Rule: its id, what breaks
-// it, a right and a wrong example, which messages it looks at, and the function that checks one. What the table of
-// requirements says of it, such as its level, is filled in. To add one, write it in the file of its page, and its
-// requirement in package requirement.
+// it, a right and a wrong example, which messages it looks at, and the function that checks one. Its level and text are filled in
+// from package requirement. CONTRIBUTING.md lists what a new rule needs.
 package rules
 
 import (

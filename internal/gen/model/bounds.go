@@ -1,7 +1,7 @@
 package model
 
 // The keywords that restrict values beyond their types. A new one is a line here, and the function of acp/codec that it
-// names; package gen/sample, which reads schemas by itself, has its own list.
+// names; package internal/gen/sample, which reads schemas by itself, has its own list.
 
 // MaxMembers is how many typed members an object may have: codec.Object counts them in one word.
 const MaxMembers = 64

@@ -1,7 +1,7 @@
 // Package schema reads the JSON Schema documents that the Agent Client Protocol is published as.
 //
-// An ordered walk over the bytes finds every schema in them. Keywords with plain values are read by
-// go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
+// An ordered walk over the bytes finds every schema in them. The keywords that are texts and names
+// are read by go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
 // silence.
 package schema
 
