@@ -122,7 +122,7 @@ func newHistory() History {
 // UnreadLines are the lines that a side got and that are not messages.
 type UnreadLines struct {
 	At    *finding.Evidence // the first one
-	Json  bool              // it is JSON
+	JSON  bool              // it is JSON
 	Deep  bool              // it is nested deeper than some parsers go
 	Count int
 }
@@ -295,16 +295,16 @@ type ToolCall struct {
 
 // Terminal is a terminal that the client has made.
 type Terminal struct {
-	ID       string
-	Session  *Session
-	At       *finding.Evidence // the answer that names it
-	Limit    int64             // of the output, in bytes; -1 if there is none
-	Killed   *finding.Evidence // the request
-	Released *finding.Evidence // the request
-	Held     bool              // and it was refused
-	Cwd      string            // of version 2
-	Freed    *finding.Evidence // the answer to it
-	Exited   *finding.Evidence // what reported its exit
+	ID             string
+	Session        *Session
+	At             *finding.Evidence // the answer that names it
+	Limit          int64             // of the output, in bytes; -1 if there is none
+	Killed         *finding.Evidence // the request
+	Released       *finding.Evidence // the request
+	ReleaseRefused bool              // and it was refused
+	Cwd            string            // of version 2
+	Freed          *finding.Evidence // the answer to it
+	Exited         *finding.Evidence // what reported its exit
 }
 
 // Elicitation is one of URL mode.
@@ -362,7 +362,7 @@ func (h *History) take(e *Event) {
 		lines := h.Unread[receiver]
 		lines.Count++
 		if lines.At == nil {
-			lines.At, lines.Json, lines.Deep = e.evidence(), json.Valid(e.line), deep(e.line)
+			lines.At, lines.JSON, lines.Deep = e.evidence(), json.Valid(e.line), deep(e.line)
 		}
 		h.Unread[receiver] = lines
 		h.OddIDs[receiver] = h.OddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
@@ -470,7 +470,7 @@ func (h *History) takeRequest(e *Event) {
 			if e.Method == "terminal/kill" {
 				t.Killed = r.At
 			} else {
-				t.Released, t.Held = r.At, false
+				t.Released, t.ReleaseRefused = r.At, false
 			}
 		}
 	case MethodElicit:
@@ -844,7 +844,7 @@ func (h *History) takeAnswer(e *Event) {
 	}
 	if e.Kind == finding.ErrorReply {
 		if t := h.Terminal(r.Params.Text("terminalId")); t != nil && r.Method == MethodTerminalRelease {
-			t.Held = true
+			t.ReleaseRefused = true
 		}
 		if code, _ := e.Content.Integer("code"); code == CodeAuth && r.Method == MethodNew {
 			h.AuthNeeded = e.evidence()
@@ -1073,7 +1073,7 @@ func deep(line []byte) bool {
 
 // String says what the first of the lines is.
 func (u UnreadLines) String() string {
-	if u.Json {
+	if u.JSON {
 		return "no message"
 	}
 	return "not JSON"

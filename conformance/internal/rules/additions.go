@@ -163,7 +163,7 @@ var additionsRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}`,
 		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
-			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.Held {
+			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.ReleaseRefused {
 				e.Broken("/terminalId", "the terminal is released").Because(t.Released, "its release")
 			}
 		},

@@ -152,7 +152,7 @@ var errorRules = []judge.Rule{
 				return
 			}
 			want := int64(codeParse)
-			if lines.Json {
+			if lines.JSON {
 				want = codeInvalid
 			}
 			// Of several lines it is not known which one is answered, and a parser with a limit cannot know what a deep line is.
