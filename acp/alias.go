@@ -58,6 +58,12 @@ const (
 	ErrInvalidRequest   = rpc.ErrInvalidRequest   // -32600
 )
 
+// Errors of questions to the user, to match with errors.Is. The peer may read their texts: a handler may return one.
+var (
+	ErrDeclined  = rpc.ErrDeclined  // the user refused to answer
+	ErrDismissed = rpc.ErrDismissed // the user, or the client on the user's behalf, made no decision
+)
+
 // Some returns an Opt that holds v.
 func Some[T any](v T) Opt[T] { return codec.Some(v) }
 

@@ -1,11 +1,34 @@
 package acp
 
+import "encoding/base64"
+
 // Text returns the text of a text block; ok is false for other blocks.
 func (x ContentBlock) Text() (text string, ok bool) {
 	if t, is := x.Variant.(*ContentBlockText); is {
 		return t.Text, true
 	}
 	return "", false
+}
+
+// Image returns the decoded data of an image block and its MIME type; ok is false for other blocks, and if the data is
+// not base64.
+func (x ContentBlock) Image() (data []byte, mimeType string, ok bool) {
+	image, is := x.Variant.(*ContentBlockImage)
+	if !is {
+		return nil, "", false
+	}
+	data, err := base64.StdEncoding.DecodeString(image.Data)
+	return data, string(image.MimeType), err == nil
+}
+
+// ContextUsage returns an update that says how full the agent's context is: used of size tokens. cost, if given, is what
+// the session has cost so far, in a currency such as "USD".
+func ContextUsage(used, size uint64, cost ...Cost) SessionUpdate {
+	u := UsageUpdate{Used: used, Size: size}
+	for _, c := range cost {
+		u.Cost = Some(c)
+	}
+	return NewSessionUpdateUsageUpdate(u)
 }
 
 // AgentText returns the text of an update that carries a piece of the agent's answer; ok is false for other updates,

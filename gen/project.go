@@ -19,7 +19,7 @@ type Shared struct {
 
 // versionless are the files of package acp that say nothing about a version of the protocol.
 var versionless = Shared{"acp", []string{
-	"agent", "alias", "client", "config", "conns", "content", "experimental", "manage", "proxy", "routes", "session", "toolcalls", "values",
+	"agent", "alias", "ask", "client", "config", "conns", "content", "experimental", "manage", "proxy", "routes", "session", "toolcalls", "values",
 }}
 
 // Targets are the generated packages of this repository, beside the one at its root.

@@ -30,7 +30,8 @@ var (
 	ErrEnded = turns.ErrEnded
 	// ErrRejected says that the user was asked and did not allow the tool call.
 	ErrRejected = turns.ErrRejected
-	// ErrDismissed says that the user, or the client on the user's behalf, left the question unanswered.
+	// ErrDismissed says that the user, or the client on the user's behalf, left the question unanswered. It is
+	// acp.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
 	// ErrTooLarge says that the content is too large for a tool call to show; see ToolCall.
 	ErrTooLarge = turns.ErrTooLarge

@@ -78,7 +78,10 @@ func chunk(update acp.SessionUpdate) (chunkKind, *acp.ContentChunk, string) {
 
 // lasting reports whether an update is about more than the moment.
 func lasting(update acp.SessionUpdate) bool {
-	switch update.Variant.(type) {
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateSubagentUpdate: // which does not work any more when the session is loaded
+		_, idle := u.State.Value().Variant.(*acp.StateUpdateIdle)
+		return idle || u.State.IsZero()
 	case *acp.SessionUpdateAvailableCommandsUpdate, *acp.SessionUpdateConfigOptionUpdate, *acp.SessionUpdateUsageUpdate, *acp.SessionUpdateNotice:
 		return false
 	}

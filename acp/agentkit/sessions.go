@@ -78,6 +78,12 @@ type Config[S any] struct {
 	// Experimental: any minor release may change or remove it.
 	Fork bool
 
+	// Subagents lets turns have subagents, see Turn.Subagent. The agent must be served with the options that
+	// Sessions.Options returns, which enable acp.FeatureSubagents.
+	//
+	// Experimental: any minor release may change or remove it.
+	Subagents bool
+
 	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Refuse.
 	WhileBusy WhileBusy
 	// MaxWaiting is how many prompts of a session may wait. One more is refused. The default is 16; with -1 none waits.
@@ -104,6 +110,10 @@ const (
 	// Steer offers the prompt to the running turn: see Turn.Take. A prompt that was taken is answered when that turn
 	// ends, with the same stop reason or error, because clients take an answer to mean that the agent is done with the
 	// prompt. A prompt that the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
+	//
+	// Clients that steer with the extension _session/steering, as the agents for Claude and Codex serve it, are served
+	// too: Turn.Take returns their messages, and a message that the turn does not take is sent back. The handlers of
+	// Sessions.Handlers then have Extensions, to which an author adds others.
 	Steer
 )
 
@@ -202,6 +212,9 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 			h.Authenticate = ss.authenticate
 		}
 	}
+	if ss.config.WhileBusy == Steer {
+		h.Extensions = ss.steeringExtension()
+	}
 	if ss.config.Store != nil {
 		h.LoadSession = ss.loadSession
 		h.ResumeSession = ss.resumeSession
@@ -214,9 +227,9 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with the settings that WhileBusy, Fork and Login need; opts may be nil. With Queue,
-// Steer, Fork or Login, an agent must be served with these options: otherwise no session can be opened, or the agent
-// does not start.
+// Options returns a copy of opts with the settings that WhileBusy, Fork, Subagents and Login need; opts may be nil. With
+// Queue, Steer, Fork, Subagents or Login, an agent must be served with these options: otherwise no session can be
+// opened, the agent does not start, or there are no subagents.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
@@ -225,6 +238,12 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
 	if ss.config.Fork {
 		o.Experimental |= acp.FeatureFork
+	}
+	if ss.config.Subagents {
+		o.Experimental |= acp.FeatureSubagents
+	}
+	if ss.config.WhileBusy == Steer {
+		o.Initialize = advertiseSteering(o.Initialize)
 	}
 	if login := ss.config.Login; login != nil {
 		o.AuthMethods = append(slices.Clone(login.Methods), o.AuthMethods...)

@@ -43,6 +43,7 @@ type atEnd struct{ do func(context.Context) error }
 type prompt[S any] struct {
 	req     *acp.PromptRequest
 	ctx     context.Context
+	steers  bool          // it is a message for the running turn, and never becomes a turn
 	decided chan struct{} // closed when it does not wait any more
 
 	// Guarded by Session.mu.
@@ -87,6 +88,15 @@ func (t *Turn[S]) RequestPermission(
 ) (acp.RequestPermissionOutcome, error) {
 	turns.Of(ctx).Flush()
 	return t.Session.RequestPermission(ctx, call, options...)
+}
+
+// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acp.Ask makes a form from a
+// struct.
+func (t *Turn[S]) ElicitForm(
+	ctx context.Context, message string, schema acp.ElicitationSchema,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return t.Session.ElicitForm(ctx, message, schema)
 }
 
 // StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's context or derived from it.
@@ -202,6 +212,8 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 	defer s.mu.Unlock()
 	config := &s.sessions.config
 	switch {
+	case s.turn == nil && p.steers:
+		close(p.decided)
 	case s.turn == nil:
 		p.turn = newTurn(s)
 		s.turn = p.turn
@@ -409,6 +421,7 @@ func (t *Turn[S]) pass() {
 	t.ended = true
 	close(t.over)
 	s.turn = nil
+	s.sendBack()
 	if len(s.waiting) == 0 {
 		return
 	}

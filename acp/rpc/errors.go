@@ -130,6 +130,14 @@ const (
 	ErrStuck Sentinel = engine.ErrStuck
 )
 
+// Errors of questions to the user. Their texts reach the peer if a handler returns one.
+var (
+	// ErrDeclined reports that the user refused to answer.
+	ErrDeclined = Public(errors.New("the user declined to answer"))
+	// ErrDismissed reports that the user, or the client on the user's behalf, made no decision.
+	ErrDismissed = Public(errors.New("the question was dismissed"))
+)
+
 var errConnected = errors.New("acp: this transport was connected already")
 
 // Errorf returns an Error with a code and a formatted message. The message is sent to the peer.

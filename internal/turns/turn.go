@@ -25,7 +25,7 @@ var (
 	// ErrRejected reports that the user was asked and did not allow a tool call.
 	ErrRejected = rpc.Public(errors.New("the user did not allow it"))
 	// ErrDismissed reports that the user, or the client in their place, left a question unanswered.
-	ErrDismissed = rpc.Public(errors.New("the question was dismissed"))
+	ErrDismissed = rpc.ErrDismissed
 	// ErrTooLarge reports that the content of a tool call is too large.
 	ErrTooLarge = rpc.Public(errors.New("too much to show"))
 	// ErrLeftOpen is the error of a tool call that was still open when its turn ended.
@@ -84,7 +84,8 @@ func Mistaken(err error) bool {
 // Expected reports whether an error ends a tool call without anything having failed: by the user's decision, or by the end
 // of the connection.
 func Expected(err error) bool {
-	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) || errors.Is(err, acp.ErrClosed)
+	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) || errors.Is(err, acp.ErrDeclined) ||
+		errors.Is(err, acp.ErrClosed)
 }
 
 // grace is the time for the last updates of work whose context has ended.

@@ -28,7 +28,7 @@ var (
 	ErrEnded = turns.ErrEnded
 	// ErrRejected says that the user was asked and did not allow the tool call.
 	ErrRejected = turns.ErrRejected
-	// ErrDismissed says that the user, or the client in their place, left the question unanswered.
+	// ErrDismissed says that the user, or the client in their place, left the question unanswered. It is v2draft.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
 	// ErrTooLarge says that a tool call cannot show all that; see ToolCall.
 	ErrTooLarge = turns.ErrTooLarge

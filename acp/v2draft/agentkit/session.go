@@ -299,6 +299,15 @@ func (s *Session[S]) RequestPermission(
 	return s.AgentSession.RequestPermission(ctx, req)
 }
 
+// ElicitForm is v2draft.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. v2draft.Ask makes a form
+// from a struct.
+func (s *Session[S]) ElicitForm(
+	ctx context.Context, message string, schema v2draft.ElicitationSchema,
+) (*v2draft.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return s.AgentSession.ElicitForm(ctx, message, schema)
+}
+
 // StartToolCall starts a tool call; see [StartToolCall]. It belongs to the turn of ctx.
 func (s *Session[S]) StartToolCall(ctx context.Context, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, s, title, options...)

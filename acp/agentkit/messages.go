@@ -1,0 +1,93 @@
+package agentkit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Role is the author of a Message.
+type Role int
+
+// The roles.
+const (
+	RoleUser    Role = iota + 1 // the user
+	RoleAgent                   // the agent
+	RoleSummary                 // a completed compaction: its summary replaces everything before it
+)
+
+// Message is a part of a conversation in the form that models take.
+type Message struct {
+	Role Role
+	// Content has the text, in one block as far as possible, and other blocks, such as images.
+	Content []acp.ContentBlock
+	// ToolCalls are the calls that the agent made after Content and before the next message, as they were last reported,
+	// with the input and the results.
+	ToolCalls []acp.ToolCall
+}
+
+// Messages returns the stored conversation as messages, from which an agent makes those of its model. It includes the
+// prompt of the turn in progress. It leaves out thoughts, plans and everything else that is not a message, a tool call
+// or a completed compaction; see History for all updates. Consecutive messages of one role are one message, unless there
+// are tool calls between them. Without a store there are no messages.
+func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
+	conversation := view.New(&view.Options{MaxItems: -1, MaxBytes: -1, MaxMessageBytes: -1})
+	for update, err := range s.History(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		conversation.Update(update)
+	}
+	var messages []Message
+	last := func(role Role) *Message { // the message to which more of the role belongs
+		if n := len(messages); n == 0 || messages[n-1].Role != role {
+			messages = append(messages, Message{Role: role})
+		}
+		return &messages[len(messages)-1]
+	}
+	for item := range conversation.Snapshot().Items() {
+		switch v := item.Variant.(type) {
+		case *view.Message:
+			role := RoleAgent
+			switch v.Role {
+			case view.User:
+				role = RoleUser
+			case view.Thought:
+				continue
+			}
+			m := last(role)
+			if m.ToolCalls != nil {
+				messages = append(messages, Message{Role: role})
+				m = last(role)
+			}
+			m.Content = slices.AppendSeq(m.Content, v.Blocks())
+		case *view.ToolCall:
+			m := last(RoleAgent)
+			m.ToolCalls = append(m.ToolCalls, v.Call)
+		case *view.Compaction:
+			if v.Status == acp.CompactionStatusCompleted {
+				messages = []Message{{Role: RoleSummary, Content: slices.Collect(v.Summary.Blocks())}}
+			}
+		}
+	}
+	return messages, nil
+}
+
+// BlockText returns a block of a prompt as text for a model: the text itself, a link to a resource, or a resource with
+// its URI and its text. ok is false for images, audio and binary resources.
+func BlockText(block acp.ContentBlock) (text string, ok bool) {
+	switch v := block.Variant.(type) {
+	case *acp.ContentBlockText:
+		return v.Text, true
+	case *acp.ContentBlockResourceLink:
+		return fmt.Sprintf("[%s](%s)", v.Name, v.URI), true
+	case *acp.ContentBlockResource:
+		if r, is := v.Resource.Variant.(*acp.TextResourceContents); is {
+			return fmt.Sprintf("<resource uri=%q>\n%s\n</resource>", r.URI, r.Text), true
+		}
+	}
+	return "", false
+}

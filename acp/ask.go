@@ -1,0 +1,214 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Elicitor asks the user of a session to fill in forms. *AgentSession implements it, and so do the Session and the Turn
+// of package agentkit.
+type Elicitor interface {
+	ElicitForm(ctx context.Context, message string, schema ElicitationSchema) (*CreateElicitationResponse, error)
+}
+
+// Ask asks the user to fill in a form (elicitation/create, mode form), and returns the answers. T is a struct whose
+// exported fields are the form's fields; form holds the values that they begin with.
+//
+//	type person struct {
+//		Name   string `title:"Your name"`
+//		Colour string `json:"colour,omitempty" enum:"red,green,blue" description:"The one that you like best."`
+//	}
+//	who, err := acp.Ask(ctx, session, "Who are you?", person{Colour: "red"})
+//
+// A field is a string, a bool, an integer, a floating-point number, or a slice of strings of which the user chooses
+// several. Package encoding/json determines its name, and whether it is left out; the user may leave fields with
+// omitempty or omitzero empty, which are then zero. The tags title and description are for the user, enum lists the
+// values to choose from, which a slice needs, and format is a StringFormat. For other forms, see
+// AgentSession.ElicitForm.
+//
+// The error matches ErrDeclined if the user refuses to answer, ErrDismissed if the user makes no decision, and
+// ErrUnsupported, without anything being sent, if the client does not show forms. Ask returns another error if T or the
+// client's answer is not as described. With an error, the result is form.
+func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (T, error) {
+	fields, err := formFields(reflect.TypeFor[T]())
+	if err != nil {
+		return form, err
+	}
+	schema := ElicitationSchema{Type: ElicitationSchemaTypeObject, Properties: map[string]ElicitationPropertySchema{}}
+	var required []string
+	for _, f := range fields {
+		schema.Properties[f.name] = f.schema(reflect.ValueOf(form).Field(f.index))
+		if !f.optional {
+			required = append(required, f.name)
+		}
+	}
+	if required != nil {
+		schema.Required = Some(required)
+	}
+	res, err := session.ElicitForm(ctx, message, schema)
+	if err != nil {
+		return form, err
+	}
+	switch answer := res.Variant.(type) {
+	case *CreateElicitationResponseAccept:
+		answered := form
+		for _, f := range fields {
+			if err := f.read(reflect.ValueOf(&answered).Elem().Field(f.index), answer.Content.Value()); err != nil {
+				return form, fmt.Errorf("%s: the client's answer for %q: %w", MethodCreateElicitation, f.name, err)
+			}
+		}
+		return answered, nil
+	case *CreateElicitationResponseCancel:
+		if errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+			return form, ErrTurnCancelled
+		}
+		return form, ErrDismissed
+	}
+	return form, ErrDeclined // also for actions of unknown kinds: they are no consent
+}
+
+// formField is a field of a form.
+type formField struct {
+	index              int
+	name               string
+	title, description Opt[string]
+	enum               []string
+	format             Opt[StringFormat]
+	optional           bool
+}
+
+// formFields returns the fields of a struct type.
+func formFields(t reflect.Type) ([]formField, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("acp: Ask: %v is not a struct", t)
+	}
+	var fields []formField
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !field.IsExported() && !field.Anonymous || field.Tag.Get("json") == "-" {
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		f := formField{
+			index: i, name: name, title: tagged[string](field, "title"), description: tagged[string](field, "description"),
+			format: tagged[StringFormat](field, "format"),
+		}
+		for option := range strings.SplitSeq(options, ",") {
+			f.optional = f.optional || option == "omitempty" || option == "omitzero"
+		}
+		if values := field.Tag.Get("enum"); values != "" {
+			f.enum = strings.Split(values, ",")
+		}
+		if !f.fits(field.Type) || field.Anonymous {
+			return nil, fmt.Errorf("acp: Ask: a form has no field such as %v.%s, of type %v with the tags %q", t, field.Name, field.Type, field.Tag)
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+func tagged[V ~string](field reflect.StructField, tag string) (value Opt[V]) {
+	if text, ok := field.Tag.Lookup(tag); ok {
+		value = Some(V(text))
+	}
+	return value
+}
+
+// fits reports whether a form can have the field with a type.
+func (f *formField) fits(t reflect.Type) bool {
+	switch {
+	case t.Kind() == reflect.String:
+		return true
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return f.enum != nil && !f.format.Present()
+	}
+	return (t.Kind() == reflect.Bool || t.ConvertibleTo(reflect.TypeFor[float64]())) && f.enum == nil && !f.format.Present()
+}
+
+// schema returns the description of the field, which begins with a value.
+func (f *formField) schema(v reflect.Value) ElicitationPropertySchema {
+	switch {
+	case v.Kind() == reflect.String:
+		s := StringPropertySchema{Title: f.title, Description: f.description, Format: f.format}
+		if f.enum != nil {
+			s.Enum = Some(f.enum)
+		}
+		if !v.IsZero() {
+			s.Default = Some(v.String())
+		}
+		return NewElicitationPropertySchemaString(s)
+	case v.Kind() == reflect.Bool:
+		return NewElicitationPropertySchemaBoolean(BooleanPropertySchema{
+			Title: f.title, Description: f.description, Default: Some(v.Bool()),
+		})
+	case v.Kind() == reflect.Slice:
+		s := MultiSelectPropertySchema{
+			Title: f.title, Description: f.description, Items: NewMultiSelectItemsString(StringMultiSelectItems{Enum: f.enum}),
+		}
+		if v.Len() > 0 {
+			chosen := make([]string, v.Len())
+			for i := range chosen {
+				chosen[i] = v.Index(i).String()
+			}
+			s.Default = Some(chosen)
+		}
+		return NewElicitationPropertySchemaArray(s)
+	case v.CanFloat():
+		s := NumberPropertySchema{Title: f.title, Description: f.description}
+		if !v.IsZero() {
+			s.Default = Some(v.Float())
+		}
+		return NewElicitationPropertySchemaNumber(s)
+	}
+	s := IntegerPropertySchema{Title: f.title, Description: f.description}
+	if v.CanUint() {
+		s.Minimum = Some[int64](0)
+	}
+	if !v.IsZero() {
+		s.Default = Some(v.Convert(reflect.TypeFor[int64]()).Int())
+	}
+	return NewElicitationPropertySchemaInteger(s)
+}
+
+// read sets the field to the user's answer.
+func (f *formField) read(v reflect.Value, answers map[string]ElicitationContentValue) error {
+	v.SetZero()
+	answer, ok := answers[f.name]
+	if !ok {
+		if f.optional {
+			return nil
+		}
+		return errors.New("it is missing")
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
+		return err
+	}
+	if f.enum == nil {
+		return nil
+	}
+	chosen := []string{v.String()}
+	if v.Kind() == reflect.Slice {
+		chosen = chosen[:0]
+		for i := range v.Len() {
+			chosen = append(chosen, v.Index(i).String())
+		}
+	}
+	for _, value := range chosen {
+		if !slices.Contains(f.enum, value) {
+			return fmt.Errorf("%.64q is not one of the values", value)
+		}
+	}
+	return nil
+}

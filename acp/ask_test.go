@@ -1,0 +1,204 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// form is an Elicitor: it keeps the schema, and answers with a response, which is JSON.
+type form struct {
+	schema string
+	answer string
+}
+
+func (f *form) ElicitForm(_ context.Context, _ string, schema acp.ElicitationSchema) (*acp.CreateElicitationResponse, error) {
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	f.schema = string(text)
+	var res acp.CreateElicitationResponse
+	return &res, json.Unmarshal([]byte(f.answer), &res)
+}
+
+type colour string
+
+type survey struct {
+	Name   string   `title:"Your name"`
+	Mail   string   `json:"mail,omitempty" format:"email" description:"For the answer."`
+	Colour colour   `enum:"red,green"`
+	Likes  []colour `json:"likes,omitzero" enum:"red,green,blue"`
+	Count  uint8
+	Level  int     `json:",omitempty"`
+	Share  float64 `json:"share,omitempty"`
+	Sure   bool
+	Hidden string `json:"-"`
+	secret int
+}
+
+func TestAsk(t *testing.T) {
+	begin := survey{Name: "Ada", Colour: "red", Likes: []colour{"blue"}, Count: 3, Level: -1, Share: 0.5, Hidden: "h", secret: 1}
+	f := &form{answer: `{"action":"accept","content":{"Name":"Eve","Colour":"green","likes":["red","blue"],"Count":4,"share":2,"Sure":true}}`}
+	got, err := acp.Ask(t.Context(), f, "Who?", begin)
+	want := survey{Name: "Eve", Colour: "green", Likes: []colour{"red", "blue"}, Count: 4, Share: 2, Sure: true, Hidden: "h", secret: 1}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(survey{})); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	const schema = `{"type":"object","properties":{` +
+		`"Colour":{"type":"string","default":"red","enum":["red","green"]},` +
+		`"Count":{"type":"integer","minimum":0,"default":3},` +
+		`"Level":{"type":"integer","default":-1},` +
+		`"Name":{"type":"string","title":"Your name","default":"Ada"},` +
+		`"Sure":{"type":"boolean","default":false},` +
+		`"likes":{"type":"array","items":{"type":"string","enum":["red","green","blue"]},"default":["blue"]},` +
+		`"mail":{"type":"string","description":"For the answer.","format":"email"},` +
+		`"share":{"type":"number","default":0.5}},` +
+		`"required":["Name","Colour","Count","Sure"]}`
+	if diff := cmp.Diff(schema, f.schema); diff != "" {
+		t.Errorf("the schema (-want +got):\n%s", diff)
+	}
+	if _, err := acp.Ask(t.Context(), f, "Ready?", struct {
+		Likes []string `json:",omitempty" enum:"a"`
+	}{}); err != nil || f.schema != `{"type":"object","properties":{"Likes":{"type":"array","items":{"type":"string","enum":["a"]}}}}` {
+		t.Errorf("nothing is required: %v, %s", err, f.schema)
+	}
+
+	for what, answer := range map[string]string{
+		"a field is missing":        `{"Colour":"red","Count":1,"Sure":true}`,
+		"a value that is not there": `{"Name":"","Colour":"blue","Count":1,"Sure":true}`,
+		"another of several":        `{"Name":"","Colour":"red","Count":1,"Sure":true,"likes":["pink"]}`,
+		"a number that is too big":  `{"Name":"","Colour":"red","Count":256,"Sure":true}`,
+		"a number below 0":          `{"Name":"","Colour":"red","Count":-1,"Sure":true}`,
+		"text for a number":         `{"Name":"","Colour":"red","Count":"1","Sure":true}`,
+	} {
+		f.answer = `{"action":"accept","content":` + answer + `}`
+		if got, err := acp.Ask(t.Context(), f, "Who?", begin); err == nil || !cmp.Equal(got, begin, cmp.AllowUnexported(survey{})) {
+			t.Errorf("%s: got %+v, %v", what, got, err)
+		}
+	}
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(acp.ErrTurnCancelled)
+	for _, test := range []struct {
+		ctx    context.Context
+		action string
+		want   error
+	}{
+		{t.Context(), "decline", acp.ErrDeclined},
+		{t.Context(), "later", acp.ErrDeclined},
+		{t.Context(), "cancel", acp.ErrDismissed},
+		{cancelled, "cancel", acp.ErrTurnCancelled},
+	} {
+		f.answer = `{"action":"` + test.action + `"}`
+		if _, err := acp.Ask(test.ctx, f, "Who?", begin); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", test.action, err, test.want)
+		}
+	}
+}
+
+// What is not a form is refused before anybody is asked.
+func TestAskTypes(t *testing.T) {
+	refused := func(ask func(acp.Elicitor) error) {
+		t.Helper()
+		f := &form{answer: `{"action":"accept","content":{}}`}
+		if err := ask(f); err == nil || f.schema != "" {
+			t.Errorf("got %v, asked %s", err, f.schema)
+		}
+	}
+	type part struct{ Name string }
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", "text"); return err })
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ part }{}); return err })
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Part part }{}); return err })
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ List []string }{}); return err })
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Any any }{}); return err })
+	refused(func(f acp.Elicitor) error {
+		_, err := acp.Ask(t.Context(), f, "?", struct {
+			N int `enum:"1,2"`
+		}{})
+		return err
+	})
+}
+
+// Forms pass the judge, and a client without forms is not asked.
+func TestAskClient(t *testing.T) {
+	type person struct {
+		Name string
+		Team []string `json:"team,omitempty" enum:"a,b"`
+	}
+	for _, forms := range []bool{true, false} {
+		var got person
+		var asked error
+		agent := basicAgent()
+		agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			got, asked = acp.Ask(ctx, s, "Who are you?", person{Team: []string{"b"}})
+			return nil, nil
+		}
+		client, opts := acp.ClientHandlers{}, &acp.ClientOptions{}
+		if forms {
+			opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+			client.CreateElicitation = func(_ context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+				res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(map[string]acp.ElicitationContentValue{
+					"Name": acp.NewElicitationContentValueString("Ada"),
+					"team": acp.NewElicitationContentValueStringArray([]string{"a"}),
+				})})
+				return &res, nil
+			}
+		}
+		near, far := acp.Pipe()
+		if _, err := acp.StartAgent(t.Context(), far, agent, nil); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Prompt(t.Context(), acp.TextBlock("go"))
+		if err := errors.Join(err, conn.Close()); err != nil {
+			t.Error(err)
+		}
+		if want := (person{"Ada", []string{"a"}}); forms && (asked != nil || !cmp.Equal(got, want)) {
+			t.Errorf("got %+v, %v", got, asked)
+		}
+		if !forms && !errors.Is(asked, acp.ErrUnsupported) {
+			t.Errorf("without forms: %v", asked)
+		}
+	}
+}
+
+func TestContentHelpers(t *testing.T) {
+	data, mime, ok := acp.ImageBlock("aGk=", "image/png").Image()
+	if string(data) != "hi" || mime != "image/png" || !ok {
+		t.Errorf("got %q, %q, %v", data, mime, ok)
+	}
+	for _, block := range []acp.ContentBlock{acp.TextBlock("aGk="), acp.ImageBlock("?", "image/png")} {
+		if _, _, ok := block.Image(); ok {
+			t.Errorf("%+v is an image", block)
+		}
+	}
+	for want, update := range map[string]acp.SessionUpdate{
+		`{"sessionUpdate":"usage_update","size":9,"used":3}`:                                      acp.ContextUsage(3, 9),
+		`{"cost":{"amount":0.5,"currency":"EUR"},"sessionUpdate":"usage_update","size":9,"used":3}`: acp.ContextUsage(3, 9, acp.Cost{Amount: 0.5, Currency: "EUR"}),
+	} {
+		text, err := json.Marshal(update)
+		var members map[string]json.RawMessage
+		if err == nil {
+			err = json.Unmarshal(text, &members)
+		}
+		if err == nil {
+			text, err = json.Marshal(members) // in one order
+		}
+		if err != nil || string(text) != want {
+			t.Errorf("got %s, %v, want %s", text, err, want)
+		}
+	}
+}
