@@ -115,7 +115,10 @@ func TestAskTypes(t *testing.T) {
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", "text"); return err })
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ part }{}); return err })
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Part part }{}); return err })
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ List []string }{}); return err })
+	refused(func(f acp.Elicitor) error {
+		_, err := acp.Ask(t.Context(), f, "?", struct{ List []string }{})
+		return err
+	})
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Any any }{}); return err })
 	refused(func(f acp.Elicitor) error {
 		_, err := acp.Ask(t.Context(), f, "?", struct {
@@ -186,7 +189,7 @@ func TestContentHelpers(t *testing.T) {
 		}
 	}
 	for want, update := range map[string]acp.SessionUpdate{
-		`{"sessionUpdate":"usage_update","size":9,"used":3}`:                                      acp.ContextUsage(3, 9),
+		`{"sessionUpdate":"usage_update","size":9,"used":3}`:                                        acp.ContextUsage(3, 9),
 		`{"cost":{"amount":0.5,"currency":"EUR"},"sessionUpdate":"usage_update","size":9,"used":3}`: acp.ContextUsage(3, 9, acp.Cost{Amount: 0.5, Currency: "EUR"}),
 	} {
 		text, err := json.Marshal(update)

@@ -1,0 +1,118 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/turns"
+)
+
+// Subagent is a session of its own for a part of a turn's work. It is a Sender and an Asker: what NewMessage,
+// NewThought and StartToolCall send for it, and what it asks, belongs to its own session. Config.Policy and
+// Config.ToolError apply with the session of the turn. See Turn.Subagent.
+//
+// Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
+type Subagent[S any] struct {
+	*acp.AgentSession
+
+	parent *Session[S]
+}
+
+// Update is acp.AgentSession.Update, after the texts of the subagent. The update is not stored.
+func (a *Subagent[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+	turns.Of(ctx).Flush()
+	return a.AgentSession.Update(ctx, update)
+}
+
+// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the subagent.
+func (a *Subagent[S]) RequestPermission(
+	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
+) (acp.RequestPermissionOutcome, error) {
+	turns.Of(ctx).Flush()
+	return a.AgentSession.RequestPermission(ctx, call, options...)
+}
+
+func (a *Subagent[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+	return a.parent.policy()
+}
+
+func (a *Subagent[S]) toolError(call acp.ToolCall, err error) string {
+	return a.parent.toolError(call, err)
+}
+
+func (a *Subagent[S]) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
+
+// Subagent does a part of the turn's work in a session of its own. It announces the subagent with its title and
+// description, either of which may be empty, calls do, and reports how it ended. ctx is the turn's context or derived
+// from it. The context of do ends with ctx, and when the client cancels the subagent alone; its cause is then
+// acp.ErrTurnCancelled. Texts and tool calls of the subagent are closed when do returns, before its end is reported.
+// Several subagents may work at once.
+//
+// Subagent returns the error of do, which does not have to end the turn. It fails with acp.ErrUnsupported, before it
+// calls do, if the client does not show subagents. Config.Subagents must be set. The store keeps that there was a
+// subagent, but none of its updates.
+//
+// Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
+func (t *Turn[S]) Subagent(
+	ctx context.Context, title, description string, do func(ctx context.Context, a *Subagent[S]) error,
+) (err error) {
+	if !t.Conn().Capabilities().Subagents.Present() {
+		return fmt.Errorf("agentkit: Subagent: %w", acp.ErrUnsupported)
+	}
+	a := &Subagent[S]{AgentSession: t.Conn().Session(newID()), parent: t.Session}
+	report := func(u acp.SubagentUpdate) error {
+		u.SessionID = a.ID()
+		return t.Update(ctx, acp.NewSessionUpdateSubagentUpdate(u))
+	}
+	if err := report(acp.SubagentUpdate{Title: given(title), Description: given(description)}); err != nil {
+		return err
+	}
+	work, free, end, err := (*engine.Conn)(t.Conn().RPC()).OpenTurn(ctx, string(a.ID()))
+	if err != nil {
+		return err
+	}
+	defer end()
+	work, opened := turns.With(work)
+	idle := failedIdle(errTurnLost) // if do panics
+	defer func() {
+		free()
+		err = errors.Join(err, report(acp.SubagentUpdate{
+			State: acp.Some(acp.NewStateUpdateIdle(idle)), Capabilities: acp.Null[acp.SubagentSessionCapabilities](),
+		}))
+	}()
+	defer func() { err = errors.Join(err, opened.End(work)) }()
+	err = report(acp.SubagentUpdate{
+		State:        acp.Some(acp.NewStateUpdateRunning(acp.RunningStateUpdate{})),
+		Capabilities: acp.Some(acp.SubagentSessionCapabilities{Cancel: acp.Some(acp.SessionCancelCapabilities{})}),
+	})
+	if err == nil {
+		err = do(work, a)
+	}
+	switch {
+	case work.Err() != nil:
+		err, idle = errors.Join(context.Cause(work), err), acp.NewIdleStateUpdateCancelled()
+	case err != nil:
+		idle = failedIdle(err)
+	default:
+		idle = acp.NewIdleStateUpdateEndTurn()
+	}
+	return err
+}
+
+// failedIdle is the state of a subagent that has failed, with what the client may see of the error.
+func failedIdle(err error) acp.IdleStateUpdate {
+	return acp.NewIdleStateUpdateError(acp.ErrorStopReason{Error: acp.Some(*rpc.ErrorOf(err))})
+}
+
+// given is a text that may be left out.
+func given(text string) (o acp.Opt[string]) {
+	if text != "" {
+		o = acp.Some(text)
+	}
+	return o
+}

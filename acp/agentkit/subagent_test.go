@@ -1,0 +1,214 @@
+package agentkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance"
+)
+
+type helper = agentkit.Subagent[struct{}]
+
+// family is a client that shows subagents.
+type family struct {
+	*acp.ClientConn
+
+	mu    sync.Mutex
+	told  []string
+	child acp.SessionID
+	begun chan acp.SessionID // gets the id of a subagent that has said something
+}
+
+// see notes what the agent sends, in the order of the wire.
+func (f *family) see(m conformance.Message) {
+	var msg struct {
+		Method string
+		Params struct {
+			SessionID acp.SessionID
+			ToolCall  acp.ToolCallUpdate
+			Update    json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(m.Line, &msg); err != nil {
+		panic(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var text string
+	switch msg.Method {
+	case acp.MethodRequestPermission:
+		text = "asked: " + msg.Params.ToolCall.Title.Value()
+	case acp.MethodSessionUpdate:
+		var update acp.SessionUpdate
+		if err := json.Unmarshal(msg.Params.Update, &update); err != nil {
+			panic(err)
+		}
+		text = line(update)
+		if u, ok := update.Variant.(*acp.SessionUpdateSubagentUpdate); ok {
+			f.child = u.SessionID
+			text = strings.Replace(string(msg.Params.Update), fmt.Sprintf(`"sessionUpdate":"subagent_update","sessionId":%q,`, u.SessionID), "", 1)
+		}
+	default:
+		return
+	}
+	if msg.Params.SessionID == f.child {
+		if text = "child " + text; strings.HasPrefix(text, "child agent") {
+			f.begun <- f.child
+		}
+	}
+	f.told = append(f.told, text)
+}
+
+// lines returns what was told since the last call.
+func (f *family) lines() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	told := f.told
+	f.told = nil
+	return told
+}
+
+// raise connects a client to an agent whose turns do what do does.
+func raise(t *testing.T, config agentkit.Config[struct{}], shows bool, do func(context.Context, *anyTurn) error) (*family, *acp.ClientSession) {
+	t.Helper()
+	config.Subagents, config.Logger = true, quiet
+	config.Title = func([]acp.ContentBlock) string { return "" }
+	config.Prompt = func(ctx context.Context, t *anyTurn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return nil, do(ctx, t)
+	}
+	sessions := agentkit.NewSessions(config)
+	near, far := acp.Pipe()
+	agent, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &family{begun: make(chan acp.SessionID, 10)}
+	tap := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: conformance.V1Unstable(), OnMessage: f.see})
+	f.ClientConn, err = acp.Connect(t.Context(), tap, acp.ClientHandlers{
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+		},
+	}, &acp.ClientOptions{Subagents: shows, Experimental: acp.FeatureSubagents})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(f.Close(), agent.Wait()); err != nil {
+			t.Error(err)
+		}
+		sessions.Close()
+	})
+	s, err := f.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, s
+}
+
+const (
+	announced = `{"title":"Tester","description":"Runs the tests"}`
+	works     = `{"capabilities":{"cancel":{}},"state":{"state":"running"}}`
+	stopped   = `{"capabilities":null,"state":{"state":"idle","stopReason":"%s"}}`
+)
+
+// A subagent is announced, works in its own session, and its end is reported after everything that it has sent. A
+// client that loads the session learns that there was one.
+func TestSubagent(t *testing.T) {
+	config := agentkit.Config[struct{}]{Store: open(t, t.TempDir())}
+	f, s := raise(t, config, true, func(ctx context.Context, turn *anyTurn) error {
+		err := turn.Subagent(ctx, "Tester", "Runs the tests", func(ctx context.Context, a *helper) error {
+			if _, err := agentkit.NewMessage(ctx, a).WriteString("Here I am."); err != nil {
+				return err
+			}
+			call, err := agentkit.StartToolCall(ctx, a, "Test", agentkit.WithToolCallID("c"))
+			if err != nil {
+				return err
+			}
+			_, err = call.Ask(ctx)
+			return err // the call is left open
+		})
+		return errors.Join(err, turn.Sayf(ctx, "Back."))
+	})
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	wantLines(t, "told", f.lines(), announced, works, "child agent: Here I am.", "child call: c Test pending", "child asked: Test",
+		"child call: c in_progress", "child call: c failed", fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, "replayed", f.lines(), "user: go", announced, fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
+}
+
+// The client cancels a subagent alone, or the turn with its subagent.
+func TestSubagentCancelled(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		var ended error
+		f, s := raise(t, agentkit.Config[struct{}]{}, true, func(ctx context.Context, turn *anyTurn) error {
+			ended = turn.Subagent(ctx, "Tester", "Runs the tests", func(ctx context.Context, a *helper) error {
+				if err := a.Update(ctx, acp.AgentMessageText("waiting")); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return nil
+			})
+			return turn.Sayf(ctx, "Back.")
+		})
+		go func() {
+			id := <-f.begun
+			if !alone {
+				id = s.ID()
+			}
+			if err := f.Session(id).Cancel(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		want := acp.StopReasonEndTurn
+		if !alone {
+			want = acp.StopReasonCancelled
+		}
+		wantStop(t, s, "go", want)
+		wantLines(t, "told", f.lines(), announced, works, "child agent: waiting", fmt.Sprintf(stopped, "cancelled"), "agent: Back.")
+		if !errors.Is(ended, acp.ErrTurnCancelled) {
+			t.Errorf("alone %v: the subagent ended with %v", alone, ended)
+		}
+	}
+}
+
+// A subagent that fails, one that panics, and a client that does not show any.
+func TestSubagentFails(t *testing.T) {
+	var ended error
+	fail := func() error { return acp.Public(errors.New("no tests")) }
+	do := func(ctx context.Context, turn *anyTurn) error {
+		ended = turn.Subagent(ctx, "Tester", "Runs the tests", func(context.Context, *helper) error { return fail() })
+		return nil
+	}
+	f, s := raise(t, agentkit.Config[struct{}]{}, true, do)
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	const failed = `{"capabilities":null,"state":{"state":"idle","stopReason":"error","error":{"code":-32603,"message":"%s"}}}`
+	wantLines(t, "failed", f.lines(), announced, works, fmt.Sprintf(failed, "no tests"))
+	if ended == nil || ended.Error() != "no tests" {
+		t.Errorf("failed with %v", ended)
+	}
+	fail = func() error { panic("oh") }
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err == nil {
+		t.Error("a panic did not fail the turn")
+	}
+	wantLines(t, "panicked", f.lines(), announced, works, fmt.Sprintf(failed, "Internal error"))
+
+	f, s = raise(t, agentkit.Config[struct{}]{}, false, do)
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	wantLines(t, "not shown", f.lines())
+	if !errors.Is(ended, acp.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", ended)
+	}
+}
