@@ -2,8 +2,9 @@
 // author's own type, which are stored, listed and loaded; turns that wait for one another, or take in further prompts
 // while they run; tool calls as values; and streams of text. It does not talk to a model, does not run tools, does not
 // ask for permission on its own, and does not start MCP servers. It is for version 1 of the protocol, package acp. Of the
-// experimental features it serves session/fork, see [Config].Fork, and passes on system prompts, see [Opening]; the
-// others are left to the agent. For version 2, see package github.com/acpgo/sdk/acp/v2draft/agentkit.
+// experimental features it serves session/fork, see [Config].Fork, has subagents, see [Turn.Subagent], and passes on
+// system prompts, see [Opening]; the others are left to the agent. For version 2, see package
+// github.com/acpgo/sdk/acp/v2draft/agentkit.
 //
 // [Sessions] is the starting point, and [Sessions.Serve] serves a client:
 //
