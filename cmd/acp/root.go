@@ -95,7 +95,7 @@ in any language. To judge them, what passes between an editor and an agent is en
 	}
 	add(groupTalk, newExecCommand(p), newRunCommand(p), newAgentsCommand(p), newConfigCommand(p))
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
-	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
+	add(groupPrograms, newNewCommand(p), newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -83,7 +84,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if tier.Current() == tier.Short {
-		slow := []string{"exec.txtar", "agents.txtar", "replay.txtar", "bad-input.txtar", "check.txtar"}
+		slow := []string{"exec.txtar", "agents.txtar", "replay.txtar", "bad-input.txtar", "check.txtar", "new.txtar"}
 		files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(slow, filepath.Base(file)) })
 	}
 	testscript.Run(t, testscript.Params{
@@ -103,6 +104,9 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("EXAMPLE", agent)
+			if err := setenvGo(env); err != nil {
+				return err
+			}
 			return os.MkdirAll(home, 0o700)
 		},
 		Condition: func(condition string) (bool, error) {
@@ -114,6 +118,27 @@ func TestScripts(t *testing.T) {
 			return err == nil, nil
 		},
 	})
+}
+
+// setenvGo lets scripts use the go command as this process does, and the SDK of this tree.
+func setenvGo(env *testscript.Env) error {
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOROOT", "GOPROXY", "GOSUMDB").Output()
+	if err != nil {
+		return err
+	}
+	var values map[string]string
+	if err := json.Unmarshal(out, &values); err != nil {
+		return err
+	}
+	sdk, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	values["SDK"] = sdk
+	for name, value := range values {
+		env.Setenv(name, value)
+	}
+	return nil
 }
 
 // commands are those of the scripts beside testscript's own.
