@@ -347,7 +347,7 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 		return nil
 	}
 	modes, ok := s.Modes().Get()
-	if !ok {
+	if !ok && !s.known().opened {
 		return nil
 	}
 	for i := range modes.AvailableModes {
@@ -366,9 +366,11 @@ type (
 
 const methodLogin = MethodAuthenticate
 
-// knownConfigOptions returns the session's config options, if the agent has named them.
+// knownConfigOptions returns the session's config options, if they are known: an open session whose agent has named none
+// has none.
 func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
-	return s.ConfigOptions().Get()
+	options, ok := s.ConfigOptions().Get()
+	return options, ok || s.known().opened
 }
 
 // configID is the id of a config option.

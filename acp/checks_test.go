@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -808,5 +810,56 @@ func TestAuthMethodsByID(t *testing.T) {
 		if _, err := conn.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: id}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
+	}
+}
+
+// A session without modes and options has none to choose. Nothing is known of one that was opened elsewhere, and options
+// may come later.
+func TestNothingToChoose(t *testing.T) {
+	agent := basicAgent()
+	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return nil, s.Update(ctx, acp.ConfigUpdate(acp.BooleanOption("brave", "Brave", false)))
+	}
+	agent.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		return nil, nil
+	}
+	agent.SetSessionConfigOption = func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+		option := acp.SelectOption("model", "Model", "one", acp.SelectValue("one", "One"))
+		if on, ok := req.Bool(); ok {
+			option = acp.BooleanOption("brave", "Brave", on)
+		}
+		return &acp.SetSessionConfigOptionResponse{ConfigOptions: []acp.SessionConfigOption{option}}, nil
+	}
+	conn := connect(t, agent, nil, acp.ClientHandlers{}, &acp.ClientOptions{BooleanConfig: true})
+	ctx, s := t.Context(), start(t, conn)
+	refusedAt(t, "mode", s.SetMode(ctx, "code"), "/modeId")
+	refusedAt(t, "option", s.SetConfigOption(ctx, "model", "one"), "/configId")
+	refusedAt(t, "boolean option", s.SetBooleanConfigOption(ctx, "brave", true), "/configId")
+	if _, err := s.Prompt(ctx, acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	other := conn.Session("of-another-connection")
+	if err := errors.Join(s.SetBooleanConfigOption(ctx, "brave", true), other.SetMode(ctx, "code"), other.SetConfigOption(ctx, "model", "one")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnserved(t *testing.T) {
+	for _, err := range []error{acp.ErrUnsupported, fmt.Errorf("x: %w", &acp.CallError{Method: acp.MethodLoadSession, Err: acp.ErrMethodNotFound.WithMessagef("no")})} {
+		if !acp.Unserved(err) {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, err := range []error{nil, acp.ErrClosed, acp.ErrResourceNotFound} {
+		if acp.Unserved(err) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestExec(t *testing.T) {
+	transport := acp.Exec("my-agent", "--acp", "x y")
+	if got := transport.Cmd.Args; !slices.Equal(got, []string{"my-agent", "--acp", "x y"}) || transport.Cmd.Stderr != os.Stderr {
+		t.Errorf("got %q, with standard error to %v", got, transport.Cmd.Stderr)
 	}
 }

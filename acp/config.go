@@ -6,8 +6,9 @@ import (
 )
 
 // SetConfigOption chooses a value of one of the session's config options (session/set_config_option). Afterwards
-// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if the agent named
-// options and this is not one of them, or the value is not one of its values.
+// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if the session was
+// created, loaded or resumed on this connection and this is not one of its options, or the value is not one of the
+// option's.
 func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
 	_, err := s.conn.SetSessionConfigOption(ctx, &SetSessionConfigOptionRequest{
 		SessionID: s.id, ConfigID: option, Variant: &configValue{Value: value},

@@ -114,7 +114,7 @@ func clientCounts(t *testing.T, n int) {
 func clientCallsBack(t *testing.T) {
 	session := connectRaw(t, "callback", acp.ClientHandlers{
 		SessionUpdate: func(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
-			if err := session.SetMode(ctx, "x"); err != nil {
+			if err := session.Conn().Session("of another").SetMode(ctx, "x"); err != nil {
 				t.Error(err)
 			}
 			return nil
@@ -290,7 +290,7 @@ func errorData(t *testing.T) {
 
 func nullResults(t *testing.T) {
 	session := connectRaw(t, "null", acp.ClientHandlers{})
-	if err := session.SetMode(t.Context(), "x"); err != nil {
+	if err := session.Conn().Session("of another").SetMode(t.Context(), "x"); err != nil {
 		t.Errorf("set_mode: %v", err)
 	}
 	if res, err := session.Prompt(t.Context(), acp.TextBlock("go")); err == nil {

@@ -56,6 +56,7 @@ type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
+	opened        bool // what the agent has not named there is not there
 }
 
 func (s *ClientSession) current() *sessionState {
@@ -75,7 +76,7 @@ func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]Sessio
 	if options.Present() {
 		state.configOptions = options
 	}
-	state.meta = meta
+	state.meta, state.opened = meta, true
 	s.state.Store(&state)
 	s.conn.sessions.add(s)
 }
@@ -131,7 +132,7 @@ func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.cu
 func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
-// anything, if the agent named modes and this is not one of them.
+// anything, if the session was created, loaded or resumed on this connection and this is not one of its modes.
 func (s *ClientSession) SetMode(ctx context.Context, mode SessionModeID) error {
 	_, err := s.conn.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err

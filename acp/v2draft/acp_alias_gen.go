@@ -5,6 +5,8 @@ package v2draft
 
 import (
 	"context"
+	"errors"
+	"os"
 	"os/exec"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -78,6 +80,20 @@ func Stdio() *StdioTransport { return rpc.Stdio() }
 
 // Command returns the transport that starts an agent as a subprocess.
 func Command(cmd *exec.Cmd) *CommandTransport { return rpc.Command(cmd) }
+
+// Exec returns the transport that starts an agent by its command line. Its standard error is that of this process. Use
+// Command to send it elsewhere, or to set the directory or the environment.
+func Exec(name string, args ...string) *CommandTransport {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	return Command(cmd)
+}
+
+// Unserved reports whether a call failed because the peer does not serve the method: it did not advertise it, and the
+// error matches ErrUnsupported, or it advertised the method and answered ErrMethodNotFound nevertheless.
+func Unserved(err error) bool {
+	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrMethodNotFound)
+}
 
 // Pipe returns the two ends of an in-memory connection.
 func Pipe() (Transport, Transport) { return rpc.Pipe() }

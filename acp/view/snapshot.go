@@ -31,10 +31,25 @@ type Snapshot struct {
 	Title, UpdatedAt acp.Opt[string]
 	// Meta is the _meta of the last update of the session's info that had one.
 	Meta acp.Meta
+	// Versions says when the fields above were last reported.
+	Versions Versions
 
 	generation int
 	items      vector[Item]
 	turns      vector[TurnState]
+}
+
+// Versions holds the version of the State when each field of a Snapshot was last reported, or reset; 0 means never. A
+// client that draws a part compares its version with that in the snapshot that it has drawn; for the items, see
+// [Snapshot.Changed].
+type Versions struct {
+	Plan          uint64
+	Plans         uint64
+	Modes         uint64
+	ConfigOptions uint64
+	Commands      uint64
+	Usage         uint64
+	Info          uint64 // Title, UpdatedAt and Meta
 }
 
 // Plan is a plan that has an id.

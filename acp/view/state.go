@@ -99,6 +99,8 @@ func (s *State) Reset() {
 	defer s.end()
 	s.generation++
 	s.clear()
+	v := &s.now.Versions
+	v.Plan, v.Plans, v.Usage = s.version, s.version, s.version
 }
 
 // begin begins a change, which end ends.
@@ -125,9 +127,11 @@ func (s *State) Opened(session *acp.ClientSession) {
 	defer s.end()
 	if !modes.IsZero() {
 		s.now.Modes = modes
+		s.now.Versions.Modes = s.version
 	}
 	if !options.IsZero() {
 		s.now.ConfigOptions = options
+		s.now.Versions.ConfigOptions = s.version
 	}
 }
 
@@ -155,10 +159,12 @@ func (s *State) Update(update acp.SessionUpdate) {
 		s.planRemoved(u.PlanID)
 	case *acp.SessionUpdateAvailableCommandsUpdate:
 		s.now.Commands = u.AvailableCommands
+		s.now.Versions.Commands = s.version
 	case *acp.SessionUpdateCurrentModeUpdate:
 		s.mode(u.CurrentModeID)
 	case *acp.SessionUpdateConfigOptionUpdate:
 		s.now.ConfigOptions = acp.Some(u.ConfigOptions)
+		s.now.Versions.ConfigOptions = s.version
 	case *acp.SessionUpdateSessionInfoUpdate:
 		s.info((*acp.SessionInfoUpdate)(u))
 	case *acp.SessionUpdateUsageUpdate:
@@ -389,6 +395,7 @@ func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 func (s *State) plan(plan *acp.Plan) {
 	s.open = -1
 	s.now.Plan = acp.Some(*plan)
+	s.now.Versions.Plan = s.version
 }
 
 // maxPlans is how many plans with an id are kept. No agent has as many.
@@ -405,11 +412,13 @@ func (s *State) planUpdate(u *acp.PlanUpdate) {
 		plans = append(plans, plan)
 	}
 	s.now.Plans = plans[max(0, len(plans)-maxPlans):]
+	s.now.Versions.Plans = s.version
 }
 
 func (s *State) planRemoved(id acp.PlanID) {
 	s.open = -1
 	s.now.Plans = slices.DeleteFunc(slices.Clone(s.now.Plans), func(p Plan) bool { return p.ID == id })
+	s.now.Versions.Plans = s.version
 }
 
 // mode takes note of the current mode, even if no list of modes was given.
@@ -417,9 +426,11 @@ func (s *State) mode(id acp.SessionModeID) {
 	modes := s.now.Modes.Value()
 	modes.CurrentModeID = id
 	s.now.Modes = acp.Some(modes)
+	s.now.Versions.Modes = s.version
 }
 
 func (s *State) info(u *acp.SessionInfoUpdate) {
+	s.now.Versions.Info = s.version
 	patch(&s.now.Title, u.Title)
 	patch(&s.now.UpdatedAt, u.UpdatedAt)
 	if u.Meta != nil {
@@ -441,6 +452,7 @@ func (s *State) usage(u *acp.UsageUpdate) {
 		usage.Cost = s.now.Usage.Value().Cost
 	}
 	s.now.Usage = acp.Some(usage)
+	s.now.Versions.Usage = s.version
 }
 
 // upsert returns the item of an entity, which is edited, and made by a function if there is none.
