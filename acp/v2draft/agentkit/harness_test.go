@@ -193,7 +193,7 @@ func connectTo(t *testing.T, sessions *agentkit.Sessions[state], opts v2draft.Ag
 	t.Helper()
 	theirs, ours := v2draft.Pipe()
 	opts.Info = v2draft.Implementation{Name: "parrot", Version: "1"}
-	agent, err := v2draft.StartAgent(t.Context(), theirs, sessions.Handlers(), &opts)
+	agent, err := v2draft.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(&opts))
 	if err != nil {
 		t.Fatal(err)
 	}

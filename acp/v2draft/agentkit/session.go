@@ -41,6 +41,9 @@ type Session[S any] struct {
 	created bool            // the store has it
 	early   json.RawMessage // the state that SaveState was given before that
 	titled  bool
+	running *steered      // with Steer: the turn
+	waiting []*steered    // with Steer: behind it
+	more    chan struct{} // has a token when there may be a prompt to take
 }
 
 // phase is how far a session has come. out guards it.
@@ -55,6 +58,7 @@ const (
 func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Opening) *Session[S] {
 	s := &Session[S]{
 		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed || o.Forked,
+		more: make(chan struct{}, 1),
 	}
 	s.life.Init(s.free)
 	s.said = recorder{

@@ -52,6 +52,8 @@ type Config[S any] struct {
 	// Experimental: any minor release may change or remove it.
 	Fork bool
 
+	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Queue.
+	WhileBusy WhileBusy
 	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
 	MaxWaiting int
 	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
@@ -111,8 +113,8 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for
-// a session. The agent must be served without AgentOptions.Steer, unless Config.Prompt may run several times at once for a
-// session.
+// a session. The agent must be served without AgentOptions.Steer, except by Options, unless Config.Prompt may run several
+// times at once for a session.
 func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 	h := v2draft.AgentHandlers{
 		NewSession:    ss.newSession,
@@ -128,8 +130,8 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with the setting that Fork needs; opts may be nil. With Fork, an agent must be served
-// with these options: otherwise it does not start.
+// Options returns a copy of opts with the settings that Fork and WhileBusy need; opts may be nil. With Fork or Steer, an
+// agent must be served with these options: otherwise it does not start, or prompts wait as with Queue.
 func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions {
 	var o v2draft.AgentOptions
 	if opts != nil {
@@ -138,6 +140,7 @@ func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions
 	if ss.config.Fork {
 		o.Experimental |= v2draft.FeatureFork
 	}
+	o.Steer = o.Steer || ss.config.WhileBusy == Steer
 	return &o
 }
 
@@ -298,9 +301,13 @@ func (ss *Sessions[S]) prompt(
 	var s *Session[S]
 	var release func()
 	var refused error
+	var p *steered
 	// Which prompt is one too many is decided in the order in which they came.
 	err := engine.EnterTurn(ctx, func() {
 		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), max(1, 1+ss.config.MaxWaiting))
+		if refused == nil && ss.config.WhileBusy == Steer {
+			p = s.enter(ctx, req)
+		}
 	})
 	if err = cmp.Or(err, refused); err != nil {
 		return nil, err
@@ -311,13 +318,20 @@ func (ss *Sessions[S]) prompt(
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
 	res, err := s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		if !free() {
+			s.leave(p)
 			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
 		}
 		defer release()
+		if p != nil {
+			return s.steer(ctx, p)
+		}
 		return s.turn(ctx, req)
 	})
-	if err != nil && free() {
-		release()
+	if err != nil {
+		s.leave(p)
+		if free() {
+			release()
+		}
 	}
 	return res, err
 }

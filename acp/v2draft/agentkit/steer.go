@@ -1,0 +1,140 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+// WhileBusy says what to do with a prompt that arrives while another one of its session is running.
+type WhileBusy int
+
+const (
+	// Queue makes the prompt wait until all prompts that came before it are done.
+	Queue WhileBusy = iota
+
+	// Steer accepts the prompt, shows it to the client, and offers it to the running turn: see Session.Take. A prompt that
+	// the turn did not take before it ended becomes the next turn. The client sees the work on all of them as one.
+	Steer
+)
+
+// steered is a prompt that was received with Steer.
+type steered struct {
+	req     *v2draft.PromptRequest
+	decided chan struct{} // closed when it has become a turn, or one has taken it
+	over    chan struct{} // of a turn: closed when it has ended
+
+	// Guarded by Session.mu.
+	ctx   context.Context
+	shown bool     // the client knows that it was accepted
+	taker *steered // the turn that has taken it
+
+	// Set before over is closed.
+	idle v2draft.IdleStateUpdate
+	err  error
+}
+
+// errTurnLost is the error of prompts that a turn has taken whose handler has panicked.
+var errTurnLost = errors.New("the handler of the turn did not return")
+
+// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nothing else receives
+// from it. It is never closed, and never ready unless Config.WhileBusy is Steer.
+func (s *Session[S]) Waiting() <-chan struct{} { return s.more }
+
+// Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. It is for
+// the running turn. The client has been shown the prompt, and it is stored. Unless Config.WhileBusy is Steer there is
+// none.
+func (s *Session[S]) Take() *v2draft.PromptRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.waiting, func(p *steered) bool { return p.ctx.Err() == nil })
+	if s.running == nil || i < 0 || !s.waiting[i].shown {
+		return nil
+	}
+	p := s.waiting[i]
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	p.taker = s.running
+	close(p.decided)
+	return p.req
+}
+
+// enter makes a prompt the turn if none is running, and lets it wait otherwise. Prompts enter in the order in which they
+// came.
+func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) *steered {
+	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		s.waiting = append(s.waiting, p)
+		return p
+	}
+	s.running = p
+	close(p.decided)
+	return p
+}
+
+// leave ends the turn that a prompt has become, or removes one that waits, and reports whether it was one of these. Without
+// Steer, p is nil, and leave does nothing.
+func (s *Session[S]) leave(p *steered) bool {
+	if p == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, p); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return true
+	}
+	if s.running != p {
+		return false
+	}
+	close(p.over)
+	s.running = nil
+	if len(s.waiting) > 0 {
+		s.running = s.waiting[0]
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		close(s.running.decided)
+		s.offer()
+	}
+	return true
+}
+
+// offer tells the running turn that a prompt waits; mu is held.
+func (s *Session[S]) offer() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	select {
+	case s.more <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// steer does the work of a prompt that was accepted: it waits until the prompt is the turn, or until the turn that has
+// taken it ends.
+func (s *Session[S]) steer(ctx context.Context, p *steered) (v2draft.IdleStateUpdate, error) {
+	s.mu.Lock()
+	p.ctx, p.shown = ctx, true
+	s.offer()
+	s.mu.Unlock()
+	select {
+	case <-p.decided:
+	case <-ctx.Done():
+		if s.leave(p) {
+			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+		}
+	}
+	s.mu.Lock()
+	taker := p.taker
+	s.mu.Unlock()
+	if taker != nil {
+		<-taker.over // the same cancellation ends it
+		return taker.idle, taker.err
+	}
+	defer s.leave(p)
+	p.err = errTurnLost // unless the handler returns
+	p.idle, p.err = s.turn(ctx, p.req)
+	return p.idle, p.err
+}

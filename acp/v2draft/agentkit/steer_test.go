@@ -1,0 +1,168 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+)
+
+// steerable is an agent whose turns note the prompts that they begin with, and those that they take.
+type steerable struct {
+	begun chan string
+	end   chan struct{} // a value ends a turn
+	ends  v2draft.IdleStateUpdate
+}
+
+func (a *steerable) connect(t *testing.T) (*client, *v2draft.ClientSession) {
+	t.Helper()
+	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 2, Prompt: a.prompt}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	return c, c.create(t, "/w")
+}
+
+func (a *steerable) prompt(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	text, _ := req.Prompt[0].Text()
+	a.begun <- "begin " + text
+	for {
+		select {
+		case <-s.Waiting():
+			if req := s.Take(); req != nil {
+				text, _ := req.Prompt[0].Text()
+				a.begun <- "take " + text
+			}
+		case <-a.end:
+			return a.ends, nil
+		case <-ctx.Done():
+			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (a *steerable) wants(t *testing.T, want string) {
+	t.Helper()
+	if got := <-a.begun; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+type result struct {
+	reason string
+	err    error
+}
+
+func say(t *testing.T, s *v2draft.ClientSession, text string) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		res, err := s.Prompt(t.Context(), v2draft.TextBlock(text))
+		if err != nil {
+			done <- result{"", err}
+			return
+		}
+		done <- result{res.Idle.StopReason(), nil}
+	}()
+	return done
+}
+
+// A turn takes the prompts that come while it runs. They end with it, and are part of the conversation.
+func TestSteer(t *testing.T) {
+	a := &steerable{make(chan string, 10), make(chan struct{}), v2draft.Refusal()}
+	c, s := a.connect(t)
+	one := say(t, s, "one")
+	a.wants(t, "begin one")
+	two := say(t, s, "two")
+	a.wants(t, "take two")
+	three := say(t, s, "three")
+	a.wants(t, "take three")
+	four := say(t, s, "four") // one too many: those that were taken count until the turn ends
+	if res := <-four; !errors.Is(res.err, v2draft.ErrInvalidRequest) {
+		t.Errorf("a fourth prompt: %+v", res)
+	}
+	a.end <- struct{}{}
+	for what, done := range map[string]<-chan result{"one": one, "two": two, "three": three} {
+		if res := <-done; res != (result{"refusal", nil}) {
+			t.Errorf("%s ended with %+v", what, res)
+		}
+	}
+	five := say(t, s, "five")
+	a.wants(t, "begin five")
+	a.end <- struct{}{}
+	if res := <-five; res.err != nil {
+		t.Error(res.err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.heard()
+	if _, err := c.resume(t, s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	updates, _ := c.heard()
+	var said []string
+	for _, u := range updates {
+		if m, ok := u.Variant.(*v2draft.SessionUpdateUserMessage); ok {
+			said = append(said, blocks(m.Content.Value()))
+		}
+	}
+	if want := []string{"one", "two", "three", "five"}; !slices.Equal(said, want) {
+		t.Errorf("replayed %q, want %q", said, want)
+	}
+}
+
+// A cancellation ends the turn and the prompts that it has taken.
+func TestSteerCancelled(t *testing.T) {
+	a := &steerable{make(chan string, 10), make(chan struct{}), v2draft.EndTurn()}
+	_, s := a.connect(t)
+	one := say(t, s, "one")
+	a.wants(t, "begin one")
+	two := say(t, s, "two")
+	a.wants(t, "take two")
+	if err := s.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, done := range []<-chan result{one, two} {
+		if res := <-done; res.reason != "cancelled" && !errors.Is(res.err, context.Canceled) && !errors.Is(res.err, v2draft.ErrTurnCancelled) {
+			t.Errorf("ended with %+v", res)
+		}
+	}
+	three := say(t, s, "three")
+	a.wants(t, "begin three")
+	a.end <- struct{}{}
+	if res := <-three; res != (result{"end_turn", nil}) {
+		t.Errorf("the next turn ended with %+v", res)
+	}
+}
+
+// A prompt that the turn has not taken is the next one.
+func TestSteerNotTaken(t *testing.T) {
+	begun, end := make(chan string, 2), make(chan struct{})
+	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer}
+	config.Prompt = func(_ context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		text, _ := req.Prompt[0].Text()
+		begun <- text
+		if text == "one" {
+			<-s.Waiting()
+		}
+		<-end
+		return v2draft.EndTurn(), nil
+	}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	s := c.create(t, "/w")
+	one := say(t, s, "one")
+	first := <-begun
+	two := say(t, s, "two")
+	end <- struct{}{}
+	second := <-begun
+	end <- struct{}{}
+	if first != "one" || second != "two" {
+		t.Errorf("began with %q and %q", first, second)
+	}
+	for _, done := range []<-chan result{one, two} {
+		if res := <-done; res.err != nil {
+			t.Error(res.err)
+		}
+	}
+}
