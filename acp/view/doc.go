@@ -1,11 +1,11 @@
 // Package view folds the updates of a session into the conversation that a user interface draws: messages, thoughts,
-// tool calls, plans, modes, options, commands, usage and title. It draws nothing, stores nothing, sends nothing and
-// answers nothing, and it does not support version 2 of the protocol.
+// tool calls, plans, modes, options, commands, usage and title. It stores nothing, sends nothing and, except for
+// [Console], draws nothing and answers nothing, and it does not support version 2 of the protocol.
 //
 // [State.Update] takes the updates, of a turn as well as of a history that session/load replays. [State.Snapshot]
 // returns the current conversation; a snapshot is immutable, costs the same however long the conversation is, and may
 // be read while the State grows. [State.Watch] yields snapshots as the State changes, and [Snapshot.Changed] says which
-// items to redraw.
+// items to redraw, and [Snapshot.Versions] which of the other parts. [Console] is a user interface of plain lines.
 //
 //	sessions := &view.Sessions{}
 //	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{SessionUpdate: sessions.Update}, nil)

@@ -1,0 +1,224 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable, and
+// asks the user. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client; CreateElicitation serves
+// forms. Its methods are safe for concurrent use, and it asks one question at a time. Errors of the writer are ignored.
+type Console struct {
+	// Sessions holds the conversations.
+	Sessions Sessions
+
+	out    io.Writer
+	lines  chan string // closed at the end of the input
+	asking sync.Mutex
+
+	mu    sync.Mutex
+	shown map[acp.SessionID]*Snapshot
+	id    acp.SessionID // of the session that was printed last
+	last  int           // the item of it that was printed last, or -1
+}
+
+// NewConsole returns a Console. A goroutine reads lines from in until the end, because nothing ends a read from a
+// terminal.
+func NewConsole(in io.Reader, out io.Writer) *Console {
+	c := &Console{out: out, lines: make(chan string), shown: map[acp.SessionID]*Snapshot{}, last: -1}
+	go func() {
+		defer close(c.lines)
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			c.lines <- lines.Text()
+		}
+	}()
+	return c
+}
+
+// Line returns the next line that the user types, io.EOF at the end of the input, or the cause of ctx if it ends first.
+// The answers to questions are not among the lines.
+func (c *Console) Line(ctx context.Context) (string, error) {
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case line, ok := <-c.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return line, nil
+	}
+}
+
+// ask prints a question and returns the answer.
+func (c *Console) ask(ctx context.Context, question string) (string, error) {
+	c.Printf("%s", question)
+	return c.Line(ctx)
+}
+
+// SessionUpdate serves session/update: it folds an update into the session's State, and shows it.
+func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
+	defer c.Show(n.SessionID)
+	return c.Sessions.Update(ctx, s, n)
+}
+
+// RequestPermission serves session/request_permission: it shows the tool call and the options, and the user types the
+// number of one. At the end of the input the question is dismissed.
+func (c *Console) RequestPermission(
+	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
+) (*acp.RequestPermissionResponse, error) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	c.Show(s.ID())
+	var question strings.Builder
+	for i, option := range req.Options {
+		fmt.Fprintf(&question, "%d: %s\n", i+1, option.Name)
+	}
+	for {
+		text, err := c.ask(ctx, question.String()+"Which one?")
+		if errors.Is(err, io.EOF) || len(req.Options) == 0 {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(req.Options) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[n-1].OptionID)}, nil
+		}
+	}
+}
+
+// CreateElicitation serves elicitation/create, mode form: it asks for one field after the other by name. An empty line
+// means the field's default value, or that the field is left out, and several choices are separated by commas. At the end
+// of the input the question is dismissed. Other modes are declined.
+func (c *Console) CreateElicitation(
+	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
+) (*acp.CreateElicitationResponse, error) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	res := acp.NewCreateElicitationResponseDecline()
+	if form, ok := req.Variant.(*acp.CreateElicitationRequestForm); ok {
+		c.Printf("%s", req.Message)
+		content, err := fill(form, func(question string) (string, error) { return c.ask(ctx, question) })
+		switch {
+		case errors.Is(err, io.EOF):
+			res = acp.NewCreateElicitationResponseCancel()
+		case err != nil:
+			return nil, err
+		default:
+			res = acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)})
+		}
+	}
+	return &res, nil
+}
+
+// Printf prints a line.
+func (c *Console) Printf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line(fmt.Sprintf(format, args...))
+}
+
+// line prints a text of its own; mu is held.
+func (c *Console) line(text string) {
+	fmt.Fprint(c.out, "\n", Printable(text))
+	c.last = -1
+}
+
+// Show prints what was added to the conversation of a session since Show printed it last: of a message the text that was
+// appended, of other items all, and the plan, the mode, the options, the commands and the title when they were reported.
+// SessionUpdate shows updates; call Show after State.Opened.
+func (c *Console) Show(session acp.SessionID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, shown := c.Sessions.Of(session).Snapshot(), c.shown[session]
+	if !now.SameHistory(shown) {
+		shown = nil
+	}
+	if shown != nil && shown.Version == now.Version {
+		return
+	}
+	if c.id != session && c.id != "" {
+		c.line("session " + string(session))
+	}
+	c.id, c.shown[session] = session, now
+	for item := range now.Changed(shown) {
+		if added, ok := item.Added(shown); ok && item.Index == c.last {
+			fmt.Fprint(c.out, Printable(added))
+		} else {
+			fmt.Fprint(c.out, "\n", Printable(item.String()))
+		}
+		c.last = item.Index
+	}
+	var before Versions
+	if shown != nil {
+		before = shown.Versions
+	}
+	part := func(now, before uint64, text func() string) {
+		if now != before {
+			c.line(text())
+		}
+	}
+	v := now.Versions
+	part(v.Plan, before.Plan, func() string {
+		text := "plan:"
+		for _, e := range now.Plan.Value().Entries {
+			text += fmt.Sprintf("\n  %s: %s", e.Status, e.Content)
+		}
+		return text
+	})
+	part(v.Modes, before.Modes, func() string {
+		modes := now.Modes.Value()
+		text := "mode: " + string(modes.CurrentModeID)
+		for _, m := range modes.AvailableModes {
+			text += fmt.Sprintf("\n  %s: %s", m.ID, m.Name)
+		}
+		return text
+	})
+	part(v.ConfigOptions, before.ConfigOptions, func() string {
+		text := "options:"
+		for _, o := range now.ConfigOptions.Value() {
+			text += fmt.Sprintf("\n  %s = %s", o.ID, optionText(o))
+		}
+		return text
+	})
+	part(v.Commands, before.Commands, func() string {
+		text := "commands:"
+		for _, command := range now.Commands {
+			text += fmt.Sprintf("\n  /%s: %s", command.Name, command.Description)
+		}
+		return text
+	})
+	part(v.Info, before.Info, func() string { return "title: " + now.Title.Value() })
+}
+
+// optionText is the value of a config option, and those that it may have.
+func optionText(option acp.SessionConfigOption) string {
+	switch v := option.Variant.(type) {
+	case *acp.SessionConfigOptionBoolean:
+		return fmt.Sprint(v.CurrentValue)
+	case *acp.SessionConfigOptionSelect:
+		var values []string
+		add := func(list []acp.SessionConfigSelectOption) {
+			for _, o := range list {
+				values = append(values, string(o.Value))
+			}
+		}
+		switch list := v.Options.Variant.(type) {
+		case acp.SessionConfigSelectOptionsUngrouped:
+			add(list)
+		case acp.SessionConfigSelectOptionsGrouped:
+			for _, g := range list {
+				add(g.Options)
+			}
+		}
+		return fmt.Sprintf("%s (%s)", v.CurrentValue, strings.Join(values, ", "))
+	}
+	return "?"
+}

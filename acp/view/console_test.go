@@ -1,0 +1,130 @@
+package view_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Each part is printed when it was reported, and no other.
+func TestConsoleShow(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(""), &out)
+	show := func(want string, updates ...acp.SessionUpdate) {
+		t.Helper()
+		for _, u := range updates {
+			c.Sessions.Of("s").Update(u)
+		}
+		out.Reset()
+		if c.Show("s"); out.String() != want {
+			t.Errorf("printed %q, want %q", &out, want)
+		}
+	}
+	show("\nagent: One \nplan:\n  pending: Think", acp.AgentMessageText("One "), acp.WholePlan(acp.PlanEntry{Content: "Think", Status: acp.PlanEntryStatusPending}))
+	show("\nagent: two\\x1b", acp.AgentMessageText("two\x1b"))
+	show(" three", acp.AgentMessageText(" three"))
+	show("")
+	show("\nmode: b", acp.ModeUpdate("b"))
+	show("\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T",
+		acp.ConfigUpdate(acp.SelectOption("o", "O", "x", acp.SelectValue("x", "X"), acp.SelectValue("y", "Y")), acp.BooleanOption("p", "P", true)),
+		acp.CommandsUpdate(acp.SlashCommand("c", "d", "")), acp.TitleUpdate("T"))
+	out.Reset()
+	c.Printf("a %d", 1)
+	c.Sessions.Of("t").Update(acp.AgentMessageText("Other"))
+	c.Show("t")
+	if out.String() != "\na 1\nsession t\nagent: Other" {
+		t.Errorf("printed %q", &out)
+	}
+	c.Sessions.Of("s").Reset()
+	show("\nsession s\nuser: Again\nplan:\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T", acp.UserMessageText("Again"))
+}
+
+func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
+	t.Helper()
+	var req acp.CreateElicitationRequest
+	if err := json.Unmarshal([]byte(text), &req); err != nil {
+		t.Fatal(err)
+	}
+	return &req
+}
+
+// The user answers questions in lines, and is asked again when a line is no answer.
+func TestConsoleAsks(t *testing.T) {
+	typed := []string{"", "Ada", "z", "", "0", "x", "3", "", "maybe", "TRUE", "p,r", "p, q", "m", "", "0", "3", "2", "next"}
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(strings.Join(typed, "\n")), &out)
+	form := elicit(t, `{"mode":"form","message":"Well?","sessionId":"s","requestedSchema":{"type":"object","properties":{
+		"a":{"type":"string","title":"Name","description":"Yours"},
+		"b":{"type":"string","enum":["x","y"],"default":"y"},
+		"c":{"type":"integer","minimum":1,"maximum":9},
+		"d":{"type":"number","default":0.5},
+		"e":{"type":"boolean"},
+		"f":{"type":"array","items":{"type":"string","enum":["p","q"]}},
+		"g":{"type":"string","oneOf":[{"const":"m","title":"M"}]},
+		"h":{"type":"string"}},"required":["a","c","e"]}}`)
+	answers := func(req *acp.CreateElicitationRequest, want string) {
+		t.Helper()
+		res, err := c.CreateElicitation(t.Context(), nil, req)
+		text, _ := json.Marshal(res)
+		if err != nil || string(text) != want {
+			t.Errorf("got %s, %v, want %s", text, err, want)
+		}
+	}
+	answers(form, `{"action":"accept","content":{"a":"Ada","b":"y","c":3,"d":0.5,"e":true,"f":["p","q"],"g":"m"}}`)
+	const want = "\nWell?\nName: Yours\nthis is needed. Name: Yours\nb (x, y) [y]\nchoose one of the values. b (x, y) [y]\nc\n"
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("asked %q", &out)
+	}
+	answers(elicit(t, `{"mode":"url","message":"m","sessionId":"s","elicitationId":"e","url":"https://example.com"}`), `{"action":"decline"}`)
+
+	c.Sessions.Of("s").Update(acp.StartToolCall("c", "Edit a"))
+	out.Reset()
+	permit := func(ctx context.Context) (acp.PermissionOptionID, error) {
+		res, err := c.RequestPermission(ctx, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{
+			Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow"), acp.RejectOnce("r", "Reject")},
+		})
+		if err != nil {
+			return "", err
+		}
+		chosen, _ := res.Outcome.Selected()
+		return chosen, nil
+	}
+	if chosen, err := permit(t.Context()); chosen != "r" || err != nil || !strings.Contains(out.String(), "Edit a (other): pending\n1: Allow\n2: Reject\n") {
+		t.Errorf("chosen %q, %v, after %q", chosen, err, &out)
+	}
+	if line, err := c.Line(t.Context()); line != "next" || err != nil {
+		t.Errorf("the next line is %q, %v", line, err)
+	}
+	// At the end of the input nothing is decided.
+	if line, err := c.Line(t.Context()); err != io.EOF {
+		t.Errorf("after the end: %q, %v", line, err)
+	}
+	if chosen, err := permit(t.Context()); chosen != "" || err != nil {
+		t.Errorf("after the end: %q, %v", chosen, err)
+	}
+	answers(form, `{"action":"cancel"}`)
+}
+
+// A question ends with its context.
+func TestConsoleCancelled(t *testing.T) {
+	in, typed := io.Pipe()
+	c := view.NewConsole(in, io.Discard)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(acp.ErrTurnCancelled)
+	_, err := c.RequestPermission(ctx, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{Options: []acp.PermissionOption{acp.AllowOnce("a", "A")}})
+	if !errors.Is(err, acp.ErrTurnCancelled) {
+		t.Errorf("got %v", err)
+	}
+	if err := typed.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Line(t.Context()); err != io.EOF {
+		t.Errorf("got %v", err)
+	}
+}
