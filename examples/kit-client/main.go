@@ -1,22 +1,22 @@
-// Command kit-client talks to an agent in the terminal, with the building blocks for clients: acp/view folds the updates,
-// acp/policy decides about permissions, acp/reconnect starts an agent again that has died and brings the session back,
-// acp/local serves files and terminals. Each line of standard input is a prompt. Ctrl-C cancels the turn, or quits.
+// Command kit-client talks to an agent in the terminal, with the building blocks for clients: acp/view folds and prints the
+// updates and asks the user, acp/policy decides about permissions, acp/reconnect starts an agent again that has died and brings
+// the session back, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a question, or
+// one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C cancels the turn, or quits.
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES is a file of rules, as acp/policy reads it; what they leave open, the user is asked. The agent works right here.
+// RULES is a file of rules, as acp/policy reads it; the rest is asked. $KIT_CLIENT_LOGIN is the agent's method to log in with.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
-	"sync"
+	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
@@ -27,123 +27,124 @@ import (
 
 // client is a conversation in a terminal.
 type client struct {
-	typed      chan string // closed at the end of the input
-	sessions   view.Sessions
-	asking, mu sync.Mutex // one question at a time; of what the user sees
-	drawn      *view.Snapshot
-	last       int // the item that was drawn last
+	*view.Console
+	dir     string
+	agent   *reconnect.Client
+	session *reconnect.Session
 }
 
 func main() {
-	c := &client{typed: make(chan string)}
-	if err := c.run(context.Background(), os.Args[1:]); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "\nkit-client:", view.PrintableLine(err.Error()))
 		os.Exit(1)
 	}
 }
 
-func (c *client) run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, args []string) (err error) {
 	if len(args) < 2 {
 		return errors.New("usage: kit-client RULES AGENT [arguments]")
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
 	}
 	rules, err := policy.Load(args[0], &policy.Options{Resolve: policy.ResolveLinks})
 	if err != nil {
 		return err
 	}
-	handlers := acp.ClientHandlers{SessionUpdate: c.update}
-	handlers.RequestPermission = view.Asking(&c.sessions, policy.Handler(rules, c.ask, &policy.HandlerOptions{
-		Cwd:    func(*acp.ClientSession) string { return dir },
+	c := &client{Console: view.NewConsole(os.Stdin, os.Stdout)}
+	if c.dir, err = os.Getwd(); err != nil {
+		return err
+	}
+	handlers := acp.ClientHandlers{SessionUpdate: c.SessionUpdate, CreateElicitation: c.CreateElicitation}
+	handlers.RequestPermission = view.Asking(&c.Sessions, policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
+		Cwd:    func(*acp.ClientSession) string { return c.dir },
 		Memory: policy.NewFile(args[0] + ".always"),
-		Failed: func(_ *acp.ClientSession, err error) { c.print("%v", err) },
+		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
 	}))
-	files, err := local.Serve(&handlers, dir)
+	files, err := local.Serve(&handlers, c.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	supervised, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
+	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true}
+	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return acp.Command(exec.Command(args[1], args[2:]...)), nil
-	}, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}}, &reconnect.Options{Notify: func(e reconnect.Event) {
+	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
-			c.sessions.Of(e.Session).Reset()
+			c.Sessions.Of(e.Session).Reset()
 		}
-		c.print("[%s %s %v]", e.Kind, e.Session, e.Err)
+		c.Printf("[%s %s %v]", e.Kind, e.Session, e.Err)
 	}})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, supervised.Close()) }()
-	session, err := supervised.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir})
+	defer func() { err = errors.Join(err, c.agent.Close()) }()
+	if c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir}); err != nil {
+		return err
+	}
+	if err := c.chosen(ctx); err != nil {
+		return err
+	}
+	for {
+		text, err := c.Line(ctx)
+		if errors.Is(err, io.EOF) {
+			return c.session.Close(ctx)
+		}
+		turn, stop := signal.NotifyContext(ctx, os.Interrupt)
+		err = c.do(turn, text)
+		if stop(); err != nil { // the agent may have died: the next turn is with another
+			c.Printf("error: %v", err)
+		}
+	}
+}
+
+// login logs in on a new connection.
+func login(ctx context.Context, conn *acp.ClientConn) (err error) {
+	if method := os.Getenv("KIT_CLIENT_LOGIN"); method != "" {
+		_, err = conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: acp.AuthMethodID(method)})
+	}
+	return err
+}
+
+// do does what a line says.
+func (c *client) do(ctx context.Context, text string) error {
+	session, err := c.session.Current(ctx)
 	if err != nil {
 		return err
 	}
-	go func() { // it ends with the input: nothing ends a read from a terminal
-		defer close(c.typed)
-		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			c.typed <- lines.Text()
+	word, rest, _ := strings.Cut(text, " ")
+	option, value, _ := strings.Cut(rest, " ")
+	switch word {
+	case ":sessions":
+		for info, err := range session.Conn().Sessions(ctx, c.dir) {
+			c.Printf("%s: %s %v", info.SessionID, info.Title.Value(), err)
 		}
-	}()
-	for text := range c.typed {
-		turn, stop := signal.NotifyContext(ctx, os.Interrupt)
-		res, err := view.Prompt(turn, c.sessions.Of(session.ID()), session, acp.TextBlock(text))
-		if stop(); err != nil { // the agent may have died: the next turn is with another
-			c.print("error: %v", err)
-		} else {
-			c.print("(%s)", res.StopReason)
+		return nil
+	case ":load":
+		c.Sessions.Of(acp.SessionID(rest)).Reset()
+		loaded, err := c.agent.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: acp.SessionID(rest), Cwd: c.dir})
+		if err != nil {
+			return err
 		}
+		c.session = loaded
+	case ":mode":
+		err = session.SetMode(ctx, acp.SessionModeID(rest))
+	case ":set":
+		err = session.SetConfigOption(ctx, acp.SessionConfigID(option), acp.SessionConfigValueID(value))
+	default:
+		res, err := view.Prompt(ctx, c.Sessions.Of(session.ID()), c.session, acp.TextBlock(text))
+		if err == nil {
+			c.Printf("(%s)", res.StopReason)
+		}
+		return err
 	}
-	return session.Close(ctx)
+	return errors.Join(err, c.chosen(ctx))
 }
 
-// update shows what is new: of a message what was added, of anything else all.
-func (c *client) update(ctx context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
-	defer c.draw(c.sessions.Of(s.ID()))
-	return c.sessions.Update(ctx, s, n)
-}
-
-func (c *client) draw(state *view.State) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := state.Snapshot()
-	for item := range now.Changed(c.drawn) {
-		if added, ok := item.Added(c.drawn); ok && item.Index == c.last {
-			fmt.Print(view.Printable(added))
-		} else {
-			fmt.Print("\n", view.Printable(item.String()))
-		}
-		c.last = item.Index
+// chosen shows the modes and the options.
+func (c *client) chosen(ctx context.Context) error {
+	session, err := c.session.Current(ctx)
+	if err == nil {
+		c.Sessions.Of(session.ID()).Opened(session)
+		c.Show(session.ID())
 	}
-	c.drawn = now
-}
-
-func (c *client) print(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fmt.Print("\n", view.PrintableLine(fmt.Sprintf(format, args...)))
-}
-
-// ask has the user choose, after the whole of the tool call was drawn.
-func (c *client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	c.draw(c.sessions.Of(s.ID()))
-	for i, option := range req.Options {
-		c.print("%d: %s", i+1, option.Name)
-	}
-	n := 0
-	for n < 1 || n > len(req.Options) {
-		select {
-		case <-ctx.Done(): // the turn was cancelled
-			return nil, context.Cause(ctx)
-		case text, ok := <-c.typed:
-			if n, _ = strconv.Atoi(text); !ok {
-				return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
-			}
-		}
-	}
-	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[n-1].OptionID)}, nil
+	return err
 }

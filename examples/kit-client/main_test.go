@@ -27,8 +27,8 @@ const (
 	stats = "KIT_CLIENT_TEST_STATS"
 )
 
-// exampleAgent is the reference agent, built for the tests.
-var exampleAgent string
+// exampleAgent is the reference agent, and kitAgent the small one, built for the tests.
+var exampleAgent, kitAgent string
 
 func TestMain(m *testing.M) {
 	var err error
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	case "mortal":
 		err = mortal()
 	default:
-		buildtest.Main(m, map[string]*string{"../agent": &exampleAgent})
+		buildtest.Main(m, map[string]*string{"../agent": &exampleAgent, "../kit-agent": &kitAgent})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -292,5 +292,31 @@ func TestUsage(t *testing.T) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), want) {
 			t.Errorf("%q: %v, %s", args, err, out)
 		}
+	}
+}
+
+// Everything else that an agent has: a login, modes, options, commands, a plan, a form, and sessions of before.
+func TestEverything(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Setenv("KIT_CLIENT_LOGIN", "guest")
+	dir, agent := t.TempDir(), []string{kitAgent, "-state", t.TempDir(), "-login"}
+	out := talk(t, dir, `{"rules": []}`, ":mode auto\n:mode none\n:set style loud\nplan, name\nAda\n:sessions\n", agent...)
+	inOrder(t, out, "mode: ask", "ask: Ask first", "style = plain (plain, loud)", "/think: Think about it", "mode: auto", "error: ", "not a mode",
+		"style = loud", "plan:", "in_progress: Ask for the user's name", "Who are you?", "Name", "agent: Hello Ada.", "plan:", "completed: Ask",
+		"You said: plan, name!", "title: plan, name", "(end_turn)", "plan, name <nil>")
+	_, id, _ := strings.Cut(out, "(end_turn)\n")
+	id, _, _ = strings.Cut(id, ":")
+	out = talk(t, dir, `{"rules": []}`, ":load "+id+"\nname\n\n", agent...)
+	inOrder(t, out, "mode: ask", "user: plan, name", "Hello Ada.", "mode: auto", "style = loud", "Name [Ada]", "Hello Ada. You said: name!", "(end_turn)")
+}
+
+// The example stays as small as it is said to be.
+func TestLines(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), "\n"); n > 150 {
+		t.Errorf("main.go has %d lines, more than 150", n)
 	}
 }
