@@ -65,11 +65,11 @@ func (t *Turn[S]) Subagent(
 		return fmt.Errorf("agentkit: Subagent: %w", acp.ErrUnsupported)
 	}
 	a := &Subagent[S]{AgentSession: t.Conn().Session(newID()), parent: t.Session}
-	report := func(u acp.SubagentUpdate) error {
+	report := func(ctx context.Context, u acp.SubagentUpdate) error {
 		u.SessionID = a.ID()
 		return t.Update(ctx, acp.NewSessionUpdateSubagentUpdate(u))
 	}
-	if err := report(acp.SubagentUpdate{Title: given(title), Description: given(description)}); err != nil {
+	if err := report(ctx, acp.SubagentUpdate{Title: given(title), Description: given(description)}); err != nil {
 		return err
 	}
 	work, free, end, err := (*engine.Conn)(t.Conn().RPC()).OpenTurn(ctx, string(a.ID()))
@@ -81,12 +81,14 @@ func (t *Turn[S]) Subagent(
 	idle := failedIdle(errTurnLost) // if do panics
 	defer func() {
 		free()
-		err = errors.Join(err, report(acp.SubagentUpdate{
+		lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		err = errors.Join(err, report(lasting, acp.SubagentUpdate{
 			State: acp.Some(acp.NewStateUpdateIdle(idle)), Capabilities: acp.Null[acp.SubagentSessionCapabilities](),
 		}))
 	}()
 	defer func() { err = errors.Join(err, opened.End(work)) }()
-	err = report(acp.SubagentUpdate{
+	err = report(ctx, acp.SubagentUpdate{
 		State:        acp.Some(acp.NewStateUpdateRunning(acp.RunningStateUpdate{})),
 		Capabilities: acp.Some(acp.SubagentSessionCapabilities{Cancel: acp.Some(acp.SessionCancelCapabilities{})}),
 	})

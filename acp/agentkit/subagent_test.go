@@ -184,6 +184,23 @@ func TestSubagentCancelled(t *testing.T) {
 	}
 }
 
+// The end of a subagent is reported also when its work was given up for another reason than a cancellation.
+func TestSubagentGivenUp(t *testing.T) {
+	f, s := raise(t, agentkit.Config[struct{}]{}, true, func(ctx context.Context, turn *anyTurn) error {
+		late, cancel := context.WithCancel(ctx)
+		err := turn.Subagent(late, "Tester", "Runs the tests", func(context.Context, *helper) error {
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	wantLines(t, "told", f.lines(), announced, works, fmt.Sprintf(stopped, "cancelled"))
+}
+
 // A subagent that fails, one that panics, and a client that does not show any.
 func TestSubagentFails(t *testing.T) {
 	var ended error

@@ -36,8 +36,15 @@ func NewConsole(in io.Reader, out io.Writer) *Console {
 	c := &Console{out: out, lines: make(chan string), shown: map[acp.SessionID]*Snapshot{}, last: -1}
 	go func() {
 		defer close(c.lines)
-		for lines := bufio.NewScanner(in); lines.Scan(); {
-			c.lines <- lines.Text()
+		lines := bufio.NewReader(in)
+		for {
+			line, err := lines.ReadString('\n')
+			if line != "" {
+				c.lines <- strings.TrimRight(line, "\r\n")
+			}
+			if err != nil {
+				return
+			}
 		}
 	}()
 	return c
@@ -77,13 +84,16 @@ func (c *Console) RequestPermission(
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	c.Show(s.ID())
+	if len(req.Options) == 0 {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
 	var question strings.Builder
 	for i, option := range req.Options {
 		fmt.Fprintf(&question, "%d: %s\n", i+1, option.Name)
 	}
 	for {
 		text, err := c.ask(ctx, question.String()+"Which one?")
-		if errors.Is(err, io.EOF) || len(req.Options) == 0 {
+		if errors.Is(err, io.EOF) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 		} else if err != nil {
 			return nil, err

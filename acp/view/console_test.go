@@ -101,6 +101,10 @@ func TestConsoleAsks(t *testing.T) {
 	if line, err := c.Line(t.Context()); line != "next" || err != nil {
 		t.Errorf("the next line is %q, %v", line, err)
 	}
+	none, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{})
+	if _, cancelled := none.Outcome.Variant.(*acp.RequestPermissionOutcomeCancelled); err != nil || !cancelled {
+		t.Errorf("without options: %+v, %v", none, err)
+	}
 	// At the end of the input nothing is decided.
 	if line, err := c.Line(t.Context()); err != io.EOF {
 		t.Errorf("after the end: %q, %v", line, err)
