@@ -347,7 +347,7 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 		return nil
 	}
 	modes, ok := s.Modes().Get()
-	if !ok && !s.known().opened {
+	if !ok && !s.current().opened {
 		return nil
 	}
 	for i := range modes.AvailableModes {
@@ -370,7 +370,7 @@ const methodLogin = MethodAuthenticate
 // has none.
 func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
 	options, ok := s.ConfigOptions().Get()
-	return options, ok || s.known().opened
+	return options, ok || s.current().opened
 }
 
 // configID is the id of a config option.
