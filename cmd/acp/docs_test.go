@@ -103,9 +103,48 @@ func workflow(t *testing.T, page, begin string) string {
 	return ""
 }
 
-// runWorkflow does what a workflow says, in a module outside of this one: the checkout of this repository is a link, and
-// all lines after "run:" are commands. It stops at the first one that fails, but for those with "if: always()", and returns
-// what all printed.
+// checkAction is the action that judges a test suite's agent.
+const checkAction = ".github/actions/check"
+
+// A step is a command of a workflow.
+type step struct {
+	script string
+	env    []string
+	always bool // also after a step that has failed
+}
+
+// workflowSteps returns the commands of a workflow, and those of checkAction in its place.
+func workflowSteps(t *testing.T, text string) (steps []step) {
+	t.Helper()
+	uses := regexp.MustCompile(`(?m)^      - (?:run: (.*)\n(        if: always\(\)\n)?|uses: \./\.acp/` + regexp.QuoteMeta(checkAction) +
+		`\n        with: \{agent: (.*), run: (.*)\}$)`)
+	for _, found := range uses.FindAllStringSubmatch(text, -1) {
+		if found[1] != "" {
+			steps = append(steps, step{script: found[1], always: found[2] != ""})
+			continue
+		}
+		action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs := strings.NewReplacer("${{ inputs.agent }}", found[3], "${{ inputs.run }}", found[4], "${{ inputs.flags }}", "")
+		for _, one := range strings.Split(string(action), "\n    - ")[1:] {
+			head, script, is := strings.Cut(one, "run: |\n")
+			if !is {
+				continue
+			}
+			s := step{script: strings.ReplaceAll(script, "        ", ""), always: strings.Contains(head, "!cancelled()")}
+			for _, env := range regexp.MustCompile(`(?m)^        ([A-Z]+): (.*)$`).FindAllStringSubmatch(head, -1) {
+				s.env = append(s.env, env[1]+"="+inputs.Replace(env[2]))
+			}
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// runWorkflow runs the commands of a workflow, in a module outside of this one: the checkout of this repository is a link.
+// After one that fails it runs only those that always run. It returns what all printed.
 func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, failed bool) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -120,18 +159,18 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 	}
 	bin := filepath.Join(dir, ".bin")
 	var b strings.Builder
-	for _, step := range regexp.MustCompile(`(?m)^      - run: (.*)\n(        if: always\(\)\n)?`).FindAllStringSubmatch(text, -1) {
-		if failed && step[2] == "" {
+	for _, s := range workflowSteps(t, text) {
+		if failed && !s.always {
 			continue
 		}
-		cmd := exec.CommandContext(t.Context(), "sh", "-ec", step[1])
+		cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", s.script)
 		cmd.Dir = dir
 		// Without the path of the link in what is compiled, the cache of builds has most of it from the last run.
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-vet=off -trimpath", "GOBIN="+bin, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"),
-			"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-		cmd.Env = append(cmd.Env, env...)
+			"RUNNER_TEMP="+bin, "GITHUB_ACTION_PATH="+filepath.Join(dir, ".acp", checkAction), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(append(cmd.Env, s.env...), env...)
 		printed, err := cmd.CombinedOutput()
-		b.WriteString("$ " + step[1] + "\n" + string(printed))
+		b.WriteString("$ " + s.script + "\n" + string(printed))
 		failed = failed || err != nil
 	}
 	t.Log("\n" + b.String())
@@ -141,7 +180,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 // TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
 func TestWorkflowGo(t *testing.T) {
 	tier.Need(t, tier.Full)
-	text := workflow(t, "README.md", "# Go:")
+	text := workflow(t, "docs/ci.md", "# Go:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/go")); err != nil {
 		t.Fatal(err)
@@ -165,7 +204,7 @@ func TestWorkflowGo(t *testing.T) {
 func TestWorkflowAnyLanguage(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	npmtest.Need(t)
-	text := workflow(t, "README.md", "# Any language:")
+	text := workflow(t, "docs/ci.md", "# Any language:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/typescript")); err != nil {
 		t.Fatal(err)
@@ -183,13 +222,56 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 		if failed != wrong || wrong && !strings.Contains(out, "MUST NOT  TRN-5") {
 			t.Errorf("failed: %v\n%s", failed, out)
 		}
-		for _, name := range []string{"acp.xml", "acp.sarif", "summary.md"} {
+		for _, name := range []string{"acp-results/acp.xml", "acp-results/acp.sarif", "summary.md"} {
 			written, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				t.Error(err)
 			}
 			if name == "summary.md" && strings.Contains(string(written), "TRN-5") != wrong {
 				t.Errorf("%s:\n%s", name, written)
+			}
+		}
+	}
+}
+
+// TestWorkflowJudgesEveryStart does the workflow for any language, and the commands for other CI systems, with a test suite
+// that starts its agent twice. A banner in the first start alone fails both.
+func TestWorkflowJudgesEveryStart(t *testing.T) {
+	tier.Need(t, tier.Full)
+	text := workflow(t, "docs/ci.md", "# Any language:")
+	page, err := os.ReadFile("../../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile("(?s)```sh\n(go install [^`]*acp check[^`]*)```").FindSubmatch(page)
+	if commands == nil {
+		t.Fatal("docs/ci.md does not show the commands for other systems")
+	}
+	suite := strings.NewReplacer("npm ci", "true", "node agent.mjs", "./agent", "npm test", "./suite")
+	text = suite.Replace(text)
+	other := "      # repository: acpgo/sdk, path: .acp\n"
+	for line := range strings.Lines(suite.Replace(string(commands[1]))) {
+		other += "      - run: " + line
+	}
+	const start = `echo '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}' | $AGENT >/dev/null` + "\n"
+	for _, broken := range []bool{false, true} {
+		agent, banner := "#!/bin/sh\nexec ./example\n", ""
+		if broken {
+			agent, banner = "#!/bin/sh\n$BANNER\nexec ./example\n", "BANNER='echo Welcome' "
+		}
+		dir := t.TempDir()
+		if err := os.Symlink(built(t, exampleAgent), filepath.Join(dir, "example")); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"agent": agent, "suite": "#!/bin/sh\nset -e\nexport BANNER=\n" + strings.Replace(start, "$AGENT", banner+"$AGENT", 1) + start} {
+			if err := buildtest.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, text := range []string{text, other} {
+			out, failed := runWorkflow(t, text, dir)
+			if failed != broken || !strings.Contains(out, "run-2.jsonl") || strings.Contains(out, "TRN-5") != broken {
+				t.Errorf("failed: %v\n%s", failed, out)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -23,9 +24,9 @@ import (
 
 // recordFlags are the flags of acp record.
 type recordFlags struct {
-	file                  string
-	stderr, noMask, check bool
-	level                 levelFlag
+	file                             string
+	overwrite, stderr, noMask, check bool
+	level                            levelFlag
 }
 
 // newRecordCommand is acp record.
@@ -40,10 +41,17 @@ Every byte passes as it comes, both ways. It ends as the agent does: with its ex
 signal, and hands on the signals that it gets. Secrets are masked in the file: values of environment variables
 and headers, authentication, tokens in URLs, keys of known shapes. What is said in prompts and answers stays.
 
-%t in the name of the file becomes the time, %p the number of the process: an editor may start several agents.
+A file that exists is not overwritten: the agent does not start, unless --overwrite is given. An editor or a test
+suite may start the agent many times, and each start needs a file of its own. In the name of the file
+
+  %n  is the first number, from 1 on, for which there is no file yet
+  %t  is the time, such as 20261123-200819
+  %p  is the number of the process
+  %%  is a percent sign
+
 If the file cannot be written to its end, the agent goes on, and standard error says so.`,
 		Example: `  acp record -o run.jsonl -- my-agent --acp
-  acp record --check -o /tmp/run-%t.jsonl -- npx my-agent`,
+  acp record --check -o /tmp/run-%n.jsonl -- npx my-agent`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -55,7 +63,8 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
-	flags.StringVarP(&f.file, "output", "o", "", "the `FILE` to write; an existing one is overwritten")
+	flags.StringVarP(&f.file, "output", "o", "", "the `FILE` to write, with %n, %t or %p in its name if the agent starts several times")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	flags.BoolVar(&f.stderr, "stderr", false, "record the lines of the agent's standard error too")
 	flags.BoolVar(&f.noMask, "no-mask", false, "keep secrets")
 	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
@@ -66,15 +75,14 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 
 // record runs the agent. It returns only if that did not start.
 func record(p *program, f *recordFlags, command []string) error {
-	name := strings.NewReplacer("%%", "%", "%t", time.Now().Format("20060102-150405"), "%p", strconv.Itoa(os.Getpid())).Replace(f.file)
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := createRecording(f.file, f.overwrite)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(file, 64<<10)
 	check := &liveCheck{}
 	if f.check {
-		if check, err = startCheck(p.stderr, name, f.level.level); err != nil {
+		if check, err = startCheck(p.stderr, file.Name(), f.level.level); err != nil {
 			return errors.Join(err, file.Close())
 		}
 	}
@@ -109,6 +117,28 @@ func record(p *program, f *recordFlags, command []string) error {
 	}
 	relay.Exit(result.State)
 	return nil
+}
+
+// createRecording creates the file of a recording. Pipes and devices, such as /dev/null, may exist.
+func createRecording(pattern string, overwrite bool) (*os.File, error) {
+	began := time.Now().Format("20060102-150405")
+	named := func(n int) string {
+		return strings.NewReplacer("%%", "%", "%n", strconv.Itoa(n), "%t", began, "%p", strconv.Itoa(os.Getpid())).Replace(pattern)
+	}
+	for n := 1; ; n++ {
+		name := named(n)
+		flag := os.O_EXCL
+		if info, err := os.Stat(name); overwrite || err == nil && !info.Mode().IsRegular() {
+			flag = os.O_TRUNC
+		}
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|flag, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return file, err
+		}
+		if named(n+1) == name {
+			return nil, fmt.Errorf("%s exists: put %%n into the name for a file for each start, or give --overwrite", name)
+		}
+	}
 }
 
 // closer adds a Close that does nothing, if there is none.

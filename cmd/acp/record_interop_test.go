@@ -102,7 +102,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 		case "through cat": // what two more pipes cost by themselves
 			args = append(args, "sh", "-c", `cat | "$0" "$@" | cat`)
 		case "through acp record":
-			args = append(args, programPath(t, "acp"), "record", "--no-mask", "-o", file, "--")
+			args = append(args, programPath(t, "acp"), "record", "--overwrite", "--no-mask", "-o", file, "--")
 		}
 		args = append(args, programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
 		client := exec.Command("node", args...)
