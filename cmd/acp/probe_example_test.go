@@ -42,10 +42,10 @@ func TestProbeREADME(t *testing.T) {
 		args  []string
 		known string // what it does not do, or cannot be known to do
 	}{
-		// It has no tools, and so no use for MCP servers; it takes every session for one of its own.
-		{[]string{"probe"}, "doubtful SES-25, warn ERR-5"},
-		// It asks its user nothing.
-		{[]string{"probe-client"}, "warn ERR-4"},
+		// It does not say its name, and has no tools, and so no use for MCP servers.
+		{[]string{"probe"}, "warn INI-5, doubtful SES-25"},
+		// It does not say its name, and asks its user nothing.
+		{[]string{"probe-client"}, "warn INI-3, warn ERR-4"},
 	} {
 		source, program := filepath.Join(dir, c.args[0]+".go"), filepath.Join(dir, c.args[0])
 		if err := os.WriteFile(source, shown[i][1], 0o600); err != nil {

@@ -227,16 +227,17 @@ func TestPublished(t *testing.T) {
 		return string(out)
 	}
 	readme, telemetry := read(t, filepath.Join(repo, "README.md")), read(t, filepath.Join(repo, "docs", "telemetry.md"))
+	install, methods := read(t, filepath.Join(repo, "docs", "install.md")), read(t, filepath.Join(repo, "docs", "methods.md"))
 
 	t.Run("command", func(t *testing.T) {
-		shell(t, t.TempDir(), block(t, readme, `sh\n(go install github.com/acpgo/sdk/cmd/acp@latest\n)`))
+		shell(t, t.TempDir(), block(t, install, `sh\n(go install github.com/acpgo/sdk/cmd/acp@latest\n)`))
 		if got, want := shell(t, t.TempDir(), "acp version"), "acp "+version+" ("; !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q…", got, want)
 		}
 	})
 	t.Run("README", func(t *testing.T) {
 		dir := t.TempDir()
-		shell(t, dir, block(t, readme, `sh\n(go mod init example.com/hello\ngo get [^`+"`]*)"))
+		shell(t, dir, block(t, install, `sh\n(go mod init example.com/hello\ngo get [^`+"`]*)"))
 		for i, program := range regexp.MustCompile("(?s)```go\n(package main.*?)```").FindAllStringSubmatch(readme, -1) {
 			write(t, dir, []string{"agent", "client"}[i]+"/main.go", program[1])
 		}
@@ -268,9 +269,9 @@ func TestPublished(t *testing.T) {
 	})
 	t.Run("generator", func(t *testing.T) {
 		dir := t.TempDir()
-		write(t, dir, "vendoracp/vendor.json", block(t, readme, "json\n([^`]*x-method[^`]*)"))
-		write(t, dir, "vendoracp/vendoracp.go", block(t, readme, "go\n([^`]*package vendoracp[^`]*)"))
-		_, recipe, _ := strings.Cut(block(t, readme, "sh\n(go mod edit -tool[^`]*)"), "\n")
+		write(t, dir, "vendoracp/vendor.json", block(t, methods, "json\n([^`]*x-method[^`]*)"))
+		write(t, dir, "vendoracp/vendoracp.go", block(t, methods, "go\n([^`]*package vendoracp[^`]*)"))
+		_, recipe, _ := strings.Cut(block(t, methods, "sh\n(go mod edit -tool[^`]*)"), "\n")
 		shell(t, dir, "go mod init example.com/hello\ngo get -tool github.com/acpgo/sdk/cmd/acpgen@"+version+"\n"+recipe+"go build ./...\n")
 		if _, err := os.Stat(filepath.Join(dir, "vendoracp", "methods_gen.go")); err != nil {
 			t.Error(err)

@@ -275,8 +275,8 @@ func TestGuidesLinks(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesTests finds the tests that SECURITY.md names in the tree.
-func TestSecurityNamesTests(t *testing.T) {
+// TestGuidesNameTests finds the tests that SECURITY.md and docs/troubleshooting.md name in the tree.
+func TestGuidesNameTests(t *testing.T) {
 	var sources strings.Builder
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, "_test.go") {
@@ -287,11 +287,12 @@ func TestSecurityNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`").FindAllStringSubmatch(readFile(t, "SECURITY.md"), -1)
+	names := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`")
+	named := names.FindAllStringSubmatch(readFile(t, "SECURITY.md"), -1)
 	if len(named) < 40 {
 		t.Errorf("only %d tests are named", len(named))
 	}
-	for _, m := range named {
+	for _, m := range append(named, names.FindAllStringSubmatch(readFile(t, "docs/troubleshooting.md"), -1)...) {
 		if !strings.Contains(sources.String(), "\nfunc "+m[1]+"(t *testing.T)") {
 			t.Errorf("there is no %s", m[1])
 		}

@@ -106,25 +106,27 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorRecipe does in an empty module what the README says about methods of one's own, with its schema and with that of examples/acme.
+// TestVendorRecipe does in an empty module what docs/methods.md says, with its schema and overrides, and with the schema of examples/acme.
 func TestVendorRecipe(t *testing.T) {
 	tier.Need(t, tier.Full)
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := readFile(t, "README.md")
-	setUp := strings.ReplaceAll(shown(t, readme, "sh\n(go mod init [^`]*)"), "/path/to/clone", root)
-	source := shown(t, readme, "go\n([^`]*package vendoracp[^`]*)")
-	recipe := shown(t, readme, "sh\n(go mod edit -tool[^`]*)")
+	page := readFile(t, "docs/methods.md")
+	setUp := strings.ReplaceAll(shown(t, readFile(t, "README.md"), "sh\n(go mod init [^`]*)"), "/path/to/clone", root)
+	source := shown(t, page, "go\n([^`]*package vendoracp[^`]*)")
+	recipe := shown(t, page, "sh\n(go mod edit -tool[^`]*)")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "vendoracp", "vendor.json"), readFile(t, "examples/acme/vendor.json"))
 	writeFile(t, filepath.Join(dir, "vendoracp", "vendoracp.go"), source)
-	writeFile(t, filepath.Join(dir, "shown", "vendor.json"), shown(t, readme, "json\n([^`]*x-method[^`]*)"))
+	writeFile(t, filepath.Join(dir, "shown", "vendor.json"), shown(t, page, "json\n([^`]*x-method[^`]*)"))
 	writeFile(t, filepath.Join(dir, "shown", "vendoracp.go"), source)
-	cmd := exec.CommandContext(ctx, "sh", "-ec", setUp+recipe+"go vet ./...\n")
+	writeFile(t, filepath.Join(dir, "shown", "vendor.overrides"), shown(t, page, "text\n([^`]*IndexResponse[^`]*)"))
+	override := "cd shown\n" + shown(t, page, "sh\n(go tool acpgen[^`]*)")
+	cmd := exec.CommandContext(ctx, "sh", "-ec", setUp+recipe+override+"go vet ./...\n")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -139,6 +141,9 @@ func TestVendorRecipe(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "shown", name)); err != nil {
 			t.Error(err)
 		}
+	}
+	if types := readFile(t, filepath.Join(dir, "shown", "types_gen.go")); !strings.Contains(types, "\tCount ") {
+		t.Errorf("the override is not in\n%s", types)
 	}
 }
 

@@ -1,0 +1,172 @@
+package repo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// What docs/troubleshooting.md describes. Its text must contain what these tests see.
+
+// troublePage fails the test unless the page contains a text.
+func troublePage(t *testing.T, text string) {
+	t.Helper()
+	if !strings.Contains(readFile(t, "docs/troubleshooting.md"), text) {
+		t.Errorf("docs/troubleshooting.md does not say %q", text)
+	}
+}
+
+// safeBuffer is a log that several goroutines write.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// troubled prompts an agent once, and returns what the client got, and what the agent has logged.
+func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Context, *agentkit.Turn[any]) error) (res *acp.PromptResponse, err error, log string) {
+	t.Helper()
+	var logged safeBuffer
+	logger := slog.New(slog.NewTextHandler(&logged, nil))
+	sessions := agentkit.NewSessions(agentkit.Config[any]{Logger: logger, Prompt: func(ctx context.Context, t *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return nil, prompt(ctx, t)
+	}})
+	agentEnd, clientEnd := acp.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- sessions.Serve(t.Context(), agentEnd, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: logger}})
+	}()
+	client, err := acp.Connect(t.Context(), clientEnd, handlers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err = session.Prompt(t.Context(), acp.TextBlock("go"))
+	if err := errors.Join(client.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+	return res, err, logged.String()
+}
+
+// TestTroubleToolFailed: the client sees that a tool failed, the log why.
+func TestTroubleToolFailed(t *testing.T) {
+	var shown strings.Builder
+	update := func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+		if u, ok := n.Update.Variant.(*acp.SessionUpdateToolCallUpdate); ok {
+			for _, c := range u.Content.Value() {
+				if content, ok := c.Variant.(*acp.ToolCallContentContent); ok {
+					text, _ := content.Content.Text()
+					shown.WriteString(text)
+				}
+			}
+		}
+		return nil
+	}
+	_, err, log := troubled(t, acp.ClientHandlers{SessionUpdate: update}, func(ctx context.Context, t *agentkit.Turn[any]) error {
+		return t.Tool(ctx, acp.ToolKindEdit, "Edit main.go", func(*agentkit.ToolCall) error { return errors.New("disk is full") })
+	})
+	if err != nil || shown.String() != "The tool failed." {
+		t.Errorf("the client got %v and %q", err, shown.String())
+	}
+	if !strings.Contains(log, "disk is full") || !strings.Contains(log, "Edit main.go") {
+		t.Errorf("the agent logged %s", log)
+	}
+	troublePage(t, "The tool failed.")
+}
+
+// TestTroubleInternalError: an error of a handler is in the log alone, unless it is public.
+func TestTroubleInternalError(t *testing.T) {
+	_, err, log := troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error { return errors.New("no key for the model") })
+	if call, ok := errors.AsType[*acp.CallError](err); !ok || call.Err.Code != -32603 || strings.Contains(err.Error(), "key") || !strings.Contains(log, "no key for the model") {
+		t.Errorf("the client got %v, the log %s", err, log)
+	}
+	_, err, _ = troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error {
+		return acp.Public(errors.New("no key for the model"))
+	})
+	if err == nil || !strings.Contains(err.Error(), "no key for the model") {
+		t.Errorf("the client got %v", err)
+	}
+	troublePage(t, "-32603")
+}
+
+// TestTroubleNothingHappens: a client without handlers drops the text of a prompt and cannot be asked for permission.
+func TestTroubleNothingHappens(t *testing.T) {
+	var asked error
+	res, err, _ := troubled(t, acp.ClientHandlers{}, func(ctx context.Context, t *agentkit.Turn[any]) error {
+		call, err := t.StartToolCall(ctx, "Edit main.go")
+		if err != nil {
+			return err
+		}
+		_, asked = call.Ask(ctx)
+		return errors.Join(call.End(asked), t.Sayf(ctx, "hello"))
+	})
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("the turn ended with %v, %v", res, err)
+	}
+	if answer, ok := errors.AsType[*acp.CallError](asked); !ok || answer.Err.Code != acp.ErrMethodNotFound {
+		t.Errorf("the question was answered with %v", asked)
+	}
+}
+
+// TestTroubleAgentInTerminal: an agent that is started without a client prints nothing, and ends with its input.
+func TestTroubleAgentInTerminal(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	out, err := exec.CommandContext(t.Context(), "go", "run", "./examples/hello").CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("the agent printed %q, %v", out, err)
+	}
+}
+
+// TestTroubleModuleProxy: a proxy that refuses a module that is not published says 403, and the replace line needs no proxy.
+func TestTroubleModuleProxy(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer proxy.Close()
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(script string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GONOSUMDB=*", "GOPROXY="+proxy.URL, "GONOPROXY=none", "GOPRIVATE=")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("go mod init example.com/hello\ngo get github.com/acpgo/sdk/acp@latest"); err == nil || !strings.Contains(out, "403 Forbidden") {
+		t.Errorf("go get printed %s, %v", out, err)
+	}
+	setUp := shown(t, readFile(t, "README.md"), "sh\n(go mod init [^`]*)")
+	_, replace, _ := strings.Cut(strings.ReplaceAll(setUp, "/path/to/clone", root), "\n")
+	if out, err := run(replace + "go list -m -f '{{.Dir}}' github.com/acpgo/sdk"); err != nil || !strings.Contains(out, root) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	troublePage(t, "403 Forbidden")
+}
