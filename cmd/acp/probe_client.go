@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,33 @@ type probeClientFlags struct {
 	outcomes    string
 }
 
+// actionTexts say what the user of a client does.
+var actionTexts = map[probe.Action]string{
+	probe.ActPrompt: "send a prompt, in a new session if there is none; any text will do",
+	probe.ActCancel: "cancel the turn that runs; by default an interrupt does it",
+	probe.ActNew:    "make another session",
+	probe.ActList:   "list the sessions",
+	probe.ActLoad:   "load the session again, with its history",
+	probe.ActResume: "resume the session, without its history",
+	probe.ActClose:  "close the session",
+	probe.ActDelete: "delete the session",
+	probe.ActMode:   "switch the session to another of its modes: ask and code",
+	probe.ActOption: "change one of the session's options to another value",
+	probe.ActLogout: "log out",
+	probe.ActAllow:  "allow what the agent asks permission for, accept a form or a link",
+	probe.ActReject: "reject it",
+	probe.ActQuit:   "end the client; by default its standard input is closed",
+}
+
+// listActions lists the actions, each with what it does.
+func listActions() string {
+	var b strings.Builder
+	for _, a := range probe.Actions {
+		fmt.Fprintf(&b, "  %-7s %s\n", a, actionTexts[a])
+	}
+	return b.String()
+}
+
 // newProbeClientCommand is acp probe-client.
 func newProbeClientCommand(p *program) *cobra.Command {
 	f := &probeClientFlags{probeFlags: newProbeFlags()}
@@ -39,9 +67,14 @@ func newProbeClientCommand(p *program) *cobra.Command {
 
 A client that is a command is started for each scenario, with the probe as its agent. In its arguments {agent}
 stands for the words of the agent's command, {agent-line} for the command as one word, {dir} (in variables too) for the
-scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end. --type
-says what to type for the client to do something, such as "prompt=hello". A client whose prompts are in its
-arguments needs nothing for that. An interrupt (Ctrl-C) is what cancels a turn, unless --no-interrupt is given.
+scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end.
+
+--type ACTION=TEXT is a line to type when the client's user is to do something, such as "prompt=hello". {session} in
+the text stands for the id of the session that the client has opened last. What no --type is given for is not
+exercised, but for cancel and quit, and prompts of a client that has them in its arguments. The actions are
+
+` + listActions() + `
+An interrupt (Ctrl-C) is what cancels a turn, unless --no-interrupt is given.
 
 Without a client it prints how well-known editors are made to start "acp fake-agent", which plays a scenario
 with each prompt, and tells in the conversation what to do; it writes what it sees into a file. With --report
@@ -72,7 +105,7 @@ It ends with 0 if no MUST and nothing that is stated fails, and 1 if something d
 	flags.SetInterspersed(false) // the client's flags are its own
 	f.addFormat(c)
 	flags.StringVar(&f.outcomes, "report", "", "report on the `FILE` that acp fake-agent has written")
-	flags.StringArrayVar(&f.types, "type", nil, "what to type for an action, as `ACTION=TEXT`; --list shows the actions")
+	flags.StringArrayVar(&f.types, "type", nil, "what to type for an action, as `ACTION=TEXT`")
 	flags.BoolVar(&f.noInterrupt, "no-interrupt", false, "do not interrupt the client to cancel a turn")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the client, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the client starts; default: one for each scenario")
@@ -87,9 +120,7 @@ func listClientScenarios(p *program) error {
 	fmt.Fprintln(w, "Scenarios:")
 	writeScenarios(w, probe.ClientScenarios())
 	fmt.Fprintln(w, "\nActions of the client's user:")
-	for _, a := range probe.Actions {
-		fmt.Fprintf(w, "  %s\n", a)
-	}
+	fmt.Fprint(w, listActions())
 	return w.Flush()
 }
 
@@ -111,7 +142,10 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	for _, typed := range f.types {
 		action, text, ok := strings.Cut(typed, "=")
 		if !ok || !isAction(action) {
-			return usagef("--type %q: want ACTION=TEXT, and acp probe-client --list lists the actions", typed)
+			return usagef("--type %q: want ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
+		}
+		if text == "" && action == string(probe.ActQuit) {
+			return usagef("--type quit=: want the text that ends the client; without --type quit=TEXT its standard input is closed")
 		}
 		client.Type[probe.Action(action)] = text
 	}
@@ -122,13 +156,13 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Client(ctx, client.Launch, o) })
 }
 
-func isAction(name string) bool {
+func isAction(name string) bool { return slices.Contains(actionNames(), name) }
+
+func actionNames() (names []string) {
 	for _, a := range probe.Actions {
-		if string(a) == name {
-			return true
-		}
+		names = append(names, string(a))
 	}
-	return false
+	return names
 }
 
 // repeatClient is the command that plays one scenario alone.

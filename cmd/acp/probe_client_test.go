@@ -261,3 +261,15 @@ func TestFakeAgent(t *testing.T) {
 	err = exec.CommandContext(t.Context(), "acp", "probe-client", "--report", file).Run()
 	expectExit(t, err, statusFailed)
 }
+
+// TestActionTexts: each action is explained.
+func TestActionTexts(t *testing.T) {
+	for _, a := range probe.Actions {
+		if actionTexts[a] == "" {
+			t.Errorf("%s is not explained", a)
+		}
+	}
+	if len(actionTexts) != len(probe.Actions) {
+		t.Errorf("%d actions are explained, want %d", len(actionTexts), len(probe.Actions))
+	}
+}

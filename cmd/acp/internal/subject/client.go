@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +27,12 @@ import (
 
 // AgentWords is what stands in a client's arguments for the words of the agent's command; AgentLine for the command as
 // one word, as a shell reads it; DirWord for the scenario's folder, in its variables too. Without any of the first two, the agent's command comes
-// at the end.
+// at the end. SessionWord stands in what is typed for the id of the session that the client has opened last.
 const (
-	AgentWords = "{agent}"
-	AgentLine  = "{agent-line}"
-	DirWord    = "{dir}"
+	AgentWords  = "{agent}"
+	AgentLine   = "{agent-line}"
+	DirWord     = "{dir}"
+	SessionWord = "{session}"
 )
 
 // Client is a client to start.
@@ -123,6 +125,7 @@ func (p *client) target(ctx context.Context, s *streams) (*probe.Target, error) 
 	}
 	// The relay ends when it has lost both, and the client may wait for that.
 	stream := rpc.Wrap(inner, rpc.Wrapper{
+		Write:      p.sends,
 		CloseWrite: func() error { return errors.Join(inner.(rpc.HalfCloser).CloseWrite(), s.logs.CloseWrite()) },
 		Close: func() error {
 			err := errors.Join(inner.Close(), s.logs.Close())
@@ -142,6 +145,19 @@ func (p *client) target(ctx context.Context, s *streams) (*probe.Target, error) 
 			return err
 		},
 	}, nil
+}
+
+// sends keeps the id of a session that a message of the probe opens, for [SessionWord].
+func (p *client) sends(message []byte) ([]byte, error) {
+	var answer struct {
+		Result struct {
+			SessionID string `json:"sessionId"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(message, &answer) == nil && answer.Result.SessionID != "" { // all other messages open none
+		p.session.Store(&answer.Result.SessionID)
+	}
+	return message, nil
 }
 
 // words are the client's command with the agent's in it.
@@ -173,6 +189,13 @@ func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
 		text, typed := c.Type[a]
 		switch {
 		case typed:
+			if strings.Contains(text, SessionWord) {
+				session := p.session.Load()
+				if session == nil {
+					return nil
+				}
+				text = strings.ReplaceAll(text, SessionWord, *session)
+			}
 			if _, err := io.WriteString(p.stdin, text+"\n"); err != nil {
 				return nil
 			}
@@ -208,6 +231,7 @@ type client struct {
 	listener  net.Listener
 	starts    chan *streams // of the agent; closed when no more are taken
 	latest    atomic.Pointer[streams]
+	session   atomic.Pointer[string] // the id that the probe gave out last
 	receiving sync.WaitGroup
 }
 

@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"bytes"
 	"os/exec"
 	"testing"
 
@@ -22,5 +23,31 @@ func TestQuitOfEndedClient(t *testing.T) {
 	close(p.exited)
 	if (&Client{}).user(p)(probe.ActQuit) == nil {
 		t.Error("a client that has ended cannot be ended")
+	}
+}
+
+// typed is a client's standard input.
+type typed struct{ bytes.Buffer }
+
+func (*typed) Close() error { return nil }
+
+// TestSessionWord: what is typed has the id of the session that was opened last. Without one nothing can be typed.
+func TestSessionWord(t *testing.T) {
+	stdin := &typed{}
+	p := &client{stdin: stdin, exited: make(chan struct{})}
+	user := (&Client{Type: map[probe.Action]string{probe.ActLoad: ":load {session}"}}).user(p)
+	if user(probe.ActLoad) != nil || stdin.Len() > 0 {
+		t.Errorf("typed %q without a session", stdin)
+	}
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"}}`, `{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s-2"}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-3"}}`, `not JSON`,
+	} {
+		if sent, err := p.sends([]byte(message)); err != nil || string(sent) != message {
+			t.Errorf("sent %s, %v", sent, err)
+		}
+	}
+	if user(probe.ActLoad) == nil || stdin.String() != ":load s-2\n" {
+		t.Errorf("typed %q", stdin)
 	}
 }
