@@ -30,7 +30,9 @@ type (
 	// Extensions holds handlers for methods outside the protocol, added with rpc.Handle and rpc.HandleNotification. An
 	// agent uses Extensions[AgentConn], a client Extensions[ClientConn].
 	Extensions[C any] = rpc.Extensions[C]
-	// ConnOptions tunes a connection: limits, times, logging and hooks.
+	// ConnOptions tunes a connection. Its fields are Logger and Hooks; the limits MaxRequests, MaxBytes, QueueBytes and
+	// QueueLimit; the times DrainTime, CloseTime and CancelGrace; SkipNoise, for agents that print other text; and
+	// ConcurrentTurns. "go doc acp/rpc.Options" describes each.
 	ConnOptions = rpc.Options
 	// Hooks observe a connection: its messages, repairs and failures. Its middleware wraps handlers and calls.
 	Hooks = rpc.Hooks

@@ -4,7 +4,22 @@
 // An agent is a set of handlers that [ServeAgent] serves over a transport, usually [Stdio]; a client connects to one
 // with [Connect], usually over [Command], which starts the agent. Handlers are structs of functions, [AgentHandlers]
 // and [ClientHandlers]. A nil handler is not served; the handlers that are set decide which capabilities are
-// advertised.
+// advertised. Most agents are easier to write with package acp/agentkit.
+//
+// Of the many names of this package, which are mostly types generated from the protocol's schema, programs need these
+// first ("go doc acp.AgentHandlers" describes one):
+//
+//	agents        ServeAgent, StartAgent, AgentHandlers, AgentOptions, AgentConn, AgentSession, AfterResponse
+//	their updates AgentMessageText, AgentThoughtText, WholePlan, StartToolCall, UpdateToolCall, CommandsUpdate
+//	tool calls    WithKind, WithStatus, WithContent, WithLocation, ToolText, ToolEdit, ToolTerminal
+//	permission    AboutToolCall, AllowOnce, AllowAlways, RejectOnce, RejectAlways
+//	clients       Connect, ClientHandlers, ClientOptions, ClientConn, ClientSession, Turn
+//	their prompts TextBlock, ImageBlock, ResourceLinkBlock; SessionUpdate.AgentText reads an answer
+//	permission    PermissionSelected, PermissionCancelled
+//	transports    Stdio, Command, Pipe; packages acp/remote and acp/rpc have others
+//	connections   ConnOptions, Hooks, Extensions
+//	values        Opt, Some, Null, Meta, Raw
+//	errors        Error, CallError, ExitError, ErrAuthRequired, ErrUnsupported, ErrClosed; InvalidParamsf, Public
 //
 // Names that begin with Agent are for authors of agents, names that begin with Client for authors of clients:
 //
