@@ -175,7 +175,7 @@ func TestProbeClient(t *testing.T) {
 	t.Parallel()
 	args := []string{"probe-client", "--format", "json", "--timeout", "1m", "--quiet", "500ms", "--jobs", "4"}
 	for _, typed := range []string{
-		"prompt=:attach .\nhello", "allow=1", "reject=2", "new=:new", "list=:sessions", "load=:load", "resume=:resume", "close=:close",
+		"prompt=:attach .\nhello", "allow=1", "reject=2", "new=:new", "list=:sessions", "load=:load {session}", "resume=:resume", "close=:close",
 		"delete=:delete", "mode=:mode code", "option=:option model large", "logout=:logout",
 	} {
 		args = append(args, "--type", typed)
