@@ -15,8 +15,8 @@
 // Package remote carries connections of the Agent Client Protocol over the network, by WebSocket and by streamable
 // HTTP, both sides of each.
 //
-// [Dial] returns an [rpc.Transport] for a URL, for clients. [Handler] returns an [http.Handler], for agents: it passes
-// each connection that a client opens to your function, which serves it like any other Transport.
+// [Dial] returns an [rpc.Transport] for a URL, for clients. [ServeAgent] returns an [http.Handler] that serves an agent
+// on each connection. [Handler] passes each connection to your function, which serves it like any other Transport.
 //
 //	server := remote.Handler(func(ctx context.Context, t rpc.Transport, peer *remote.Peer) error {
 //		return acp.ServeAgent(ctx, t, newAgent(peer.Principal).handlers(), nil)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -783,4 +784,41 @@ func TestREM73_FirstMessage(t *testing.T) {
 			t.Errorf("got %q, gaps %q", r.updates, r.gaps)
 		}
 	})
+}
+
+// TestServeAgent serves one agent to two clients.
+func TestServeAgent(t *testing.T) {
+	server := remote.ServeAgent(acp.ServeAgent, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, nil
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}, nil)
+	web := httptest.NewServer(server)
+	t.Cleanup(func() {
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	for _, scheme := range []string{"http", "ws"} {
+		transport := remote.Dial(scheme+strings.TrimPrefix(web.URL, "http"), nil)
+		client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{},
+			&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := session.Prompt(t.Context(), acp.TextBlock("hello")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+			t.Errorf("%s: %v, %v", scheme, res, err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

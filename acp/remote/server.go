@@ -42,6 +42,16 @@ type Server struct {
 	bytesOut atomic.Uint64
 }
 
+// ServeAgent returns a Server that serves the same agent on each connection: serve is acp.ServeAgent, or that of another
+// version of the protocol.
+//
+//	http.Handle("/acp", remote.ServeAgent(acp.ServeAgent, handlers, nil, nil))
+func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O, o *HandlerOptions) *Server {
+	return Handler(func(ctx context.Context, t rpc.Transport, _ *Peer) error {
+		return serve(ctx, t, handlers, opts)
+	}, o)
+}
+
 // Handler returns a Server. It calls serve for each connection, in a separate goroutine. t is the connection, and must
 // be connected once; the context ends when serve must return at once, CloseTime after the connection has ended. When
 // serve returns, the connection ends, and requests that the client still waits for are answered with an error. An error
