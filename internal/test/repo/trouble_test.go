@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -60,7 +61,8 @@ func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Con
 	go func() {
 		served <- sessions.Serve(t.Context(), agentEnd, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: logger}})
 	}()
-	client, err := acp.Connect(t.Context(), clientEnd, handlers, nil)
+	tapped := conformance.Tap(t, conformance.Client, clientEnd, nil)
+	client, err := acp.Connect(t.Context(), tapped, handlers, &acp.ClientOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
