@@ -135,7 +135,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("one prompt too many: %q", got)
 	}
 	f = &failures{T: t}
-	c = acptest.Dial(f, acptest.Script(f, func(context.Context, *turn) error { return nil }))
+	acptest.Dial(f, acptest.Script(f, func(context.Context, *turn) error { return nil }))
 	if got := f.end(); !strings.Contains(got, "1 turns, and there were 0 prompts") {
 		t.Errorf("one too few: %q", got)
 	}

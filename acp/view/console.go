@@ -177,33 +177,37 @@ func (c *Console) Show(session acp.SessionID) {
 	}
 	v := now.Versions
 	part(v.Plan, before.Plan, func() string {
-		text := "plan:"
+		var text strings.Builder
+		text.WriteString("plan:")
 		for _, e := range now.Plan.Value().Entries {
-			text += fmt.Sprintf("\n  %s: %s", e.Status, e.Content)
+			fmt.Fprintf(&text, "\n  %s: %s", e.Status, e.Content)
 		}
-		return text
+		return text.String()
 	})
 	part(v.Modes, before.Modes, func() string {
 		modes := now.Modes.Value()
-		text := "mode: " + string(modes.CurrentModeID)
+		var text strings.Builder
+		text.WriteString("mode: " + string(modes.CurrentModeID))
 		for _, m := range modes.AvailableModes {
-			text += fmt.Sprintf("\n  %s: %s", m.ID, m.Name)
+			fmt.Fprintf(&text, "\n  %s: %s", m.ID, m.Name)
 		}
-		return text
+		return text.String()
 	})
 	part(v.ConfigOptions, before.ConfigOptions, func() string {
-		text := "options:"
+		var text strings.Builder
+		text.WriteString("options:")
 		for _, o := range now.ConfigOptions.Value() {
-			text += fmt.Sprintf("\n  %s = %s", o.ID, optionText(o))
+			fmt.Fprintf(&text, "\n  %s = %s", o.ID, optionText(o))
 		}
-		return text
+		return text.String()
 	})
 	part(v.Commands, before.Commands, func() string {
-		text := "commands:"
+		var text strings.Builder
+		text.WriteString("commands:")
 		for _, command := range now.Commands {
-			text += fmt.Sprintf("\n  /%s: %s", command.Name, command.Description)
+			fmt.Fprintf(&text, "\n  /%s: %s", command.Name, command.Description)
 		}
-		return text
+		return text.String()
 	})
 	part(v.Info, before.Info, func() string { return "title: " + now.Title.Value() })
 }

@@ -249,9 +249,10 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 	}
 	suite := strings.NewReplacer("npm ci", "true", "node agent.mjs", "./agent", "npm test", "./suite")
 	text = suite.Replace(text)
-	other := "      # repository: acpgo/sdk, path: .acp\n"
+	var other strings.Builder
+	other.WriteString("      # repository: acpgo/sdk, path: .acp\n")
 	for line := range strings.Lines(suite.Replace(string(commands[1]))) {
-		other += "      - run: " + line
+		other.WriteString("      - run: " + line)
 	}
 	const start = `echo '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}' | $AGENT >/dev/null` + "\n"
 	for _, broken := range []bool{false, true} {
@@ -268,7 +269,7 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, text := range []string{text, other} {
+		for _, text := range []string{text, other.String()} {
 			out, failed := runWorkflow(t, text, dir)
 			if failed != broken || !strings.Contains(out, "run-2.jsonl") || strings.Contains(out, "TRN-5") != broken {
 				t.Errorf("failed: %v\n%s", failed, out)

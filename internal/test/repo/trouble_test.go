@@ -49,7 +49,7 @@ func (b *safeBuffer) String() string {
 }
 
 // troubled prompts an agent once, and returns what the client got, and what the agent has logged.
-func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Context, *agentkit.Turn[any]) error) (res *acp.PromptResponse, err error, log string) {
+func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Context, *agentkit.Turn[any]) error) (res *acp.PromptResponse, log string, err error) {
 	t.Helper()
 	var logged safeBuffer
 	logger := slog.New(slog.NewTextHandler(&logged, nil))
@@ -74,7 +74,7 @@ func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Con
 	if err := errors.Join(client.Close(), <-served); err != nil {
 		t.Error(err)
 	}
-	return res, err, logged.String()
+	return res, logged.String(), err
 }
 
 // TestTroubleToolFailed: the client sees that a tool failed, the log why.
@@ -91,7 +91,7 @@ func TestTroubleToolFailed(t *testing.T) {
 		}
 		return nil
 	}
-	_, err, log := troubled(t, acp.ClientHandlers{SessionUpdate: update}, func(ctx context.Context, t *agentkit.Turn[any]) error {
+	_, log, err := troubled(t, acp.ClientHandlers{SessionUpdate: update}, func(ctx context.Context, t *agentkit.Turn[any]) error {
 		return t.Tool(ctx, acp.ToolKindEdit, "Edit main.go", func(*agentkit.ToolCall) error { return errors.New("disk is full") })
 	})
 	if err != nil || shown.String() != "The tool failed." {
@@ -105,11 +105,11 @@ func TestTroubleToolFailed(t *testing.T) {
 
 // TestTroubleInternalError: an error of a handler is in the log alone, unless it is public.
 func TestTroubleInternalError(t *testing.T) {
-	_, err, log := troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error { return errors.New("no key for the model") })
+	_, log, err := troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error { return errors.New("no key for the model") })
 	if call, ok := errors.AsType[*acp.CallError](err); !ok || call.Err.Code != -32603 || strings.Contains(err.Error(), "key") || !strings.Contains(log, "no key for the model") {
 		t.Errorf("the client got %v, the log %s", err, log)
 	}
-	_, err, _ = troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error {
+	_, _, err = troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error {
 		return acp.Public(errors.New("no key for the model"))
 	})
 	if err == nil || !strings.Contains(err.Error(), "no key for the model") {
@@ -121,7 +121,7 @@ func TestTroubleInternalError(t *testing.T) {
 // TestTroubleNothingHappens: a client without handlers drops the text of a prompt and cannot be asked for permission.
 func TestTroubleNothingHappens(t *testing.T) {
 	var asked error
-	res, err, _ := troubled(t, acp.ClientHandlers{}, func(ctx context.Context, t *agentkit.Turn[any]) error {
+	res, _, err := troubled(t, acp.ClientHandlers{}, func(ctx context.Context, t *agentkit.Turn[any]) error {
 		call, err := t.StartToolCall(ctx, "Edit main.go")
 		if err != nil {
 			return err
