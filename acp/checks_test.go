@@ -184,6 +184,9 @@ func TestAgentCallsAreChecked(t *testing.T) {
 	} {
 		refusedAt(t, name, test.call(), test.pointer)
 	}
+	if err := s.Update(ctx, acp.StartToolCall("t", "T", acp.WithKind("sing"))); err == nil || !strings.Contains(err.Error(), `"sing" is not one of the values of acp.ToolKind`) {
+		t.Errorf("the error does not name the type: %v", err)
+	}
 	for _, u := range []acp.SessionUpdate{
 		acp.StartToolCall("t", "T"),
 		acp.UpdateToolCall("t", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithInput(json.RawMessage(`null`))),

@@ -64,7 +64,7 @@ func checkID[ID ~string](pointer string, id ID) *flaw {
 // checkKnown refuses values that a closed list does not have, unless a peer has sent them.
 func checkKnown[E codec.Name](pointer string, value E) *flaw {
 	if !value.Known() && !codec.WasRead(value) {
-		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of the protocol", string(value))}
+		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of %T, which go doc lists", string(value), value)}
 	}
 	return nil
 }
