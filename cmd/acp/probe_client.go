@@ -44,7 +44,7 @@ var actionTexts = map[probe.Action]string{
 	probe.ActOption: "change one of the session's options to another value",
 	probe.ActLogout: "log out",
 	probe.ActAllow:  "allow what the agent asks permission for, accept a form or a link",
-	probe.ActReject: "reject it",
+	probe.ActReject: "reject it, or dismiss the form or the link",
 	probe.ActQuit:   "end the client; by default its standard input is closed",
 }
 
@@ -70,11 +70,11 @@ stands for the words of the agent's command, {agent-line} for the command as one
 scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end.
 
 --type ACTION=TEXT is a line to type when the client's user is to do something, such as "prompt=hello". {session} in
-the text stands for the id of the session that the client has opened last. What no --type is given for is not
-exercised, but for cancel and quit, and prompts of a client that has them in its arguments. The actions are
+the text stands for the id of the session that the client has opened last. Actions without a --type are not
+exercised, except cancel and quit, and the prompts of a client that has them in its arguments. The actions are
 
 ` + listActions() + `
-An interrupt (Ctrl-C) is what cancels a turn, unless --no-interrupt is given.
+An interrupt (Ctrl-C) cancels a turn, unless --no-interrupt is given.
 
 Without a client it prints how well-known editors are made to start "acp fake-agent", which plays a scenario
 with each prompt, and tells in the conversation what to do; it writes what it sees into a file. With --report

@@ -46,7 +46,7 @@ suite may start the agent many times, and each start needs a file of its own. In
 
   %n  is the first number, from 1 on, for which there is no file yet
   %t  is the time, such as 20261123-200819
-  %p  is the number of the process
+  %p  is the process id
   %%  is a percent sign
 
 If the file cannot be written to its end, the agent goes on, and standard error says so.`,
