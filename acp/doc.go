@@ -16,7 +16,7 @@
 //	clients       Connect, ClientHandlers, ClientOptions, ClientConn, ClientSession, Turn
 //	their prompts TextBlock, ImageBlock, ResourceLinkBlock; SessionUpdate.AgentText reads an answer
 //	permission    PermissionSelected, PermissionCancelled
-//	transports    Stdio, Command, Pipe; packages acp/remote and acp/rpc have others
+//	transports    Stdio, Exec, Command, Pipe; packages acp/remote and acp/rpc have others
 //	connections   ConnOptions, Hooks, Extensions
 //	values        Opt, Some, Null, Meta, Raw
 //	errors        Error, CallError, ExitError, ErrAuthRequired, ErrUnsupported, ErrClosed; InvalidParamsf, Public
