@@ -60,6 +60,20 @@ func TestDeclinedElicitations(t *testing.T) {
 	}
 }
 
+// TestDismissedQuestions: a question that the user dismisses may end the turn as cancelled; one that is declined is answered.
+func TestDismissedQuestions(t *testing.T) {
+	for action, want := range map[string]bool{"cancel": false, "decline": true} {
+		found := slices.ContainsFunc(play(t, 1, `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}
+			-> {"jsonrpc":"2.0","id":"e","result":{"action":"`+action+`"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`), func(f Finding) bool { return f.Rule == "PRM-7" })
+		if found != want {
+			t.Errorf("%s: PRM-7: %v", action, found)
+		}
+	}
+}
+
 // play judges an example and the end of its connection, which the agent closes.
 func play(t *testing.T, version int, example string) []Finding {
 	t.Helper()

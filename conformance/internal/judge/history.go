@@ -257,10 +257,10 @@ type Turn struct {
 	Cancelled *finding.Evidence // the first session/cancel while it was in flight
 	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
 	// the client's later answer to a permission that the turn was waiting for.
-	Obeyed   *finding.Evidence
-	Declined bool // a permission was answered with the outcome cancelled
-	Ended    *finding.Evidence
-	Calls    []*ToolCall // announced in it
+	Obeyed    *finding.Evidence
+	Dismissed bool // a permission was answered with the outcome cancelled, or an elicitation with the action cancel
+	Ended     *finding.Evidence
+	Calls     []*ToolCall // announced in it
 }
 
 // Offer is a list of things that the agent offers by id.
@@ -836,6 +836,9 @@ func (h *History) takeAnswer(e *Event) {
 		if r.elicitation != nil {
 			r.elicitation.Over = e.Kind == finding.ErrorReply || e.Text("action") != "accept"
 		}
+		if r.Turn != nil && e.Text("action") == "cancel" {
+			r.Turn.Dismissed = true
+		}
 	case MethodSetMode, MethodSetOption:
 		if s := r.session; s != nil {
 			s.Setting--
@@ -952,7 +955,7 @@ func (h *History) noteCancelRequest(e *Event) {
 // notePermission notes what a client permits.
 func (h *History) notePermission(e *Event) {
 	if t := e.Request.Turn; t != nil && e.Text("outcome", "outcome") == "cancelled" {
-		t.Declined = true
+		t.Dismissed = true
 	}
 	c := h.Call(e.Session, e.Request.Params.Text("toolCall", "toolCallId"))
 	if c == nil {

@@ -108,7 +108,7 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID:     "PRM-7",
-		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no session/close or session/delete, and no permission with the outcome cancelled.",
+		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no session/close or session/delete, and no question that the user dismissed, which is a permission with the outcome cancelled or an elicitation with the action cancel.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
@@ -267,7 +267,7 @@ func turnOf(e *judge.Event) *judge.Turn {
 // wronglyCancelledTurn is the turn that ends as cancelled without being so; nil if it is otherwise.
 func wronglyCancelledTurn(e *judge.Event) *judge.Turn {
 	t := turnOf(e)
-	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Declined || e.Session == nil || e.Session.Closing {
+	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed || e.Session == nil || e.Session.Closing {
 		return nil
 	}
 	return t
