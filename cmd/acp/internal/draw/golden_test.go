@@ -63,7 +63,7 @@ const newFile = "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc main()
 func story(t testing.TB) *view.State {
 	s := view.New(nil)
 	add := func(text string) { s.Update(update(t, text)) }
-	add(`{"sessionUpdate":"session_info_update","title":"Mend the build"}`)
+	add(`{"sessionUpdate":"session_info_update","title":"Test the build"}`)
 	turn := s.Prompt(acp.TextBlock("Please mend the build.\nIt fails since yesterday."), acp.ResourceLinkBlock("build.log", "file:///w/build.log"))
 	s.Update(acp.AgentThoughtText("The log says that a file is missing.\n\nI look at it first."))
 	s.Update(acp.AgentMessageText(article))
@@ -76,7 +76,7 @@ func story(t testing.TB) *view.State {
 	add(`{"sessionUpdate":"tool_call","toolCallId":"4","title":"Look at it","kind":"_new","status":"_odd"}`)
 	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "5", Title: acp.Some("rm -rf build")}, Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow")}})
 	add(`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAAN"}}`)
-	add(`{"sessionUpdate":"plan","entries":[{"content":"Read the log","priority":"medium","status":"completed"},{"content":"Mend main.go","priority":"high","status":"in_progress"},{"content":"Run the tests","priority":"low","status":"pending"}]}`)
+	add(`{"sessionUpdate":"plan","entries":[{"content":"Read the log","priority":"medium","status":"completed"},{"content":"Edit main.go","priority":"high","status":"in_progress"},{"content":"Run the tests","priority":"low","status":"pending"}]}`)
 	add(`{"sessionUpdate":"usage_update","used":53210,"size":200000,"cost":{"amount":0.4321,"currency":"USD"}}`)
 	add(`{"sessionUpdate":"notice","severity":"warning","title":"The quota is nearly used","description":"5 requests are left."}`)
 	add(`{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}`)
@@ -123,7 +123,7 @@ func TestGoldens(t *testing.T) {
 		Locations: []acp.ToolCallLocation{{Path: "/w/Makefile", Line: acp.Some(uint32(7))}, {Path: "/w/out"}},
 		Content:   []acp.ToolCallContent{acp.ToolText("This *removes* the directory `out`."), acp.ToolEdit("/w/Makefile", "all:\n\tgo build\n", "all:\n\tgo build ./...\n")}}
 	permission := Permission{
-		Call: call, About: []string{`path "/w/Makefile"`, `line "[\"sh\",\"-c\",\"make clean && make\"]"`}, Agent: "claude", Session: "Mend the build", Reason: "no rule allows it",
+		Call: call, About: []string{`path "/w/Makefile"`, `line "[\"sh\",\"-c\",\"make clean && make\"]"`}, Agent: "claude", Session: "Test the build", Reason: "no rule allows it",
 		Always: []Always{{acp.PermissionOptionKindAllowAlways, `for this session: {"effect":"allow","line":["make"]}`}}, Warnings: []string{"command \"**\" allows all"},
 	}
 	drawn := permission.Draw(Dark(), DiffAuto, storyTerminal, 60)

@@ -86,7 +86,7 @@ func TestRunDemo(t *testing.T) {
 		c.frame(0.08)
 	}
 	p.Press("enter")
-	p.Wait("Mend the mistake", "the number behind it", "working")
+	p.Wait("Find the mistake", "the number behind it", "working")
 	c.frame(1)
 	p.open()
 	p.Wait("asks for permission", "No, never")

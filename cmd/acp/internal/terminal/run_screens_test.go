@@ -63,10 +63,10 @@ func TestRunPlan(t *testing.T) {
 	p.Wait("Find the mistake")
 	p.shows("plan")
 	p.Press("ctrl+t")
-	p.Gone("Mend it")
+	p.Gone("Edit it")
 	p.shows("plan-folded")
 	p.Press("ctrl+t")
-	p.Wait("Mend it")
+	p.Wait("Edit it")
 	for range 3 {
 		p.open()
 	}

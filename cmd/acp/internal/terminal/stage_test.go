@@ -527,7 +527,7 @@ func playThink(ctx context.Context, t *scene) error {
 }
 
 func playPlan(ctx context.Context, t *scene) error {
-	steps := []string{"Read the code", "Find the mistake", "Mend it"}
+	steps := []string{"Read the code", "Find the mistake", "Edit it"}
 	for done := range len(steps) + 1 {
 		var entries []m
 		for i, step := range steps {
@@ -556,7 +556,7 @@ func playPlan(ctx context.Context, t *scene) error {
 func playFix(ctx context.Context, t *scene) error {
 	steps := func(done int) m {
 		var entries []m
-		for i, step := range []string{"Read main.go", "Mend the mistake", "Run the tests"} {
+		for i, step := range []string{"Read main.go", "Find the mistake", "Run the tests"} {
 			status := "pending"
 			if i < done {
 				status = "completed"
