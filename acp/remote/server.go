@@ -43,13 +43,14 @@ type Server struct {
 }
 
 // ServeAgent returns a Server that serves the same agent on each connection: serve is acp.ServeAgent, or that of another
-// version of the protocol.
+// version of the protocol. The handlers do not learn who the client is: if users must not share sessions, use [Handler]
+// and Peer.Principal.
 //
 //	http.Handle("/acp", remote.ServeAgent(acp.ServeAgent, handlers, nil, nil))
-func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O, o *HandlerOptions) *Server {
+func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O, server *HandlerOptions) *Server {
 	return Handler(func(ctx context.Context, t rpc.Transport, _ *Peer) error {
 		return serve(ctx, t, handlers, opts)
-	}, o)
+	}, server)
 }
 
 // Handler returns a Server. It calls serve for each connection, in a separate goroutine. t is the connection, and must

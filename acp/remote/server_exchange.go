@@ -7,7 +7,8 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// exchange is the requests of both sides that are in progress over an httpLink.
+// exchange is the requests of both sides that are in progress over an httpLink. outbox.mu guards it, except what is read
+// after initialized is closed.
 type exchange struct {
 	initID      wire.ID
 	initialized chan struct{} // closed when initialize is answered

@@ -631,7 +631,8 @@ func TestREM40_Backpressure(t *testing.T) {
 	})
 }
 
-// TestREM40_Stalled: a client that takes nothing for 60 s loses its connection, and its agent reads why.
+// TestREM40_Stalled: a client that takes nothing for 60 s loses its connection. Its agent's write fails, and a request that
+// waited is refused.
 func TestREM40_Stalled(t *testing.T) {
 	bubble(t, &remote.HandlerOptions{MaxBuffered: 10_000}, func(f *fixture) {
 		p := f.open()
@@ -641,7 +642,19 @@ func TestREM40_Stalled(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Fatalf("waited %v", waited)
 		}
+		taken := len(p.agent.got)
+		status := make(chan int, 1)
+		go func() {
+			resp, _ := p.do("POST", request(2, "session/prompt", `{"sessionId":"s1"}`), p.header()...)
+			status <- resp.StatusCode
+		}()
 		f.gone(remote.HTTP, 2*time.Minute)
+		if got := <-status; got != http.StatusNotFound || len(p.agent.got) != taken {
+			t.Errorf("the request that waited got status %d, and the agent %d messages", got, len(p.agent.got)-taken)
+		}
+		if log := f.log.String(); !strings.Contains(log, remote.ErrStalled.Error()) {
+			t.Errorf("the agent's error is not in the log: %s", log)
+		}
 		if waited := time.Since(began).Round(time.Second); waited != time.Minute {
 			t.Errorf("the connection ended after %v", waited)
 		}

@@ -17,7 +17,7 @@ type inbox struct {
 	size     int        // bytes in lines
 	waiting  []*arrival // requests that wait for room, the first one first
 	waitSize int        // their bytes
-	paused   bool       // requests wait, because the agent does, for room in its streams
+	paused   bool       // requests must wait, because the agent is waiting for room in its streams
 	end      error      // why nothing comes after lines
 	closed   error      // why the agent does not read lines either
 }

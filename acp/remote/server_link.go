@@ -12,14 +12,14 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// httpLink is the stream of an agent whose client speaks HTTP: two halves, and how long they live. It locks itself
-// before its outbox, and that before its inbox.
+// httpLink is the stream of an agent whose client speaks HTTP: two halves, and how long they live. Lock order:
+// httpLink.mu, outbox.mu, inbox.mu.
 type httpLink struct {
 	c   *connection
 	in  inbox
 	out *outbox
 
-	mu     sync.Mutex // also held while the connection ends
+	mu     sync.Mutex // also held while the connection ends, but for the output of one that stalls
 	active int        // POSTs and GETs under way
 	expiry *time.Timer
 }

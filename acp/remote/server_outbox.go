@@ -96,9 +96,10 @@ func (o *outbox) write(lines []byte) error {
 	return nil
 }
 
-// roomAgain notes that the agent does not wait any more; mu is held.
+// roomAgain notes that the agent does not wait any more; mu is held. After a stall the inbox stays paused until the link
+// stops it, so that no request is accepted that nobody reads.
 func (o *outbox) roomAgain() {
-	if o.full {
+	if o.full && !o.over {
 		o.full = false
 		o.pause(false)
 	}
@@ -229,7 +230,8 @@ func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
 }
 
 // awaitRoom waits until some of the kept data was taken; mu is held, but not while waiting. It fails when the
-// connection has ended, and ends it if nothing was taken for a long time.
+// connection has ended. If nothing was taken for StallTimeout, it ends the output and returns ErrStalled; the caller of
+// write then closes the link.
 func (o *outbox) awaitRoom() error {
 	stall := o.c.server.opts.StallTimeout
 	progress := o.progress

@@ -47,7 +47,7 @@ type Conn struct {
 	closeErr  error        // what closing the stream gave
 }
 
-// worker is a session of a connection as a task, which handles what is queued.
+// worker is the task that handles the queued notifications of one session.
 type worker struct {
 	session
 	conn *Conn

@@ -62,7 +62,7 @@
 //
 // # Where the rules are
 //
-// A file uses only files that stand below it in this list, so each can be read without those above. From the bottom:
+// A file uses only files above it in this list, so each can be read without those below:
 //
 //	locks, errors, values, tasks   errors and answers, JSON values of any type, goroutines
 //	calls, budget                  holders and the calls they wait for, room for answers
@@ -105,5 +105,5 @@
 //
 // No other lock is taken while that of tasks or of reserving is held.
 // The locks of package wire come behind these. Functions of users are called with none of them held.
-// Under the race detector TestLockOrder checks the order of every lock that is taken.
+// Under the race detector TestLockOrder checks the order of every lock in this list.
 package engine

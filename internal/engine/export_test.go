@@ -17,6 +17,10 @@ func Sessions(c *Conn) map[string]int {
 func Left(c *Conn) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	c.reserving.mu.Lock()
+	defer c.reserving.mu.Unlock()
 	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
 	waits := int(c.calls.waits.Load())
 	requested, reserved, loops := c.requested.Load(), c.reserving.held, c.loops.bytes.Load()

@@ -103,7 +103,7 @@ const (
 	pushStarts                 // they are queued, and the caller must start the worker
 	pushFull                   // they are not queued; the caller tries again when load.room rings
 	pushOverflow               // likewise, and first the caller ends the calls that the queue's handler waits for
-	pushGone                   // the session has another queue
+	pushGone                   // the session was forgotten: the caller looks it up again
 )
 
 // push queues notifications, which the load counts already. When the queue is full the reader waits; but if the queue's

@@ -29,7 +29,7 @@ type session struct {
 func (s *session) active() bool { return len(s.incoming)+len(s.questions)+len(s.outgoing) > 0 }
 
 // incoming is a request of the peer's in progress, or a turn that no request has asked for, as its session knows it. It
-// is the context of the handler.
+// carries the handler's context; inbound is the context itself.
 type incoming struct {
 	context.Context
 	cancel   context.CancelCauseFunc

@@ -76,7 +76,7 @@ func TestLayers(t *testing.T) {
 		var visit func(file string)
 		visit = func(file string) {
 			if i := slices.Index(path, file); i >= 0 {
-				t.Errorf("%s: a circle of files:", dir)
+				t.Errorf("%s: a cycle of files:", dir)
 				for j, from := range path[i:] {
 					to := append(path[i+j+1:], file)[0]
 					t.Errorf("\t%s uses %s of %s", from, uses[from][to], to)
