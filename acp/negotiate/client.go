@@ -56,11 +56,15 @@ func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version i
 	case 1:
 		return 1, v1.err
 	case 2:
-		// The end of ctx ends the stream too, which the connection may notice first.
-		if cause := context.Cause(ctx); v2.err != nil && cause != nil && !errors.Is(v2.err, cause) {
-			return 2, fmt.Errorf("%w: %w", cause, v2.err)
+		err := v2.err
+		if errors.Is(err, rpc.ErrClosed) && v1.err != nil && !errors.Is(v1.err, rpc.ErrClosed) {
+			err = v1.err // it gave up first, which closed the stream of both
 		}
-		return 2, v2.err
+		// The end of ctx ends the stream too, which the connection may notice first.
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			return 2, fmt.Errorf("%w: %w", cause, err)
+		}
+		return 2, err
 	}
 	return 0, errors.Join(v1.early, v2.early, stream.Close())
 }
