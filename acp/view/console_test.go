@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,26 @@ func TestConsoleShow(t *testing.T) {
 	}
 	c.Sessions.Of("s").Reset()
 	show("\nsession s\nuser: Again\nplan:\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T", acp.UserMessageText("Again"))
+}
+
+// A session that was removed and is opened again is shown as a new one.
+func TestConsoleRemoved(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(""), &out)
+	for i := range 40 { // more than one node of a vector holds
+		c.Sessions.Of("s").Update(acp.StartToolCall(acp.ToolCallID(strconv.Itoa(i)), "old"))
+	}
+	c.Show("s")
+	old := c.Sessions.Of("s").Snapshot()
+	c.Sessions.Remove("s")
+	c.Sessions.Of("s").Update(acp.AgentMessageText("new"))
+	if now := c.Sessions.Of("s").Snapshot(); now.SameHistory(old) {
+		t.Error("two States have the same history")
+	}
+	out.Reset()
+	if c.Show("s"); out.String() != "\nagent: new" {
+		t.Errorf("printed %q", &out)
+	}
 }
 
 func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {

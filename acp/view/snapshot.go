@@ -34,7 +34,7 @@ type Snapshot struct {
 	// Versions says when the fields above were last reported.
 	Versions Versions
 
-	generation int
+	generation uint64
 	items      vector[Item]
 	turns      vector[TurnState]
 }
@@ -98,8 +98,8 @@ func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	return func(yield func(*Item) bool) { s.items.changed(&since.items, yield) }
 }
 
-// SameHistory reports whether the State was not reset between two snapshots of it, so that an index means the same item
-// in both.
+// SameHistory reports whether both snapshots are of the same State, and it was not reset between them, so that an index
+// means the same item in both.
 func (s *Snapshot) SameHistory(other *Snapshot) bool {
 	return other != nil && s.generation == other.generation
 }

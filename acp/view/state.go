@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -43,7 +44,7 @@ type State struct {
 	epoch      uint64        // of what no snapshot has
 	wake       chan struct{} // closed at the next change; nil if nobody waits
 	size       int           // of all items
-	generation int           // how often the State was reset
+	generation uint64        // of the history since New or Reset, from generations
 
 	// Where items are.
 	messages        map[messageKey]int
@@ -78,11 +79,15 @@ func New(opts *Options) *State {
 	return s
 }
 
+// generations counts the histories of all States, because the snapshots of different States have no history in common.
+var generations atomic.Uint64
+
 // clear forgets the conversation; mu is held.
 func (s *State) clear() {
 	s.epoch++
 	s.now.items, s.now.turns = vector[Item]{}, vector[TurnState]{}
 	s.now.Plan, s.now.Plans, s.now.Usage = acp.Opt[acp.Plan]{}, nil, acp.Opt[acp.UsageUpdate]{}
+	s.generation = generations.Add(1)
 	s.now.generation = s.generation
 	s.size, s.open = 0, -1
 	s.messages, s.calls = map[messageKey]int{}, map[acp.ToolCallID]int{}
@@ -97,7 +102,6 @@ func (s *State) clear() {
 func (s *State) Reset() {
 	s.begin()
 	defer s.end()
-	s.generation++
 	s.clear()
 	v := &s.now.Versions
 	v.Plan, v.Plans, v.Usage = s.version, s.version, s.version

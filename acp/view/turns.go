@@ -37,7 +37,7 @@ type TurnState struct {
 // Turn is a turn in progress that this client started with a prompt. Its methods are safe for concurrent use.
 type Turn struct {
 	state      *State
-	generation int
+	generation uint64
 	number     int
 }
 
