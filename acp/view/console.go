@@ -72,8 +72,11 @@ func (c *Console) ask(ctx context.Context, question string) (string, error) {
 
 // SessionUpdate serves session/update: it folds an update into the session's State, and shows it.
 func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
-	defer c.Show(n.SessionID)
-	return c.Sessions.Update(ctx, s, n)
+	if err := c.Sessions.Update(ctx, s, n); err != nil {
+		return err
+	}
+	c.Show(n.SessionID)
+	return nil
 }
 
 // RequestPermission serves session/request_permission: it shows the tool call and the options, and the user types the
@@ -143,11 +146,16 @@ func (c *Console) line(text string) {
 
 // Show prints what was added to the conversation of a session since Show printed it last: of a message the text that was
 // appended, of other items all, and the plan, the mode, the options, the commands and the title when they were reported.
-// SessionUpdate shows updates; call Show after State.Opened.
+// It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, shown := c.Sessions.Of(session).Snapshot(), c.shown[session]
+	state := c.Sessions.known(session)
+	if state == nil {
+		delete(c.shown, session)
+		return
+	}
+	now, shown := state.Snapshot(), c.shown[session]
 	if !now.SameHistory(shown) {
 		shown = nil
 	}

@@ -66,6 +66,30 @@ func TestConsoleRemoved(t *testing.T) {
 	}
 }
 
+// An agent cannot make the console keep more sessions than a client can have.
+func TestConsoleManySessions(t *testing.T) {
+	c := view.NewConsole(strings.NewReader(""), io.Discard)
+	update := func(id string) error {
+		return c.SessionUpdate(t.Context(), nil, &acp.SessionNotification{SessionID: acp.SessionID(id), Update: acp.AgentMessageText("x")})
+	}
+	for i := range 10_000 {
+		if err := update(strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a State that the first one left would let the second one in
+		if err := update("more"); !errors.Is(err, view.ErrSessions) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("more"), &acp.RequestPermissionRequest{}); err != nil {
+		t.Error(err)
+	}
+	if err := update("more"); !errors.Is(err, view.ErrSessions) {
+		t.Errorf("after a question: %v", err)
+	}
+}
+
 func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
 	t.Helper()
 	var req acp.CreateElicitationRequest

@@ -45,6 +45,13 @@ func (s *Sessions) stateOf(id acp.SessionID) *State {
 	return state
 }
 
+// known returns the State of a session, or nil if there is none.
+func (s *Sessions) known(id acp.SessionID) *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[id]
+}
+
 // Remove forgets the State of a session.
 func (s *Sessions) Remove(id acp.SessionID) {
 	s.mu.Lock()
@@ -74,9 +81,7 @@ func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.Sessio
 
 // ToolCall returns what is known about a tool call of a session, and whether anything is known: see [State.ToolCall].
 func (s *Sessions) ToolCall(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool) {
-	s.mu.Lock()
-	state := s.states[session]
-	s.mu.Unlock()
+	state := s.known(session)
 	if state == nil {
 		return acp.ToolCall{}, false
 	}
