@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +19,8 @@ type Console struct {
 	// Sessions holds the conversations.
 	Sessions Sessions
 
-	out    io.Writer
-	lines  chan string // closed at the end of the input
-	asking sync.Mutex
+	out   io.Writer
+	lines *lines
 
 	mu    sync.Mutex
 	shown map[acp.SessionID]*Snapshot
@@ -30,44 +28,18 @@ type Console struct {
 	last  int           // the item of it that was printed last, or -1
 }
 
-// NewConsole returns a Console. A goroutine reads lines from in until the end, because nothing ends a read from a
-// terminal.
+// NewConsole returns a Console that reads from in while somebody waits for a line.
 func NewConsole(in io.Reader, out io.Writer) *Console {
-	c := &Console{out: out, lines: make(chan string), shown: map[acp.SessionID]*Snapshot{}, last: -1}
-	go func() {
-		defer close(c.lines)
-		lines := bufio.NewReader(in)
-		for {
-			line, err := lines.ReadString('\n')
-			if line != "" {
-				c.lines <- strings.TrimRight(line, "\r\n")
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return c
+	return &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
 }
 
 // Line returns the next line that the user types, io.EOF at the end of the input, or the cause of ctx if it ends first.
-// The answers to questions are not among the lines.
-func (c *Console) Line(ctx context.Context) (string, error) {
-	select {
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	case line, ok := <-c.lines:
-		if !ok {
-			return "", io.EOF
-		}
-		return line, nil
-	}
-}
+// The answers to questions are not among the lines: while a question waits, it gets what is typed, and not Line.
+func (c *Console) Line(ctx context.Context) (string, error) { return c.lines.next(ctx) }
 
 // ask prints a question and returns the answer.
 func (c *Console) ask(ctx context.Context, question string) (string, error) {
-	c.Printf("%s", question)
-	return c.Line(ctx)
+	return c.lines.ask(ctx, func() { c.Printf("%s", question) })
 }
 
 // SessionUpdate serves session/update: it folds an update into the session's State, and shows it.
@@ -84,8 +56,10 @@ func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *ac
 func (c *Console) RequestPermission(
 	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
+	if err := c.lines.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer c.lines.done()
 	c.Show(s.ID())
 	if len(req.Options) == 0 {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
@@ -113,8 +87,10 @@ func (c *Console) RequestPermission(
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
+	if err := c.lines.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer c.lines.done()
 	res := acp.NewCreateElicitationResponseDecline()
 	if form, ok := req.Variant.(*acp.CreateElicitationRequestForm); ok {
 		c.Printf("%s", req.Message)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -158,6 +161,105 @@ func TestConsoleAsks(t *testing.T) {
 		t.Errorf("after the end: %q, %v", chosen, err)
 	}
 	answers(form, `{"action":"cancel"}`)
+}
+
+// printed sends what is written.
+type printed chan string
+
+func (p printed) Write(b []byte) (int, error) {
+	p <- string(b)
+	return len(b), nil
+}
+
+// wait waits until a text is written.
+func (p printed) wait(t *testing.T, text string) {
+	t.Helper()
+	for got := ""; !strings.Contains(got, text); {
+		select {
+		case s := <-p:
+			got += s
+		case <-time.After(time.Minute):
+			t.Fatalf("%q is not printed, but %q", text, got)
+		}
+	}
+}
+
+// A question that arrives while the program waits for a line gets the next lines before the program, and only one question
+// at a time waits.
+func TestConsoleAsksDuringLine(t *testing.T) {
+	in, typed := io.Pipe()
+	out := make(printed, 100)
+	c := view.NewConsole(in, out)
+	say := func(lines string) {
+		t.Helper()
+		if _, err := io.WriteString(typed, lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := make(chan string, 1)
+	prompt := func() {
+		line, err := c.Line(t.Context())
+		if err != nil {
+			line = err.Error()
+		}
+		next <- line
+	}
+	go prompt()
+	say("sec") // once this is read, the program waits
+	answer := make(chan string, 1)
+	go func() {
+		res, err := c.CreateElicitation(t.Context(), nil, elicit(t, `{"mode":"form","message":"Well?","sessionId":"s",
+			"requestedSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}`))
+		text, _ := json.Marshal(res)
+		answer <- fmt.Sprint(string(text), err)
+	}()
+	out.wait(t, "\na")
+	ended, end := context.WithCancelCause(t.Context())
+	end(acp.ErrTurnCancelled)
+	if _, err := c.RequestPermission(ended, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{}); !errors.Is(err, acp.ErrTurnCancelled) {
+		t.Errorf("got %v", err)
+	}
+	say("ret\n2\nprompt\n")
+	if got, want := <-answer, `{"action":"accept","content":{"a":"secret","b":"2"}}<nil>`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := <-next; got != "prompt" {
+		t.Errorf("the program got %q", got)
+	}
+}
+
+// A line that is read before a question does not answer it.
+func TestConsoleEarlyLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, typed := io.Pipe()
+		c := view.NewConsole(in, io.Discard)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait() // Line reads
+			cancel()
+		}()
+		if _, err := c.Line(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		go io.WriteString(typed, "1\n")
+		synctest.Wait()
+		go func() {
+			synctest.Wait() // the question waits
+			io.WriteString(typed, "2\n")
+		}()
+		res, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{
+			Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow"), acp.RejectOnce("r", "Reject")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chosen, _ := res.Outcome.Selected(); chosen != "r" {
+			t.Errorf("chosen: %s", chosen)
+		}
+		if line, err := c.Line(t.Context()); line != "1" || err != nil {
+			t.Errorf("the next line is %q, %v", line, err)
+		}
+	})
 }
 
 // A question ends with its context.
