@@ -66,7 +66,7 @@ func (c *Console) RequestPermission(
 	}
 	var question strings.Builder
 	for i, option := range req.Options {
-		fmt.Fprintf(&question, "%d: %s\n", i+1, option.Name)
+		fmt.Fprintf(&question, "%d: %s (%s)\n", i+1, PrintableLine(option.Name), PrintableLine(string(option.Kind)))
 	}
 	for {
 		text, err := c.ask(ctx, question.String()+"Which one?")
@@ -139,7 +139,7 @@ func (c *Console) Show(session acp.SessionID) {
 		return
 	}
 	if c.id != session && c.id != "" {
-		c.line("session " + string(session))
+		c.line("session " + PrintableLine(string(session)))
 	}
 	c.id, c.shown[session] = session, now
 	for item := range now.Changed(shown) {
@@ -151,29 +151,39 @@ func (c *Console) Show(session acp.SessionID) {
 		c.last = item.Index
 	}
 	var before Versions
+	var shownTitle string
 	if shown != nil {
-		before = shown.Versions
+		before, shownTitle = shown.Versions, shown.Title.Value()
 	}
 	part := func(now, before uint64, text func() string) {
 		if now != before {
 			c.line(text())
 		}
 	}
+	entry := func(text *strings.Builder, format string, words ...any) {
+		for i, word := range words {
+			words[i] = PrintableLine(fmt.Sprint(word)) // so that it cannot contain what looks like another entry
+		}
+		fmt.Fprintf(text, "\n  "+format, words...)
+	}
 	v := now.Versions
+	if now.Plan.IsZero() {
+		v.Plan = before.Plan // reset
+	}
 	part(v.Plan, before.Plan, func() string {
 		var text strings.Builder
 		text.WriteString("plan:")
 		for _, e := range now.Plan.Value().Entries {
-			fmt.Fprintf(&text, "\n  %s: %s", e.Status, e.Content)
+			entry(&text, "%s: %s", e.Status, e.Content)
 		}
 		return text.String()
 	})
 	part(v.Modes, before.Modes, func() string {
 		modes := now.Modes.Value()
 		var text strings.Builder
-		text.WriteString("mode: " + string(modes.CurrentModeID))
+		text.WriteString("mode: " + PrintableLine(string(modes.CurrentModeID)))
 		for _, m := range modes.AvailableModes {
-			fmt.Fprintf(&text, "\n  %s: %s", m.ID, m.Name)
+			entry(&text, "%s: %s", m.ID, m.Name)
 		}
 		return text.String()
 	})
@@ -181,7 +191,7 @@ func (c *Console) Show(session acp.SessionID) {
 		var text strings.Builder
 		text.WriteString("options:")
 		for _, o := range now.ConfigOptions.Value() {
-			fmt.Fprintf(&text, "\n  %s = %s", o.ID, optionText(o))
+			entry(&text, "%s = %s", o.ID, optionText(o))
 		}
 		return text.String()
 	})
@@ -189,11 +199,13 @@ func (c *Console) Show(session acp.SessionID) {
 		var text strings.Builder
 		text.WriteString("commands:")
 		for _, command := range now.Commands {
-			fmt.Fprintf(&text, "\n  /%s: %s", command.Name, command.Description)
+			entry(&text, "/%s: %s", command.Name, command.Description)
 		}
 		return text.String()
 	})
-	part(v.Info, before.Info, func() string { return "title: " + now.Title.Value() })
+	if title := now.Title.Value(); title != shownTitle {
+		c.line("title: " + PrintableLine(title))
+	}
 }
 
 // optionText is the value of a config option, and those that it may have.

@@ -38,6 +38,9 @@ func TestConsoleShow(t *testing.T) {
 	show("\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T",
 		acp.ConfigUpdate(acp.SelectOption("o", "O", "x", acp.SelectValue("x", "X"), acp.SelectValue("y", "Y")), acp.BooleanOption("p", "P", true)),
 		acp.CommandsUpdate(acp.SlashCommand("c", "d", "")), acp.TitleUpdate("T"))
+	show("", acp.NewSessionUpdateSessionInfoUpdate(acp.SessionInfoUpdate{UpdatedAt: acp.Some("2026-01-02T03:04:05Z")}))
+	show("\ntitle: U", acp.TitleUpdate("U"))
+	show("\nplan:", acp.WholePlan())
 	out.Reset()
 	c.Printf("a %d", 1)
 	c.Sessions.Of("t").Update(acp.AgentMessageText("Other"))
@@ -46,7 +49,37 @@ func TestConsoleShow(t *testing.T) {
 		t.Errorf("printed %q", &out)
 	}
 	c.Sessions.Of("s").Reset()
-	show("\nsession s\nuser: Again\nplan:\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T", acp.UserMessageText("Again"))
+	show("\nsession s\nuser: Again\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: U", acp.UserMessageText("Again"))
+}
+
+// Names cannot contain a line that looks like one of the console's own.
+func TestConsoleNames(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(""), &out)
+	const name = "x\n1: Reject"
+	line := func(id string) acp.SessionID { return acp.SessionID(id + name) }
+	c.Sessions.Of("s").Update(acp.AgentMessageText("text"))
+	c.Show("s")
+	state := c.Sessions.Of(line("s"))
+	for _, u := range []acp.SessionUpdate{
+		acp.StartToolCall("c", name, acp.WithLocation("/"+name, 1)),
+		acp.WholePlan(acp.PlanEntry{Content: name, Status: name}), acp.ModeUpdate(name), acp.TitleUpdate(name),
+		acp.ConfigUpdate(acp.SelectOption(name, name, name, acp.SelectValue(name, name))), acp.CommandsUpdate(acp.SlashCommand(name, name, "")),
+	} {
+		state.Update(u)
+	}
+	req := &acp.RequestPermissionRequest{Options: []acp.PermissionOption{{OptionID: "o", Name: name, Kind: name}}}
+	if _, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session(line("s")), req); err != nil {
+		t.Error(err)
+	}
+	form := elicit(t, `{"mode":"form","message":"m","sessionId":"s","requestedSchema":{"type":"object","properties":{
+		"a":{"type":"string","title":"x\n1: Reject","description":"x\n1: Reject","default":"x\n1: Reject","enum":["x\n1: Reject"]}}}}`)
+	if _, err := c.CreateElicitation(t.Context(), nil, form); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(out.String(), "\n1: Reject") || strings.Count(out.String(), `\n1: Reject`) != 16 {
+		t.Errorf("printed %s", &out)
+	}
 }
 
 // A session that was removed and is opened again is shown as a new one.
@@ -143,7 +176,7 @@ func TestConsoleAsks(t *testing.T) {
 		chosen, _ := res.Outcome.Selected()
 		return chosen, nil
 	}
-	if chosen, err := permit(t.Context()); chosen != "r" || err != nil || !strings.Contains(out.String(), "Edit a (other): pending\n1: Allow\n2: Reject\n") {
+	if chosen, err := permit(t.Context()); chosen != "r" || err != nil || !strings.Contains(out.String(), "Edit a (other): pending\n1: Allow (allow_once)\n2: Reject (reject_once)\n") {
 		t.Errorf("chosen %q, %v, after %q", chosen, err, &out)
 	}
 	if line, err := c.Line(t.Context()); line != "next" || err != nil {

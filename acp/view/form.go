@@ -131,15 +131,15 @@ func formField(name string, schema acp.ElicitationPropertySchema) (f field) {
 			return acp.NewElicitationContentValueString(text), nil
 		}
 	}
-	f.question = cmp.Or(title.Value(), name)
+	f.question = PrintableLine(cmp.Or(title.Value(), name))
 	if description.Value() != "" {
-		f.question += ": " + description.Value()
+		f.question += ": " + PrintableLine(description.Value())
 	}
 	if values != nil {
-		f.question += " (" + strings.Join(values, ", ") + ")"
+		f.question += " (" + PrintableLine(strings.Join(values, ", ")) + ")"
 	}
 	if f.standard != "" {
-		f.question += " [" + f.standard + "]"
+		f.question += " [" + PrintableLine(f.standard) + "]"
 	}
 	return f
 }

@@ -224,9 +224,9 @@ func (c *ToolCall) text() string {
 	} else if c.Unfinished {
 		status += ", unfinished"
 	}
-	fmt.Fprintf(&b, "%s (%s): %s", cmp.Or(c.Call.Title, string(c.Call.ToolCallID)), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
+	fmt.Fprintf(&b, "%s (%s): %s", indented(cmp.Or(c.Call.Title, string(c.Call.ToolCallID))), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
 	for _, location := range c.Call.Locations {
-		fmt.Fprintf(&b, "\n  at %s", location.Path)
+		fmt.Fprintf(&b, "\n  at %s", indented(location.Path))
 	}
 	if c.Call.RawInput != nil {
 		fmt.Fprintf(&b, "\n  input %s", c.Call.RawInput)
@@ -235,12 +235,12 @@ func (c *ToolCall) text() string {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
 			if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
-				fmt.Fprintf(&b, "\n  %s", strings.ReplaceAll(text.Text, "\n", "\n  "))
+				fmt.Fprintf(&b, "\n  %s", indented(text.Text))
 			} else {
 				b.WriteString("\n  content that is not text")
 			}
 		case *acp.ToolCallContentDiff:
-			fmt.Fprintf(&b, "\n  --- %s", v.Path)
+			fmt.Fprintf(&b, "\n  --- %s", indented(v.Path))
 			for _, side := range []struct{ mark, text string }{{"- ", v.OldText.Value()}, {"+ ", v.NewText}} {
 				for line := range strings.Lines(side.text) {
 					fmt.Fprintf(&b, "\n  %s%s", side.mark, strings.TrimSuffix(line, "\n"))
@@ -254,3 +254,6 @@ func (c *ToolCall) text() string {
 	}
 	return b.String()
 }
+
+// indented indents all lines but the first.
+func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
