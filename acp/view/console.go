@@ -82,8 +82,9 @@ func (c *Console) RequestPermission(
 }
 
 // CreateElicitation serves elicitation/create, mode form: it asks for one field after the other by name. An empty line
-// means the field's default value, or that the field is left out, and several choices are separated by commas. At the end
-// of the input the question is dismissed. Other modes are declined.
+// means the field's default value, or that the field is left out, and several choices are separated by commas. The
+// patterns of strings are not checked, because they need not be regular expressions of Go. At the end of the input the
+// question is dismissed. Other modes are declined.
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {

@@ -196,6 +196,24 @@ func TestConsoleAsks(t *testing.T) {
 	answers(form, `{"action":"cancel"}`)
 }
 
+// Texts that the form does not allow are asked for again.
+func TestConsoleChecksText(t *testing.T) {
+	form := elicit(t, `{"mode":"form","message":"m","sessionId":"s","requestedSchema":{"type":"object","properties":{
+		"a":{"type":"string","minLength":2,"maxLength":3},
+		"b":{"type":"string","format":"email"},
+		"c":{"type":"string","format":"uri"},
+		"d":{"type":"string","format":"date"},
+		"e":{"type":"string","format":"date-time"}}}}`)
+	typed := "x\nü\nlong\nüxy\nAda <a@example.com>\na@example.com\nexample.com\nhttps://example.com\n1.2.2026\n2026-02-01\n" +
+		"2026-02-01\n2026-02-01T10:00:00Z\n"
+	res, err := view.NewConsole(strings.NewReader(typed), io.Discard).CreateElicitation(t.Context(), nil, form)
+	text, _ := json.Marshal(res)
+	const want = `{"action":"accept","content":{"a":"üxy","b":"a@example.com","c":"https://example.com","d":"2026-02-01","e":"2026-02-01T10:00:00Z"}}`
+	if err != nil || string(text) != want {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+}
+
 // printed sends what is written.
 type printed chan string
 

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/mail"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -123,6 +127,10 @@ func formField(name string, schema acp.ElicitationPropertySchema) (f field) {
 				err = errNoChoice
 			} else if text == "" {
 				err = errors.New("this is needed")
+			} else if n, m := s.MinLength.Or(0), s.MaxLength.Or(math.MaxUint32); !between(utf8.RuneCountInString(text), n, m) {
+				err = errors.New("type a text of a length that the form allows")
+			} else if format := s.Format.Value(); !formatted(text, format) {
+				err = fmt.Errorf("type a text of the format %s", format)
 			}
 			return acp.NewElicitationContentValueString(text), err
 		}
@@ -150,4 +158,25 @@ func constants(options []acp.EnumOption) (values []string) {
 		values = append(values, o.Const)
 	}
 	return values
+}
+
+func between(n int, low, high uint32) bool {
+	return uint64(low) <= uint64(n) && uint64(n) <= uint64(high)
+}
+
+// formatted reports whether a text has a format. Texts have all unknown formats.
+func formatted(text string, format acp.StringFormat) bool {
+	var err error
+	switch format {
+	case acp.StringFormatEmail:
+		_, err = mail.ParseAddress("<" + text + ">") // without a name
+	case acp.StringFormatURI:
+		u, e := url.Parse(text)
+		return e == nil && u.IsAbs()
+	case acp.StringFormatDate:
+		_, err = time.Parse(time.DateOnly, text)
+	case acp.StringFormatDateTime:
+		_, err = time.Parse(time.RFC3339, text)
+	}
+	return err == nil
 }
