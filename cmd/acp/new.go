@@ -33,7 +33,9 @@ const oldestGo = "1.26"
 
 var (
 	moduleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
-	release    = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+	major      = regexp.MustCompile(`/v([2-9]|[1-9]\d+)$`)
+	release    = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+	pseudo     = regexp.MustCompile(`\d{14}-[0-9a-f]{12}$`)
 )
 
 // newNewCommand is acp new.
@@ -44,7 +46,7 @@ func newNewCommand(p *program) *cobra.Command {
 		Short: "Write a new agent or client in Go, with its test and its CI workflow",
 		Long: `Write a new agent or client in Go: a module with a program, its test, in which the judge fails what breaks the
 protocol, and a workflow that runs the test. Files that are there are not overwritten.`,
-		Example: `  acp new agent my-agent
+		Example: `  acp new agent --sdk ~/src/sdk my-agent
   acp new client --module example.com/my-client --sdk ~/src/sdk my-client`,
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: []string{"agent", "client"},
@@ -56,7 +58,7 @@ protocol, and a workflow that runs the test. Files that are there are not overwr
 		},
 	}
 	c.Flags().StringVar(&module, "module", "", "the `PATH` of the module; default: the name of the folder")
-	c.Flags().StringVar(&sdk, "sdk", "", "use the clone of the SDK in `DIR`, which is needed until the SDK is published")
+	c.Flags().StringVar(&sdk, "sdk", "", "use the clone of the SDK in `DIR`; needed unless acp is a release")
 	return c
 }
 
@@ -70,41 +72,65 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 	if !moduleName.MatchString(module) {
 		return usagef("%q cannot be the path of a module; choose one with --module", module)
 	}
-	version := moduleVersion()
-	if !release.MatchString(version) {
-		version = "v0.0.0"
-	}
-	texts := map[string]string{}
-	for _, f := range written {
-		text, err := templates.ReadFile("templates/" + strings.Replace(f.template, "KIND", kind, 1) + ".tmpl")
-		if err != nil {
-			return err
-		}
-		name := filepath.Join(dir, filepath.FromSlash(f.name))
-		texts[name] = strings.NewReplacer("MODULE", module, "NAME", path.Base(module), "GOVERSION", oldestGo, "VERSION", version).Replace(string(text))
-		if _, err := os.Lstat(name); err == nil {
-			return fmt.Errorf("%s is there already", name)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
+	version, replace := moduleVersion(), ""
 	if sdk != "" {
 		if sdk, err = filepath.Abs(sdk); err != nil {
 			return err
 		}
-		texts[filepath.Join(dir, "go.mod")] += fmt.Sprintf("\nreplace github.com/acpgo/sdk => %s\n", goModString(sdk))
+		version, replace = "v0.0.0", fmt.Sprintf("\nreplace github.com/acpgo/sdk => %s\n", goModString(sdk))
+	} else if !fetchable(version) {
+		return usagef("this acp is version %s, which cannot be fetched; name a clone of the SDK with --sdk DIR", version)
 	}
-	for name, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	fill := strings.NewReplacer("MODULE", module, "NAME", programName(module), "GOVERSION", oldestGo, "VERSION", version)
+	var created []string
+	for _, f := range written {
+		name := filepath.Join(dir, filepath.FromSlash(f.name))
+		text, err := templates.ReadFile("templates/" + strings.Replace(f.template, "KIND", kind, 1) + ".tmpl")
+		if err == nil {
+			whole := fill.Replace(string(text))
+			if f.name == "go.mod" {
+				whole += replace
+			}
+			err = create(name, whole)
+		}
+		if err != nil {
+			for _, name := range created {
+				err = errors.Join(err, os.Remove(name))
+			}
 			return err
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			return err
-		}
+		created = append(created, name)
 	}
 	fmt.Fprint(p.stdout, plain.Sprintf("Wrote the %s %s. Next:\n  cd %s\n  go mod tidy\n  go test ./...\n", kind, module, dir))
 	return nil
 }
+
+// create writes a file that must not exist.
+func create(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already", name)
+	} else if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// fetchable reports whether a version of acp is that of a release. A pseudo-version is not: its number depends on the tags
+// of acp's own module.
+func fetchable(version string) bool {
+	return release.MatchString(version) && !pseudo.MatchString(version)
+}
+
+// programName is the last element of a module's path that is not its major version, as the go command has it.
+func programName(module string) string { return path.Base(major.ReplaceAllString(module, "")) }
 
 // goModString writes a path as go.mod has it.
 func goModString(path string) string {
