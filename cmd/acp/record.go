@@ -58,6 +58,9 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 			if f.file == "" || len(args) == 0 {
 				return usagef("want -o FILE and the agent's command")
 			}
+			if f.overwrite && strings.Contains(strings.ReplaceAll(f.file, "%%", ""), "%n") {
+				return usagef("--overwrite and %%n exclude each other: %%n is the number of a file that does not exist")
+			}
 			return record(p, f, args)
 		},
 	}
@@ -74,16 +77,23 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 }
 
 // record runs the agent. It returns only if that did not start.
-func record(p *program, f *recordFlags, command []string) error {
-	file, err := createRecording(f.file, f.overwrite)
+func record(p *program, f *recordFlags, command []string) (err error) {
+	file, created, err := createRecording(f.file, f.overwrite)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		failed := err != nil
+		err = errors.Join(err, file.Close())
+		if failed && created { // it would keep the next start from recording
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
 	out := bufio.NewWriterSize(file, 64<<10)
 	check := &liveCheck{}
 	if f.check {
 		if check, err = startCheck(p.stderr, file.Name(), f.level.level); err != nil {
-			return errors.Join(err, file.Close())
+			return err
 		}
 	}
 	var masker *recording.Masker
@@ -94,7 +104,7 @@ func record(p *program, f *recordFlags, command []string) error {
 	writer, err := recording.NewWriter(io.MultiWriter(out, check), header, masker)
 	if err != nil {
 		check.end()
-		return errors.Join(err, file.Close())
+		return err
 	}
 	signals, stop := relay.Notify()
 	defer stop()
@@ -104,7 +114,7 @@ func record(p *program, f *recordFlags, command []string) error {
 	})
 	if err != nil {
 		check.end()
-		return errors.Join(err, file.Close())
+		return err
 	}
 	if err := errors.Join(result.Err, file.Close()); err != nil {
 		fmt.Fprintln(p.stderr, plain.Sprintf("acp: the recording is not complete: %v", err))
@@ -119,8 +129,9 @@ func record(p *program, f *recordFlags, command []string) error {
 	return nil
 }
 
-// createRecording creates the file of a recording. Pipes and devices, such as /dev/null, may exist.
-func createRecording(pattern string, overwrite bool) (*os.File, error) {
+// createRecording opens the file of a recording, and reports whether there was none. Pipes and devices, such as /dev/null,
+// may exist.
+func createRecording(pattern string, overwrite bool) (file *os.File, created bool, err error) {
 	began := time.Now().Format("20060102-150405")
 	named := func(n int) string {
 		return strings.NewReplacer("%%", "%", "%n", strconv.Itoa(n), "%t", began, "%p", strconv.Itoa(os.Getpid())).Replace(pattern)
@@ -128,15 +139,17 @@ func createRecording(pattern string, overwrite bool) (*os.File, error) {
 	for n := 1; ; n++ {
 		name := named(n)
 		flag := os.O_EXCL
-		if info, err := os.Stat(name); overwrite || err == nil && !info.Mode().IsRegular() {
+		info, err := os.Stat(name)
+		exists := err == nil
+		if overwrite || exists && !info.Mode().IsRegular() {
 			flag = os.O_TRUNC
 		}
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|flag, 0o600)
 		if !errors.Is(err, fs.ErrExist) {
-			return file, err
+			return file, !exists, err
 		}
 		if named(n+1) == name {
-			return nil, fmt.Errorf("%s exists: put %%n into the name for a file for each start, or give --overwrite", name)
+			return nil, false, fmt.Errorf("%s exists: put %%n into the name for a file for each start, or give --overwrite", name)
 		}
 	}
 }
