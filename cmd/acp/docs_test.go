@@ -177,6 +177,17 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 	return b.String(), failed
 }
 
+// TestCheckAction: the action only runs commands. Another action could change the environment of the user's later steps.
+func TestCheckAction(t *testing.T) {
+	action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(action), "uses:") || strings.Contains(string(action), "GITHUB_PATH") || strings.Contains(string(action), "GITHUB_ENV") {
+		t.Errorf("it changes the environment:\n%s", action)
+	}
+}
+
 // TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
 func TestWorkflowGo(t *testing.T) {
 	tier.Need(t, tier.Full)
