@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 
@@ -66,7 +65,7 @@ func run(ctx context.Context, args []string) (err error) {
 	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true}
 	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		return acp.Command(exec.Command(args[1], args[2:]...)), nil
+		return acp.Exec(args[1], args[2:]...), nil
 	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()

@@ -79,7 +79,7 @@ func relay() (err error) {
 	if err != nil {
 		return err
 	}
-	agent, err := monitor.WrapClient(acp.Command(exec.Command(os.Args[1], os.Args[2:]...))).Connect(ctx)
+	agent, err := monitor.WrapClient(acp.Exec(os.Args[1], os.Args[2:]...)).Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,14 +226,22 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// An agent that dies is started again, and the session loaded; the turn is not said again.
+// An agent that dies is started again, and the session loaded; the turn is not said again. The user sees its log.
 func TestAgentDies(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := talk(t, t.TempDir(), `{"rules": []}`, "Hello.\nDie.\nStill there?\n", self)
+	c, seen := command(t, t.TempDir(), `{"rules": []}`, self)
+	c.Stdin = strings.NewReader("Hello.\nDie.\nStill there?\n")
+	printed, err := c.Output()
+	log := fmt.Sprint(c.Stderr)
+	if err != nil || !strings.Contains(log, "alas") {
+		t.Errorf("the client: %v, and on standard error %s", err, log)
+	}
+	checkStats(t, seen)
+	out := string(printed)
 	inOrder(t, out, "You said: Hello.", "(end_turn)", "[lost", "[replaying s", "agent: I was dying.", "[restored s", "You said: Still there?", "(end_turn)")
 	inOrder(t, out, "error: ", "may be done in part")
 }
