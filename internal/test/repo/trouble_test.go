@@ -118,23 +118,45 @@ func TestTroubleInternalError(t *testing.T) {
 	troublePage(t, "-32603")
 }
 
-// TestTroubleNothingHappens: a client without handlers drops the text of a prompt and cannot be asked for permission.
+// TestTroubleNothingHappens: a client without handlers cannot be asked for permission, and sees nothing of what a client with
+// them sees.
 func TestTroubleNothingHappens(t *testing.T) {
 	var asked error
-	res, _, err := troubled(t, acp.ClientHandlers{}, func(ctx context.Context, t *agentkit.Turn[any]) error {
+	var seen string
+	prompt := func(ctx context.Context, t *agentkit.Turn[any]) error {
 		call, err := t.StartToolCall(ctx, "Edit main.go")
 		if err != nil {
 			return err
 		}
 		_, asked = call.Ask(ctx)
 		return errors.Join(call.End(asked), t.Sayf(ctx, "hello"))
-	})
-	if err != nil || res.StopReason != acp.StopReasonEndTurn {
-		t.Errorf("the turn ended with %v, %v", res, err)
 	}
-	if answer, ok := errors.AsType[*acp.CallError](asked); !ok || answer.Err.Code != acp.ErrMethodNotFound {
-		t.Errorf("the question was answered with %v", asked)
+	handlers := acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			text, _ := n.Update.AgentText()
+			seen += text
+			return nil
+		},
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+		},
 	}
+	res, _, err := troubled(t, handlers, prompt)
+	if err != nil || res.StopReason != acp.StopReasonEndTurn || asked != nil || seen != "hello" {
+		t.Errorf("with handlers: the turn ended with %v, %v, the question with %v, and the client saw %q", res, err, asked, seen)
+	}
+	handlers.RequestPermission = nil
+	for name, handlers := range map[string]acp.ClientHandlers{"": {}, "hello": handlers} {
+		seen = ""
+		res, _, err := troubled(t, handlers, prompt)
+		if err != nil || res.StopReason != acp.StopReasonEndTurn || seen != name {
+			t.Errorf("the turn ended with %v, %v, and the client saw %q, want %q", res, err, seen, name)
+		}
+		if answer, ok := errors.AsType[*acp.CallError](asked); !ok || answer.Err.Code != acp.ErrMethodNotFound {
+			t.Errorf("the question was answered with %v", asked)
+		}
+	}
+	troublePage(t, "answers \"method not found\"")
 }
 
 // TestTroubleAgentInTerminal: an agent that is started without a client prints nothing, and ends with its input.
