@@ -48,7 +48,7 @@ var actionTexts = map[probe.Action]string{
 	probe.ActQuit:   "end the client; by default its standard input is closed",
 }
 
-// listActions lists the actions, each with what it does.
+// listActions lists the actions with a description of each.
 func listActions() string {
 	var b strings.Builder
 	for _, a := range probe.Actions {
@@ -70,7 +70,7 @@ stands for the words of the agent's command, {agent-line} for the command as one
 scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end.
 
 --type ACTION=TEXT is a line to type when the client's user is to do something, such as "prompt=hello". {session} in
-the text stands for the id of the session that the client has opened last. Actions without a --type are not
+the text stands for the id of the session that the client has most recently opened. Actions without a --type are not
 exercised, except cancel and quit, and the prompts of a client that has them in its arguments. The actions are
 
 ` + listActions() + `

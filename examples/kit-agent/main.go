@@ -1,5 +1,5 @@
 // Command kit-agent is a small agent, made of the building blocks of packages agentkit and sessionstore. It has no model and
-// starts no MCP servers. Words of a prompt say what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long,
+// starts no MCP servers. Words in the prompt select what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long,
 // which writes until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
 package main
 

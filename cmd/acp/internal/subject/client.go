@@ -27,7 +27,7 @@ import (
 
 // AgentWords is what stands in a client's arguments for the words of the agent's command; AgentLine for the command as
 // one word, as a shell reads it; DirWord for the scenario's folder, in its variables too. Without any of the first two, the agent's command comes
-// at the end. SessionWord stands in what is typed for the id of the session that the client has opened last.
+// at the end. SessionWord stands in what is typed for the id of the session that the client has most recently opened.
 const (
 	AgentWords  = "{agent}"
 	AgentLine   = "{agent-line}"

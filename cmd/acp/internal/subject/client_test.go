@@ -31,7 +31,7 @@ type typed struct{ bytes.Buffer }
 
 func (*typed) Close() error { return nil }
 
-// TestSessionWord: what is typed has the id of the session that was opened last. Without one nothing can be typed.
+// TestSessionWord: what is typed has the id of the session that was most recently opened. Without one nothing can be typed.
 func TestSessionWord(t *testing.T) {
 	stdin := &typed{}
 	p := &client{stdin: stdin, exited: make(chan struct{})}
