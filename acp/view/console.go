@@ -122,8 +122,9 @@ func (c *Console) line(text string) {
 }
 
 // Show prints what was added to the conversation of a session since Show printed it last: of a message the text that was
-// appended, of other items all, and the plan, the mode, the options, the commands and the title when they were reported.
-// It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after State.Opened.
+// appended, of other items all, the plan, the mode, the options and the commands when they were reported, and the title
+// when it changed. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after
+// State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
