@@ -44,7 +44,7 @@ and headers, authentication, tokens in URLs, keys of known shapes. What is said 
 A file that exists is not overwritten: the agent does not start, unless --overwrite is given. An editor or a test
 suite may start the agent many times, and each start needs a file of its own. In the name of the file
 
-  %n  is the first number, from 1 on, for which there is no file yet
+  %n  is the first number, from 1 on, for which there is no file yet (not with --overwrite)
   %t  is the time, such as 20261123-200819
   %p  is the process id
   %%  is a percent sign
