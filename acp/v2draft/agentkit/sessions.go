@@ -313,12 +313,15 @@ func (ss *Sessions[S]) prompt(
 		return nil, err
 	}
 	// The session is busy until the turn is over, whose work begins after this handler: a history that is about to grow
-	// cannot be replayed. If there is no work, because the answer could not be sent, ctx ends.
-	free := context.AfterFunc(ctx, release)
+	// cannot be replayed. If there is no work, for example because the handler has panicked or the answer could not be
+	// sent, ctx ends.
+	free := context.AfterFunc(ctx, func() {
+		s.leave(p)
+		release()
+	})
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
 	res, err := s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		if !free() {
-			s.leave(p)
 			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
 		}
 		defer release()
@@ -327,11 +330,9 @@ func (ss *Sessions[S]) prompt(
 		}
 		return s.turn(ctx, req)
 	})
-	if err != nil {
+	if err != nil && free() {
 		s.leave(p)
-		if free() {
-			release()
-		}
+		release()
 	}
 	return res, err
 }

@@ -3,9 +3,13 @@ package agentkit_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 )
@@ -164,5 +168,49 @@ func TestSteerNotTaken(t *testing.T) {
 		if res := <-done; res.err != nil {
 			t.Error(res.err)
 		}
+	}
+}
+
+// panicking is a store that panics once.
+type panicking struct {
+	agentkit.Store
+	armed atomic.Bool
+}
+
+func (s *panicking) Append(ctx context.Context, id acp.SessionID, updates ...v2draft.SessionUpdate) error {
+	if s.armed.CompareAndSwap(true, false) {
+		panic("a mistake of the store")
+	}
+	return s.Store.Append(ctx, id, updates...)
+}
+
+// A prompt that is lost on the way to its turn does not keep the session busy.
+func TestSteerLost(t *testing.T) {
+	store := &panicking{Store: open(t, t.TempDir(), nil)}
+	var refuse atomic.Bool
+	opts := v2draft.AgentOptions{Conn: v2draft.ConnOptions{
+		Logger: slog.New(slog.DiscardHandler),
+		Hooks: rpc.Hooks{Serve: func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			if call.Method == v2draft.MethodPrompt && refuse.CompareAndSwap(true, false) {
+				return errors.New("refused")
+			}
+			return err
+		}},
+	}}
+	config := agentkit.Config[state]{
+		Store: store, WhileBusy: agentkit.Steer, Logger: slog.New(slog.DiscardHandler),
+		Prompt: func(context.Context, *session, *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+			return v2draft.EndTurn(), nil
+		},
+	}
+	c, _ := connect(t, config, opts)
+	s := c.create(t, "/w")
+	for what, arm := range map[string]*atomic.Bool{"the store panics": &store.armed, "middleware refuses": &refuse} {
+		arm.Store(true)
+		if res := <-say(t, s, "lost"); res.err == nil {
+			t.Errorf("%s: the prompt ended with %+v", what, res)
+		}
+		prompt(t, s, what)
 	}
 }
