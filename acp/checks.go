@@ -347,7 +347,7 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 		return nil
 	}
 	modes, ok := s.Modes().Get()
-	if !ok && !s.current().opened {
+	if !ok && !s.current().created {
 		return nil
 	}
 	for i := range modes.AvailableModes {
@@ -366,11 +366,11 @@ type (
 
 const methodLogin = MethodAuthenticate
 
-// knownConfigOptions returns the session's config options, if they are known: an open session whose agent has named none
-// has none.
+// knownConfigOptions returns the session's config options, if they are known: a session that was created without any has
+// none.
 func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
 	options, ok := s.ConfigOptions().Get()
-	return options, ok || s.current().opened
+	return options, ok || s.current().created
 }
 
 // configID is the id of a config option.

@@ -816,8 +816,8 @@ func TestAuthMethodsByID(t *testing.T) {
 	}
 }
 
-// A session without modes and options has none to choose. Nothing is known of one that was opened elsewhere, and options
-// may come later.
+// A session that was created without modes and options has none to choose, until options come later. Nothing is known of
+// one that was opened elsewhere, or loaded or resumed with an answer that names none.
 func TestNothingToChoose(t *testing.T) {
 	agent := basicAgent()
 	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -833,6 +833,12 @@ func TestNothingToChoose(t *testing.T) {
 		}
 		return &acp.SetSessionConfigOptionResponse{ConfigOptions: []acp.SessionConfigOption{option}}, nil
 	}
+	agent.LoadSession = func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		return nil, nil
+	}
+	agent.ResumeSession = func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+		return nil, nil
+	}
 	conn := connect(t, agent, nil, acp.ClientHandlers{}, &acp.ClientOptions{BooleanConfig: true})
 	ctx, s := t.Context(), start(t, conn)
 	refusedAt(t, "mode", s.SetMode(ctx, "code"), "/modeId")
@@ -841,9 +847,21 @@ func TestNothingToChoose(t *testing.T) {
 	if _, err := s.Prompt(ctx, acp.TextBlock("go")); err != nil {
 		t.Fatal(err)
 	}
-	other := conn.Session("of-another-connection")
-	if err := errors.Join(s.SetBooleanConfigOption(ctx, "brave", true), other.SetMode(ctx, "code"), other.SetConfigOption(ctx, "model", "one")); err != nil {
+	if err := s.SetBooleanConfigOption(ctx, "brave", true); err != nil {
 		t.Error(err)
+	}
+	loaded, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "loaded", Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: "resumed", Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*acp.ClientSession{conn.Session("of-another-connection"), loaded, resumed} {
+		if err := errors.Join(s.SetMode(ctx, "code"), s.SetConfigOption(ctx, "model", "one")); err != nil {
+			t.Errorf("%s: %v", s.ID(), err)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
-	opened        bool // what the agent has not named there is not there
+	created       bool // by session/new or session/fork: what their answers leave out the session does not have
 }
 
 func (s *ClientSession) current() *sessionState {
@@ -67,8 +67,9 @@ func (s *ClientSession) current() *sessionState {
 }
 
 // opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
-// the answer leaves out keep the values of an earlier update.
-func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
+// the answer leaves out keep the values of an earlier update. If the session was not created, nothing follows from
+// their absence, because answers to session/load and session/resume may leave out everything.
+func (s *ClientSession) opened(created bool, modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.current()
 	if modes.Present() {
 		state.modes = modes
@@ -76,7 +77,7 @@ func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]Sessio
 	if options.Present() {
 		state.configOptions = options
 	}
-	state.meta, state.opened = meta, true
+	state.meta, state.created = meta, created
 	s.state.Store(&state)
 	s.conn.sessions.add(s)
 }
@@ -132,7 +133,8 @@ func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.cu
 func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
-// anything, if the session was created, loaded or resumed on this connection and this is not one of its modes.
+// anything, if this is not one of the session's modes, as far as this connection knows them: a session that was created
+// on it without modes has none, while an agent that loads or resumes one may leave them out.
 func (s *ClientSession) SetMode(ctx context.Context, mode SessionModeID) error {
 	_, err := s.conn.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err
@@ -159,7 +161,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
-		s.opened(res.Modes, res.ConfigOptions, res.Meta)
+		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
 	})
 	if err == nil && s.id == "" {
 		err = fmt.Errorf("%s: the agent returned an empty session id", MethodNewSession)
@@ -178,7 +180,7 @@ func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.loadSession(ctx, req, func(res *LoadSessionResponse) {
-			s.opened(res.Modes, res.ConfigOptions, res.Meta)
+			s.opened(false, res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
@@ -192,7 +194,7 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
-			s.opened(res.Modes, res.ConfigOptions, res.Meta)
+			s.opened(false, res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
@@ -240,7 +242,7 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 	s := &ClientSession{conn: c}
 	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
 		s.id = res.SessionID
-		s.opened(res.Modes, res.ConfigOptions, res.Meta)
+		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
 	})
 	if err != nil {
 		return nil, err

@@ -9,9 +9,8 @@ import (
 )
 
 // SetConfigOption chooses a value of one of the session's config options (session/set_config_option). Afterwards
-// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if the session was
-// created, loaded or resumed on this connection and this is not one of its options, or the value is not one of the
-// option's.
+// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if this is not one of
+// the session's options, or the value is not one of the option's, as far as this connection knows them.
 func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
 	_, err := s.conn.SetSessionConfigOption(ctx, &SetSessionConfigOptionRequest{
 		SessionID: s.id, ConfigID: option, Variant: &configValue{Value: value},
