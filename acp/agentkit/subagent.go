@@ -37,6 +37,22 @@ func (a *Subagent[S]) RequestPermission(
 	return a.AgentSession.RequestPermission(ctx, call, options...)
 }
 
+// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the subagent. acp.Ask makes a form from a struct.
+func (a *Subagent[S]) ElicitForm(
+	ctx context.Context, message string, schema acp.ElicitationSchema,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return a.AgentSession.ElicitForm(ctx, message, schema)
+}
+
+// ElicitURL is acp.AgentSession.ElicitURL, after the texts of the subagent.
+func (a *Subagent[S]) ElicitURL(
+	ctx context.Context, message string, id acp.ElicitationID, url string,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return a.AgentSession.ElicitURL(ctx, message, id, url)
+}
+
 func (a *Subagent[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
 	return a.parent.policy()
 }
@@ -47,14 +63,20 @@ func (a *Subagent[S]) toolError(call acp.ToolCall, err error) string {
 
 func (a *Subagent[S]) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
 
+// ErrSubagentCancelled is the error of Turn.Subagent if the client has cancelled the subagent, and not the turn.
+//
+// Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
+var ErrSubagentCancelled = errors.New("agentkit: the client has cancelled the subagent")
+
 // Subagent does a part of the turn's work in a session of its own. It announces the subagent with its title and
 // description, either of which may be empty, calls do, and reports how it ended. ctx is the turn's context or derived
 // from it. The context of do ends with ctx, and when the client cancels the subagent alone; its cause is then
 // acp.ErrTurnCancelled. Texts and tool calls of the subagent are closed when do returns, before its end is reported.
 // Several subagents may work at once.
 //
-// Subagent returns the error of do, which does not have to end the turn. It fails with acp.ErrUnsupported, before it
-// calls do, if the client does not show subagents. Config.Subagents must be set. The store keeps that there was a
+// Subagent returns the error of do, which does not have to end the turn, or ErrSubagentCancelled if the client has
+// cancelled the subagent alone. It fails with acp.ErrUnsupported, before it calls do, if the client does not show
+// subagents. Config.Subagents must be set. The store keeps that there was a
 // subagent, but none of its updates.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
@@ -96,6 +118,8 @@ func (t *Turn[S]) Subagent(
 		err = do(work, a)
 	}
 	switch {
+	case work.Err() != nil && ctx.Err() == nil: // what do has returned is often acp.ErrTurnCancelled, which the turn is not
+		err, idle = ErrSubagentCancelled, acp.NewIdleStateUpdateCancelled()
 	case work.Err() != nil:
 		err, idle = errors.Join(context.Cause(work), err), acp.NewIdleStateUpdateCancelled()
 	case err != nil:

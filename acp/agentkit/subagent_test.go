@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,7 @@ func (f *family) see(m conformance.Message) {
 		Params struct {
 			SessionID acp.SessionID
 			ToolCall  acp.ToolCallUpdate
+			Message   string
 			Update    json.RawMessage
 		}
 	}
@@ -46,6 +48,8 @@ func (f *family) see(m conformance.Message) {
 	switch msg.Method {
 	case acp.MethodRequestPermission:
 		text = "asked: " + msg.Params.ToolCall.Title.Value()
+	case acp.MethodCreateElicitation:
+		text = "asked: " + msg.Params.Message
 	case acp.MethodSessionUpdate:
 		var update acp.SessionUpdate
 		if err := json.Unmarshal(msg.Params.Update, &update); err != nil {
@@ -96,7 +100,16 @@ func raise(t *testing.T, config agentkit.Config[struct{}], shows bool, do func(c
 		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
-	}, &acp.ClientOptions{Subagents: shows, Experimental: acp.FeatureSubagents})
+		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+			res := acp.NewCreateElicitationResponseDecline()
+			return &res, nil
+		},
+	}, &acp.ClientOptions{
+		Subagents: shows, Experimental: acp.FeatureSubagents,
+		Elicitation: acp.ElicitationCapabilities{
+			Form: acp.Some(acp.ElicitationFormCapabilities{}), URL: acp.Some(acp.ElicitationURLCapabilities{}),
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +162,43 @@ func TestSubagent(t *testing.T) {
 	wantLines(t, "replayed", f.lines(), "user: go", announced, fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
 }
 
+// Questions of a turn and of a subagent come after the texts before them.
+func TestQuestionsAfterTexts(t *testing.T) {
+	type asker interface {
+		agentkit.Sender
+		ElicitForm(context.Context, string, acp.ElicitationSchema) (*acp.CreateElicitationResponse, error)
+		ElicitURL(context.Context, string, acp.ElicitationID, string) (*acp.CreateElicitationResponse, error)
+	}
+	const rounds = 20
+	ask := func(ctx context.Context, a asker) error {
+		message := agentkit.NewMessage(ctx, a)
+		for n := range rounds {
+			_, wrote := message.WriteString("Form.")
+			_, form := a.ElicitForm(ctx, "form", acp.ElicitationSchema{})
+			_, also := message.WriteString("URL.")
+			_, url := a.ElicitURL(ctx, "url", acp.ElicitationID(fmt.Sprint(n)), "https://example.com")
+			if err := errors.Join(wrote, form, also, url); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	f, s := raise(t, agentkit.Config[struct{}]{}, true, func(ctx context.Context, turn *anyTurn) error {
+		if err := ask(ctx, turn); err != nil {
+			return err
+		}
+		return turn.Subagent(ctx, "Tester", "Runs the tests", func(ctx context.Context, a *helper) error { return ask(ctx, a) })
+	})
+	f.begun = make(chan acp.SessionID, 2*rounds)
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	round := []string{"agent: Form.", "asked: form", "agent: URL.", "asked: url"}
+	want := slices.Concat(slices.Repeat(round, rounds), []string{announced, works})
+	for _, line := range slices.Repeat(round, rounds) {
+		want = append(want, "child "+line)
+	}
+	wantLines(t, "told", f.lines(), append(want, fmt.Sprintf(stopped, "end_turn"))...)
+}
+
 // The client cancels a subagent alone, or the turn with its subagent.
 func TestSubagentCancelled(t *testing.T) {
 	for _, alone := range []bool{true, false} {
@@ -159,7 +209,7 @@ func TestSubagentCancelled(t *testing.T) {
 					return err
 				}
 				<-ctx.Done()
-				return nil
+				return context.Cause(ctx)
 			})
 			return turn.Sayf(ctx, "Back.")
 		})
@@ -178,7 +228,7 @@ func TestSubagentCancelled(t *testing.T) {
 		}
 		wantStop(t, s, "go", want)
 		wantLines(t, "told", f.lines(), announced, works, "child agent: waiting", fmt.Sprintf(stopped, "cancelled"), "agent: Back.")
-		if !errors.Is(ended, acp.ErrTurnCancelled) {
+		if errors.Is(ended, acp.ErrTurnCancelled) == alone || errors.Is(ended, agentkit.ErrSubagentCancelled) != alone {
 			t.Errorf("alone %v: the subagent ended with %v", alone, ended)
 		}
 	}

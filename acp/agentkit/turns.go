@@ -99,6 +99,14 @@ func (t *Turn[S]) ElicitForm(
 	return t.Session.ElicitForm(ctx, message, schema)
 }
 
+// ElicitURL is acp.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
+func (t *Turn[S]) ElicitURL(
+	ctx context.Context, message string, id acp.ElicitationID, url string,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return t.Session.ElicitURL(ctx, message, id, url)
+}
+
 // StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, t, title, options...)
