@@ -212,9 +212,18 @@ func connectTo(t *testing.T, sessions *agentkit.Sessions[state], opts v2draft.Ag
 			}
 			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionCancelled()}, nil
 		},
+		CreateElicitation: func(context.Context, *v2draft.ClientConn, *v2draft.CreateElicitationRequest) (*v2draft.CreateElicitationResponse, error) {
+			res := v2draft.NewCreateElicitationResponseDecline()
+			return &res, nil
+		},
 	}
 	tapped := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2()})
-	c.ClientConn, err = v2draft.Connect(t.Context(), tapped, handlers, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
+	c.ClientConn, err = v2draft.Connect(t.Context(), tapped, handlers, &v2draft.ClientOptions{
+		Info: v2draft.Implementation{Name: "test", Version: "1"},
+		Elicitation: v2draft.ElicitationCapabilities{
+			Form: v2draft.Some(v2draft.ElicitationFormCapabilities{}), URL: v2draft.Some(v2draft.ElicitationURLCapabilities{}),
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

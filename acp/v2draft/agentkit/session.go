@@ -312,6 +312,14 @@ func (s *Session[S]) ElicitForm(
 	return s.AgentSession.ElicitForm(ctx, message, schema)
 }
 
+// ElicitURL is v2draft.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
+func (s *Session[S]) ElicitURL(
+	ctx context.Context, message string, id v2draft.ElicitationID, url string,
+) (*v2draft.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return s.AgentSession.ElicitURL(ctx, message, id, url)
+}
+
 // StartToolCall starts a tool call; see [StartToolCall]. It belongs to the turn of ctx.
 func (s *Session[S]) StartToolCall(ctx context.Context, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, s, title, options...)

@@ -304,9 +304,16 @@ func (ss *Sessions[S]) prompt(
 	var p *steered
 	// Which prompt is one too many is decided in the order in which they came.
 	err := engine.EnterTurn(ctx, func() {
-		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), max(1, 1+ss.config.MaxWaiting))
-		if refused == nil && ss.config.WhileBusy == Steer {
-			p = s.enter(ctx, req)
+		most := max(1, 1+ss.config.MaxWaiting)
+		if ss.config.WhileBusy == Steer {
+			most = 0 // enter counts those that wait: the turn may have taken others
+		}
+		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), most)
+		if refused != nil || ss.config.WhileBusy != Steer {
+			return
+		}
+		if p, refused = s.enter(ctx, req); refused != nil {
+			release()
 		}
 	})
 	if err = cmp.Or(err, refused); err != nil {

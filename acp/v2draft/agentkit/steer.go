@@ -60,19 +60,22 @@ func (s *Session[S]) Take() *v2draft.PromptRequest {
 	return p.req
 }
 
-// enter makes a prompt the turn if none is running, and lets it wait otherwise. Prompts enter in the order in which they
-// came.
-func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) *steered {
+// enter makes a prompt the turn if none is running. Otherwise it lets the prompt wait, or refuses it if too many wait.
+// Prompts enter in the order in which they came.
+func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*steered, error) {
 	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running != nil {
-		s.waiting = append(s.waiting, p)
-		return p
+	if s.running == nil {
+		s.running = p
+		close(p.decided)
+		return p, nil
 	}
-	s.running = p
-	close(p.decided)
-	return p
+	if len(s.waiting) >= s.sessions.config.MaxWaiting {
+		return nil, v2draft.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
+	}
+	s.waiting = append(s.waiting, p)
+	return p, nil
 }
 
 // leave ends the turn that a prompt has become, or removes one that waits, and reports whether it was one of these. Without

@@ -1,10 +1,13 @@
 package agentkit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,7 +26,7 @@ type steerable struct {
 
 func (a *steerable) connect(t *testing.T) (*client, *v2draft.ClientSession) {
 	t.Helper()
-	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 2, Prompt: a.prompt}
+	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 1, Prompt: a.prompt}
 	c, _ := connect(t, config, v2draft.AgentOptions{})
 	return c, c.create(t, "/w")
 }
@@ -81,10 +84,6 @@ func TestSteer(t *testing.T) {
 	a.wants(t, "take two")
 	three := say(t, s, "three")
 	a.wants(t, "take three")
-	four := say(t, s, "four") // one too many: those that were taken count until the turn ends
-	if res := <-four; !errors.Is(res.err, v2draft.ErrInvalidRequest) {
-		t.Errorf("a fourth prompt: %+v", res)
-	}
 	a.end <- struct{}{}
 	for what, done := range map[string]<-chan result{"one": one, "two": two, "three": three} {
 		if res := <-done; res != (result{"refusal", nil}) {
@@ -137,6 +136,75 @@ func TestSteerCancelled(t *testing.T) {
 	a.end <- struct{}{}
 	if res := <-three; res != (result{"end_turn", nil}) {
 		t.Errorf("the next turn ended with %+v", res)
+	}
+}
+
+// MaxWaiting limits the prompts that wait for a turn which takes none.
+func TestSteerMaxWaiting(t *testing.T) {
+	begun, end := make(chan string, 3), make(chan struct{})
+	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 1}
+	config.Prompt = func(_ context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		text, _ := req.Prompt[0].Text()
+		begun <- text
+		if text == "one" {
+			<-s.Waiting()
+			begun <- "waiting"
+		}
+		<-end
+		return v2draft.EndTurn(), nil
+	}
+	c, _ := connect(t, config, v2draft.AgentOptions{})
+	s := c.create(t, "/w")
+	one := say(t, s, "one")
+	<-begun
+	two := say(t, s, "two")
+	<-begun
+	if res := <-say(t, s, "three"); !errors.Is(res.err, v2draft.ErrInvalidRequest) {
+		t.Errorf("a second prompt that would wait: %+v", res)
+	}
+	close(end)
+	for _, done := range []<-chan result{one, two} {
+		if res := <-done; res.err != nil {
+			t.Error(res.err)
+		}
+	}
+}
+
+// Questions come after the texts before them.
+func TestQuestionsAfterTexts(t *testing.T) {
+	const rounds = 20
+	var mu sync.Mutex
+	var sent []string
+	opts := v2draft.AgentOptions{Conn: v2draft.ConnOptions{Hooks: rpc.Hooks{Message: func(out bool, message []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, text := range []string{"Form.", "URL.", `"form"`, `"url"`} {
+			if out && bytes.Contains(message, []byte(text)) {
+				sent = append(sent, text)
+				return
+			}
+		}
+	}}}}
+	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil)}
+	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		message := s.NewMessage(ctx)
+		for n := range rounds {
+			_, wrote := message.WriteString("Form.")
+			_, form := s.ElicitForm(ctx, "?", v2draft.ElicitationSchema{Type: v2draft.ElicitationSchemaTypeObject})
+			_, also := message.WriteString("URL.")
+			_, url := s.ElicitURL(ctx, "?", v2draft.ElicitationID(fmt.Sprint(n)), "https://example.com")
+			if err := errors.Join(wrote, form, also, url); err != nil {
+				return v2draft.IdleStateUpdate{}, err
+			}
+		}
+		return v2draft.EndTurn(), nil
+	}
+	c, _ := connect(t, config, opts)
+	prompt(t, c.create(t, "/w"), "go")
+	mu.Lock()
+	defer mu.Unlock()
+	if want := slices.Repeat([]string{"Form.", `"form"`, "URL.", `"url"`}, rounds); !slices.Equal(sent, want) {
+		t.Errorf("sent %q", sent)
 	}
 }
 
