@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/turns"
@@ -112,8 +113,9 @@ const (
 	// prompt. A prompt that the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
 	//
 	// Clients that steer with the extension _session/steering, as the agents for Claude and Codex serve it, are served
-	// too: Turn.Take returns their messages, and a message that the turn does not take is sent back. The handlers of
-	// Sessions.Handlers then have Extensions, to which an author adds others.
+	// too: Turn.Take returns their messages. Such a request is answered when the turn takes the message. If no turn is
+	// running, or it ends without taking the message, the answer is promptRequired for clients that have opted in to it
+	// (_meta.steering.idleBehavior), and -32600 for others; the client may then send the message as a prompt.
 	Steer
 )
 
@@ -196,7 +198,8 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
-// there is a store. Use [Bind] for handlers that the author adds for a session.
+// there is a store. Use [Bind] for handlers that the author adds for a session. Extensions is never nil: the author adds
+// methods to it, and does not replace it, because methods of the kit may be in it.
 func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession:     ss.newSession,
@@ -205,6 +208,8 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 		SetSessionMode: Bind(ss, ss.setMode),
 
 		SetSessionConfigOption: Bind(ss, ss.setOption),
+
+		Extensions: &acp.Extensions[acp.AgentConn]{},
 	}
 	if login := ss.config.Login; login != nil {
 		h.Logout = ss.logout
@@ -213,7 +218,7 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 		}
 	}
 	if ss.config.WhileBusy == Steer {
-		h.Extensions = ss.steeringExtension()
+		rpc.Handle(h.Extensions, methodSteer, ss.steer)
 	}
 	if ss.config.Store != nil {
 		h.LoadSession = ss.loadSession

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // The extension of existing agents and clients for messages into the turn that is running: a method, and a member of
@@ -18,6 +17,19 @@ const (
 type steerRequest struct {
 	SessionID acp.SessionID      `json:"sessionId"`
 	Prompt    []acp.ContentBlock `json:"prompt"`
+	Meta      acp.Meta           `json:"_meta"`
+}
+
+// promptRequired is what a client opts in to with its request: an answer that says that it must send the message as a
+// prompt. Other clients expect that the message is taken, or an error.
+const promptRequired = "promptRequired"
+
+func (r *steerRequest) allowsPromptRequired() bool {
+	var steering struct {
+		IdleBehavior string `json:"idleBehavior"`
+	}
+	ok, err := r.Meta.Get(metaSteer, &steering)
+	return ok && err == nil && steering.IdleBehavior == promptRequired
 }
 
 type steerResponse struct {
@@ -37,15 +49,8 @@ func advertiseSteering(
 	}
 }
 
-// steeringExtension serves the method.
-func (ss *Sessions[S]) steeringExtension() *acp.Extensions[acp.AgentConn] {
-	extensions := &acp.Extensions[acp.AgentConn]{}
-	rpc.Handle(extensions, methodSteer, ss.steer)
-	return extensions
-}
-
-// steer offers a message to the running turn. If the turn ends before it takes the message, or none is running, the
-// client sends it as a prompt: a turn that no prompt has begun would have no answer that ends it.
+// steer offers a message to the running turn. If the turn ends before it takes the message, or none is running, nothing
+// is done with it: a turn that no prompt has begun would have no answer that ends it.
 func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
 	s, release, err := ss.open.Use(conn, req.SessionID)
 	if err != nil {
@@ -68,7 +73,10 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 	if p.taken {
 		return &steerResponse{Outcome: "injected"}, nil
 	}
-	return &steerResponse{Outcome: "promptRequired", Reason: "noRunningTurn"}, nil
+	if !req.allowsPromptRequired() {
+		return nil, acp.ErrInvalidRequest.WithMessagef("Invalid request: no turn of the session takes the message")
+	}
+	return &steerResponse{Outcome: promptRequired, Reason: "noRunningTurn"}, nil
 }
 
 // sendBack decides the waiting messages that can only go into the turn that has just ended; mu is held.
