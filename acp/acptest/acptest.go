@@ -3,7 +3,7 @@
 //
 // A test of an agent:
 //
-//	c := acptest.NewClient(t, sessions.Handlers(), sessions.Options(nil))
+//	c := acptest.NewClient(t, sessions.Handlers(), sessions.Options(nil), nil)
 //	s := c.StartSession(t)
 //	if got := c.Say(t, s, "/runs").Text; got != "No runs." {
 //		t.Errorf("got %q", got)
@@ -11,12 +11,13 @@
 //
 // A test of a client gets the transport to an agent with a script:
 //
-//	agent := acptest.Script(t, func(ctx context.Context, turn *agentkit.Turn[any]) error {
+//	agent := acptest.Script(t, nil, func(ctx context.Context, turn *agentkit.Turn[any]) error {
 //		return turn.Sayf(ctx, "Hello.")
 //	})
 package acptest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,8 +33,15 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
+// ClientOptions are options of NewClient and Dial. The zero value is that of a client with everything.
+type ClientOptions struct {
+	NoFiles       bool // the client serves no files
+	NoTerminals   bool // the client serves no terminals
+	NoElicitation bool // the client shows no forms and no URLs
+}
+
 // Client is a client that tests an agent. It serves files and terminals in Dir, shows boolean options, notices,
-// compactions, forms and URLs, and ends with the test.
+// compactions, forms and URLs, as far as its ClientOptions do not say otherwise, and ends with the test.
 type Client struct {
 	*acp.ClientConn
 
@@ -48,9 +56,9 @@ type Client struct {
 	Answer func(*acp.CreateElicitationRequest) acp.CreateElicitationResponse
 }
 
-// NewClient serves the handlers of an agent in memory, and returns a client of it. opts may be nil. If it enables
-// experimental features, so does the client.
-func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions) *Client {
+// NewClient serves the handlers of an agent in memory, and returns a client of it. Both options may be nil. If those of
+// the agent enable experimental features, so does the client.
+func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, client *ClientOptions) *Client {
 	t.Helper()
 	o := acp.AgentOptions{}
 	if opts != nil {
@@ -69,29 +77,42 @@ func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions) *C
 			t.Errorf("acptest: the agent: %v", err)
 		}
 	})
-	return connect(t, near, o.Experimental)
+	return connect(t, near, client, o.Experimental)
 }
 
-// Dial returns a client of an agent that a transport reaches, such as acp.Command for a program.
-func Dial(t testing.TB, transport acp.Transport) *Client {
+// Dial returns a client of an agent that a transport reaches, such as acp.Command for a program. opts may be nil.
+func Dial(t testing.TB, transport acp.Transport, opts *ClientOptions) *Client {
 	t.Helper()
-	return connect(t, transport, 0)
+	return connect(t, transport, opts, 0)
 }
 
-func connect(t testing.TB, transport acp.Transport, features acp.Features) *Client {
+func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, features acp.Features) *Client {
 	t.Helper()
+	if opts == nil {
+		opts = &ClientOptions{}
+	}
 	c := &Client{Dir: t.TempDir()}
-	handlers := acp.ClientHandlers{RequestPermission: c.permit, CreateElicitation: c.answer}
+	handlers := acp.ClientHandlers{RequestPermission: c.permit}
 	machine, err := local.Serve(&handlers, c.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if opts.NoFiles {
+		handlers.ReadTextFile, handlers.WriteTextFile = nil, nil
+	}
+	if opts.NoTerminals {
+		handlers.CreateTerminal, handlers.TerminalOutput, handlers.WaitForTerminalExit = nil, nil, nil
+		handlers.KillTerminal, handlers.ReleaseTerminal = nil, nil
+	}
+	var elicitation acp.ElicitationCapabilities
+	if !opts.NoElicitation {
+		handlers.CreateElicitation = c.answer
+		elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+		elicitation.URL = acp.Some(acp.ElicitationURLCapabilities{})
+	}
 	c.ClientConn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tapOptions(features)), handlers, &acp.ClientOptions{
-		Info: acp.Implementation{Name: "acptest", Version: "1"},
-		Elicitation: acp.ElicitationCapabilities{
-			Form: acp.Some(acp.ElicitationFormCapabilities{}), URL: acp.Some(acp.ElicitationURLCapabilities{}),
-		},
-		BooleanConfig: true,
+		Info:        acp.Implementation{Name: "acptest", Version: "1"},
+		Elicitation: elicitation, BooleanConfig: true,
 		Session: acp.ClientSessionCapabilities{
 			Notices: acp.Some(acp.NoticeCapabilities{}), Compaction: acp.Some(acp.CompactionCapabilities{}),
 		},
@@ -201,31 +222,40 @@ func (c *Client) Say(t testing.TB, session *acp.ClientSession, text string) Repl
 
 // Script returns the transport to an agent in memory whose first turn runs the first function, and so on; a turn ends
 // when its function returns, with end_turn if the error is nil. The test fails if there are fewer or more prompts than
-// functions. The agent has sessions without a store, and ends with the test.
-func Script(t testing.TB, turns ...func(ctx context.Context, turn *agentkit.Turn[any]) error) acp.Transport {
+// functions. config may be nil. Its Prompt is not called, and nil for its Title means no titles. The agent ends with the
+// test.
+func Script(
+	t testing.TB, config *agentkit.Config[any], turns ...func(ctx context.Context, turn *agentkit.Turn[any]) error,
+) acp.Transport {
 	t.Helper()
 	var mu sync.Mutex
 	next := 0
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	sessions := agentkit.NewSessions(agentkit.Config[any]{
-		Logger: logger,
-		Title:  func([]acp.ContentBlock) string { return "" }, // the script sends the updates
-		Prompt: func(ctx context.Context, turn *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			mu.Lock()
-			n := next
-			next++
-			mu.Unlock()
-			if n >= len(turns) {
-				t.Errorf("acptest: the script has %d turns, and there is prompt %d", len(turns), n+1)
-				return nil, nil
-			}
-			return nil, turns[n](ctx, turn)
-		},
+	var script agentkit.Config[any]
+	if config != nil {
+		script = *config
+	}
+	script.Logger = cmp.Or(script.Logger, logger)
+	if script.Title == nil { // the script sends the updates
+		script.Title = func([]acp.ContentBlock) string { return "" }
+	}
+	script.Prompt = func(ctx context.Context, turn *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		mu.Lock()
+		n := next
+		next++
+		mu.Unlock()
+		if n >= len(turns) {
+			t.Errorf("acptest: the script has %d turns, and there is prompt %d", len(turns), n+1)
+			return nil, nil
+		}
+		return nil, turns[n](ctx, turn)
+	}
+	sessions := agentkit.NewSessions(script)
+	opts := sessions.Options(&acp.AgentOptions{
+		Info: acp.Implementation{Name: "acptest", Version: "1"}, Conn: acp.ConnOptions{Logger: logger},
 	})
 	near, far := acp.Pipe()
-	conn, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
-		Info: acp.Implementation{Name: "acptest", Version: "1"}, Conn: acp.ConnOptions{Logger: logger},
-	}))
+	conn, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,9 +264,11 @@ func Script(t testing.TB, turns ...func(ctx context.Context, turn *agentkit.Turn
 			t.Errorf("acptest: closing: %v", err)
 		}
 		sessions.Close()
+		mu.Lock()
+		defer mu.Unlock()
 		if next < len(turns) {
 			t.Errorf("acptest: the script has %d turns, and there were %d prompts", len(turns), next)
 		}
 	})
-	return conformance.Tap(t, conformance.Client, near, nil)
+	return conformance.Tap(t, conformance.Client, near, tapOptions(opts.Experimental))
 }

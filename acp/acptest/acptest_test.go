@@ -52,7 +52,7 @@ func agent() *agentkit.Sessions[any] {
 
 func TestClient(t *testing.T) {
 	sessions := agent()
-	c := acptest.NewClient(t, sessions.Handlers(), sessions.Options(nil))
+	c := acptest.NewClient(t, sessions.Handlers(), sessions.Options(nil), nil)
 	s := c.StartSession(t)
 	reply := c.Say(t, s, "Hello")
 	if reply.Text != "You said: Hello" || reply.StopReason != acp.StopReasonRefusal || len(reply.Plan) != 1 || reply.Plan[0].Status != acp.PlanEntryStatusInProgress {
@@ -82,14 +82,36 @@ func TestClient(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	transport := acptest.Script(t,
+	transport := acptest.Script(t, nil,
 		func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "one") },
 		func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "two") },
 	)
-	c := acptest.Dial(t, transport)
+	c := acptest.Dial(t, transport, nil)
 	s := c.StartSession(t)
 	if got := []string{c.Say(t, s, "a").Text, c.Say(t, s, "b").Text}; !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A client can do without what agents may use.
+func TestClientOptions(t *testing.T) {
+	transport := func() acp.Transport {
+		commands := []agentkit.Command[any]{{Name: "x", Description: "X", Run: func(ctx context.Context, t *turn, _ string) error {
+			has := t.Conn().Capabilities()
+			return t.Sayf(ctx, "%v %v %v", has.FS.ReadTextFile, has.Terminal, has.Elicitation.Value().Form.Present())
+		}}}
+		return acptest.Script(t, &agentkit.Config[any]{Commands: commands})
+	}
+	for want, opts := range map[string]*acptest.ClientOptions{
+		"true true true":  nil,
+		"false true true": {NoFiles: true},
+		"true false true": {NoTerminals: true},
+		"true true false": {NoElicitation: true},
+	} {
+		c := acptest.Dial(t, transport(), opts)
+		if got := c.Say(t, c.StartSession(t), "/x").Text; got != want {
+			t.Errorf("%+v: the client has %s, want %s", opts, got, want)
+		}
 	}
 }
 
@@ -121,13 +143,13 @@ func TestFailures(t *testing.T) {
 		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return nil, rpc.Notify(ctx, s.Conn().RPC(), acp.MethodSessionUpdate, map[string]string{"sessionId": "s"})
 		},
-	}, nil)
+	}, nil, nil)
 	c.Say(t, c.StartSession(t), "go")
 	if got := f.end(); !strings.Contains(got, "missing property") {
 		t.Errorf("the judge said %q", got)
 	}
 	f = &failures{T: t}
-	c = acptest.Dial(f, acptest.Script(f, func(context.Context, *turn) error { return nil }))
+	c = acptest.Dial(f, acptest.Script(f, nil, func(context.Context, *turn) error { return nil }), nil)
 	s := c.StartSession(t)
 	c.Say(t, s, "one")
 	c.Say(t, s, "two")
@@ -135,7 +157,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("one prompt too many: %q", got)
 	}
 	f = &failures{T: t}
-	acptest.Dial(f, acptest.Script(f, func(context.Context, *turn) error { return nil }))
+	acptest.Dial(f, acptest.Script(f, nil, func(context.Context, *turn) error { return nil }), nil)
 	if got := f.end(); !strings.Contains(got, "1 turns, and there were 0 prompts") {
 		t.Errorf("one too few: %q", got)
 	}
