@@ -28,12 +28,12 @@ type Elicitor interface {
 // A field is a string, a bool, an integer, a floating-point number, or a slice of strings of which the user chooses
 // several. Package encoding/json determines its name, and whether it is left out; the user may leave fields with
 // omitempty or omitzero empty, which are then zero. The tags title and description are for the user, enum lists the
-// values to choose from, which a slice needs, and format is a StringFormat. For other forms, see
-// AgentSession.ElicitForm.
+// values to choose from, which a slice needs, and format is a StringFormat. The user cannot enter integers that are too
+// large for their fields. For other forms, see AgentSession.ElicitForm.
 //
 // The error matches ErrDeclined if the user refuses to answer, ErrDismissed if the user makes no decision, and
 // ErrUnsupported, without anything being sent, if the client does not show forms. Ask returns another error if T or the
-// client's answer is not as described. With an error, the result is form.
+// client's answer is not as described, and before it asks if form holds a value that enum does not list. With an error, the result is form.
 func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (T, error) {
 	fields, err := formFields(reflect.TypeFor[T]())
 	if err != nil {
@@ -42,7 +42,11 @@ func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (
 	schema := ElicitationSchema{Type: ElicitationSchemaTypeObject, Properties: map[string]ElicitationPropertySchema{}}
 	var required []string
 	for _, f := range fields {
-		schema.Properties[f.name] = f.schema(reflect.ValueOf(form).Field(f.index))
+		value := reflect.ValueOf(form).Field(f.index)
+		if err := f.checkEnum(value); err != nil && !value.IsZero() {
+			return form, fmt.Errorf("acp: Ask: the form's value of %q: %w", f.name, err)
+		}
+		schema.Properties[f.name] = f.schema(value)
 		if !f.optional {
 			required = append(required, f.name)
 		}
@@ -169,8 +173,15 @@ func (f *formField) schema(v reflect.Value) ElicitationPropertySchema {
 		return NewElicitationPropertySchemaNumber(s)
 	}
 	s := IntegerPropertySchema{Title: f.title, Description: f.description}
-	if v.CanUint() {
+	bits := v.Type().Bits()
+	switch {
+	case v.CanUint():
 		s.Minimum = Some[int64](0)
+		if bits < 64 {
+			s.Maximum = Some[int64](1<<bits - 1)
+		}
+	case bits < 64:
+		s.Minimum, s.Maximum = Some[int64](-1<<(bits-1)), Some[int64](1<<(bits-1)-1)
 	}
 	if !v.IsZero() {
 		s.Default = Some(v.Convert(reflect.TypeFor[int64]()).Int())
@@ -195,6 +206,11 @@ func (f *formField) read(v reflect.Value, answers map[string]ElicitationContentV
 	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
 		return err
 	}
+	return f.checkEnum(v)
+}
+
+// checkEnum refuses values that the field does not offer.
+func (f *formField) checkEnum(v reflect.Value) error {
 	if f.enum == nil {
 		return nil
 	}

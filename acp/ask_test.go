@@ -36,7 +36,7 @@ type survey struct {
 	Colour colour   `enum:"red,green"`
 	Likes  []colour `json:"likes,omitzero" enum:"red,green,blue"`
 	Count  uint8
-	Level  int     `json:",omitempty"`
+	Level  int64   `json:",omitempty"`
 	Share  float64 `json:"share,omitempty"`
 	Sure   bool
 	Hidden string `json:"-"`
@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 	}
 	const schema = `{"type":"object","properties":{` +
 		`"Colour":{"type":"string","default":"red","enum":["red","green"]},` +
-		`"Count":{"type":"integer","minimum":0,"default":3},` +
+		`"Count":{"type":"integer","minimum":0,"maximum":255,"default":3},` +
 		`"Level":{"type":"integer","default":-1},` +
 		`"Name":{"type":"string","title":"Your name","default":"Ada"},` +
 		`"Sure":{"type":"boolean","default":false},` +
@@ -102,6 +102,32 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// The form has the bounds of the fields' types.
+func TestAskBounds(t *testing.T) {
+	type bounds struct {
+		A int8   `json:",omitempty"`
+		B int32  `json:",omitempty"`
+		C uint16 `json:",omitempty"`
+		D uint32 `json:",omitempty"`
+		E uint64 `json:",omitempty"`
+		F int64  `json:",omitempty"`
+	}
+	f := &form{answer: `{"action":"accept","content":{}}`}
+	if _, err := acp.Ask(t.Context(), f, "?", bounds{}); err != nil {
+		t.Fatal(err)
+	}
+	const schema = `{"type":"object","properties":{` +
+		`"A":{"type":"integer","minimum":-128,"maximum":127},` +
+		`"B":{"type":"integer","minimum":-2147483648,"maximum":2147483647},` +
+		`"C":{"type":"integer","minimum":0,"maximum":65535},` +
+		`"D":{"type":"integer","minimum":0,"maximum":4294967295},` +
+		`"E":{"type":"integer","minimum":0},` +
+		`"F":{"type":"integer"}}}`
+	if diff := cmp.Diff(schema, f.schema); diff != "" {
+		t.Errorf("the schema (-want +got):\n%s", diff)
+	}
+}
+
 // What is not a form is refused before anybody is asked.
 func TestAskTypes(t *testing.T) {
 	refused := func(ask func(acp.Elicitor) error) {
@@ -111,6 +137,11 @@ func TestAskTypes(t *testing.T) {
 			t.Errorf("got %v, asked %s", err, f.schema)
 		}
 	}
+	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", survey{Colour: "blue"}); return err })
+	refused(func(f acp.Elicitor) error {
+		_, err := acp.Ask(t.Context(), f, "?", survey{Likes: []colour{"red", "pink"}})
+		return err
+	})
 	type part struct{ Name string }
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", "text"); return err })
 	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ part }{}); return err })
@@ -189,8 +220,8 @@ func TestContentHelpers(t *testing.T) {
 		}
 	}
 	for want, update := range map[string]acp.SessionUpdate{
-		`{"sessionUpdate":"usage_update","size":9,"used":3}`:                                        acp.ContextUsage(3, 9),
-		`{"cost":{"amount":0.5,"currency":"EUR"},"sessionUpdate":"usage_update","size":9,"used":3}`: acp.ContextUsage(3, 9, acp.Cost{Amount: 0.5, Currency: "EUR"}),
+		`{"sessionUpdate":"usage_update","size":9,"used":3}`:                                        acp.ContextUsage(3, 9, nil),
+		`{"cost":{"amount":0.5,"currency":"EUR"},"sessionUpdate":"usage_update","size":9,"used":3}`: acp.ContextUsage(3, 9, &acp.Cost{Amount: 0.5, Currency: "EUR"}),
 	} {
 		text, err := json.Marshal(update)
 		var members map[string]json.RawMessage

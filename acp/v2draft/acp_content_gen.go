@@ -24,12 +24,12 @@ func (x ContentBlock) Image() (data []byte, mimeType string, ok bool) {
 	return data, string(image.MimeType), err == nil
 }
 
-// ContextUsage returns an update that says how full the agent's context is: used of size tokens. cost, if given, is what
-// the session has cost so far, in a currency such as "USD".
-func ContextUsage(used, size uint64, cost ...Cost) SessionUpdate {
+// ContextUsage returns an update that says how full the agent's context is: used of size tokens. cost, if not nil, is
+// what the session has cost so far, in a currency such as "USD".
+func ContextUsage(used, size uint64, cost *Cost) SessionUpdate {
 	u := UsageUpdate{Used: used, Size: size}
-	for _, c := range cost {
-		u.Cost = Some(c)
+	if cost != nil {
+		u.Cost = Some(*cost)
 	}
 	return NewSessionUpdateUsageUpdate(u)
 }

@@ -23,7 +23,7 @@ func TestVersions(t *testing.T) {
 		{acp.ModeUpdate("m"), func(v *view.Versions) *uint64 { return &v.Modes }},
 		{acp.ConfigUpdate(), func(v *view.Versions) *uint64 { return &v.ConfigOptions }},
 		{acp.CommandsUpdate(acp.SlashCommand("a", "b", "")), func(v *view.Versions) *uint64 { return &v.Commands }},
-		{acp.ContextUsage(1, 2), func(v *view.Versions) *uint64 { return &v.Usage }},
+		{acp.ContextUsage(1, 2, nil), func(v *view.Versions) *uint64 { return &v.Usage }},
 		{acp.TitleUpdate("t"), func(v *view.Versions) *uint64 { return &v.Info }},
 		{acp.AgentMessageText("text"), nil},
 		{acp.WholePlan(acp.PlanEntry{Content: "y"}), func(v *view.Versions) *uint64 { return &v.Plan }},
