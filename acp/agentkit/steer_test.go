@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
 
 type steering struct {
@@ -103,7 +104,7 @@ func TestExtensions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := acp.Connect(t.Context(), near, acp.ClientHandlers{}, nil)
+		c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), acp.ClientHandlers{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
