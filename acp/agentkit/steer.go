@@ -63,12 +63,8 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 	if err := s.enter(p); err != nil {
 		return nil, err
 	}
-	select {
-	case <-p.decided:
-	case <-ctx.Done():
-		if s.leave(p) {
-			return nil, context.Cause(ctx)
-		}
+	if err := s.await(ctx, p); err != nil {
+		return nil, err
 	}
 	if p.taken {
 		return &steerResponse{Outcome: "injected"}, nil

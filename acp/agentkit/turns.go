@@ -201,12 +201,8 @@ func (ss *Sessions[S]) prompt(
 	if refused != nil {
 		return nil, refused
 	}
-	select {
-	case <-p.decided:
-	case <-ctx.Done():
-		if s.leave(p) {
-			return nil, context.Cause(ctx)
-		}
+	if err := s.await(ctx, p); err != nil {
+		return nil, err
 	}
 	if p.taken {
 		return p.turn.answer(ctx)
@@ -246,6 +242,18 @@ func (s *Session[S]) offer() {
 	case s.turn.more <- struct{}{}:
 	default: // it is told already
 	}
+}
+
+// await waits until a prompt is decided. When ctx ends first, the prompt leaves the line.
+func (s *Session[S]) await(ctx context.Context, p *prompt[S]) error {
+	select {
+	case <-p.decided:
+	case <-ctx.Done():
+		if s.leave(p) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // leave takes a prompt out of the line, and reports false if that is too late.
