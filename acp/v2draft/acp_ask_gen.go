@@ -161,11 +161,7 @@ func (f *formField) schema(v reflect.Value) ElicitationPropertySchema {
 			Title: f.title, Description: f.description, Items: NewMultiSelectItemsString(StringMultiSelectItems{Enum: f.enum}),
 		}
 		if v.Len() > 0 {
-			chosen := make([]string, v.Len())
-			for i := range chosen {
-				chosen[i] = v.Index(i).String()
-			}
-			s.Default = Some(chosen)
+			s.Default = Some(chosen(v))
 		}
 		return NewElicitationPropertySchemaArray(s)
 	case v.CanFloat():
@@ -217,17 +213,22 @@ func (f *formField) checkEnum(v reflect.Value) error {
 	if f.enum == nil {
 		return nil
 	}
-	chosen := []string{v.String()}
-	if v.Kind() == reflect.Slice {
-		chosen = chosen[:0]
-		for i := range v.Len() {
-			chosen = append(chosen, v.Index(i).String())
-		}
-	}
-	for _, value := range chosen {
+	for _, value := range chosen(v) {
 		if !slices.Contains(f.enum, value) {
 			return fmt.Errorf("%.64q is not one of the values", value)
 		}
 	}
 	return nil
+}
+
+// chosen returns the values of a string or of a slice of strings.
+func chosen(v reflect.Value) []string {
+	if v.Kind() == reflect.String {
+		return []string{v.String()}
+	}
+	values := make([]string, v.Len())
+	for i := range values {
+		values[i] = v.Index(i).String()
+	}
+	return values
 }
