@@ -77,27 +77,15 @@ func withValue(option acp.SessionConfigOption, req *acp.SetSessionConfigOptionRe
 		changed := *v
 		changed.CurrentValue = value
 		option.Variant = &changed
-		return option, ok && hasValue(v.Options, value)
+		values, known := v.Options.All()
+		offered := func(o acp.SessionConfigSelectOption) bool { return o.Value == value }
+		return option, ok && (!known || slices.ContainsFunc(values, offered))
 	case *acp.SessionConfigOptionBoolean:
 		value, ok := req.Bool()
 		option.Variant = &acp.SessionConfigOptionBoolean{CurrentValue: value}
 		return option, ok
 	}
 	return option, true // a kind that only the author knows
-}
-
-// hasValue reports whether a value is among those of a select.
-func hasValue(options acp.SessionConfigSelectOptions, value acp.SessionConfigValueID) bool {
-	in := func(list []acp.SessionConfigSelectOption) bool {
-		return slices.ContainsFunc(list, func(o acp.SessionConfigSelectOption) bool { return o.Value == value })
-	}
-	switch list := options.Variant.(type) {
-	case acp.SessionConfigSelectOptionsUngrouped:
-		return in(list)
-	case acp.SessionConfigSelectOptionsGrouped:
-		return slices.ContainsFunc(list, func(g acp.SessionConfigSelectGroup) bool { return in(g.Options) })
-	}
-	return true
 }
 
 // setOptions replaces the options, except those of Select and Toggle that the author has left out.

@@ -6,6 +6,7 @@ package v2draft
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // SetConfigOption chooses a value of one of the session's config options (session/set_config_option). Afterwards
@@ -96,7 +97,8 @@ func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value S
 	case *SessionConfigOptionBoolean:
 		return &flaw{"/value", "the option is a boolean one"}
 	case *SessionConfigOptionSelect:
-		if !selectable(o.Options, value) {
+		values, ok := o.Options.All()
+		if ok && !slices.ContainsFunc(values, func(v SessionConfigSelectOption) bool { return v.Value == value }) {
 			return &flaw{"/value", "not a value of the option"}
 		}
 	}
@@ -115,28 +117,18 @@ func checkConfigBoolean(options []SessionConfigOption, id SessionConfigID) *flaw
 	return nil
 }
 
-// selectable reports whether a value is among those of a select.
-func selectable(options SessionConfigSelectOptions, value SessionConfigValueID) bool {
-	in := func(list []SessionConfigSelectOption) bool {
-		for i := range list {
-			if list[i].Value == value {
-				return true
-			}
-		}
-		return false
-	}
-	switch o := options.Variant.(type) {
+// All returns the values of all groups; ok is false for options of an unknown kind.
+func (x SessionConfigSelectOptions) All() (values []SessionConfigSelectOption, ok bool) {
+	switch list := x.Variant.(type) {
 	case SessionConfigSelectOptionsUngrouped:
-		return in(o)
+		return list, true
 	case SessionConfigSelectOptionsGrouped:
-		for i := range o {
-			if in(o[i].Options) {
-				return true
-			}
+		for _, group := range list {
+			values = append(values, group.Options...)
 		}
-		return false
+		return values, true
 	}
-	return true // a form of options that is not known
+	return nil, false
 }
 
 // SelectOption returns a config option of which the user chooses one value; current is the value in force.

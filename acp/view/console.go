@@ -157,53 +157,47 @@ func (c *Console) Show(session acp.SessionID) {
 	if shown != nil {
 		before, shownTitle = shown.Versions, shown.Title.Value()
 	}
-	part := func(now, before uint64, text func() string) {
+	part := func(now, before uint64, write func(text *strings.Builder)) {
 		if now != before {
-			c.line(text())
+			var text strings.Builder
+			write(&text)
+			c.line(text.String())
 		}
 	}
 	entry := func(text *strings.Builder, format string, words ...any) {
 		for i, word := range words {
 			words[i] = PrintableLine(fmt.Sprint(word)) // so that it cannot contain what looks like another entry
 		}
-		fmt.Fprintf(text, "\n  "+format, words...)
+		fmt.Fprintf(text, format, words...)
 	}
 	v := now.Versions
 	if now.Plan.IsZero() {
 		v.Plan = before.Plan // reset
 	}
-	part(v.Plan, before.Plan, func() string {
-		var text strings.Builder
+	part(v.Plan, before.Plan, func(text *strings.Builder) {
 		text.WriteString("plan:")
 		for _, e := range now.Plan.Value().Entries {
-			entry(&text, "%s: %s", e.Status, e.Content)
+			entry(text, "\n  %s: %s", e.Status, e.Content)
 		}
-		return text.String()
 	})
-	part(v.Modes, before.Modes, func() string {
+	part(v.Modes, before.Modes, func(text *strings.Builder) {
 		modes := now.Modes.Value()
-		var text strings.Builder
-		text.WriteString("mode: " + PrintableLine(string(modes.CurrentModeID)))
+		entry(text, "mode: %s", modes.CurrentModeID)
 		for _, m := range modes.AvailableModes {
-			entry(&text, "%s: %s", m.ID, m.Name)
+			entry(text, "\n  %s: %s", m.ID, m.Name)
 		}
-		return text.String()
 	})
-	part(v.ConfigOptions, before.ConfigOptions, func() string {
-		var text strings.Builder
+	part(v.ConfigOptions, before.ConfigOptions, func(text *strings.Builder) {
 		text.WriteString("options:")
 		for _, o := range now.ConfigOptions.Value() {
-			entry(&text, "%s = %s", o.ID, optionText(o))
+			entry(text, "\n  %s = %s", o.ID, optionText(o))
 		}
-		return text.String()
 	})
-	part(v.Commands, before.Commands, func() string {
-		var text strings.Builder
+	part(v.Commands, before.Commands, func(text *strings.Builder) {
 		text.WriteString("commands:")
 		for _, command := range now.Commands {
-			entry(&text, "/%s: %s", command.Name, command.Description)
+			entry(text, "\n  /%s: %s", command.Name, command.Description)
 		}
-		return text.String()
 	})
 	if title := now.Title.Value(); title != shownTitle {
 		c.line("title: " + PrintableLine(title))
@@ -217,18 +211,9 @@ func optionText(option acp.SessionConfigOption) string {
 		return fmt.Sprint(v.CurrentValue)
 	case *acp.SessionConfigOptionSelect:
 		var values []string
-		add := func(list []acp.SessionConfigSelectOption) {
-			for _, o := range list {
-				values = append(values, string(o.Value))
-			}
-		}
-		switch list := v.Options.Variant.(type) {
-		case acp.SessionConfigSelectOptionsUngrouped:
-			add(list)
-		case acp.SessionConfigSelectOptionsGrouped:
-			for _, g := range list {
-				add(g.Options)
-			}
+		all, _ := v.Options.All()
+		for _, o := range all {
+			values = append(values, string(o.Value))
 		}
 		return fmt.Sprintf("%s (%s)", v.CurrentValue, strings.Join(values, ", "))
 	}

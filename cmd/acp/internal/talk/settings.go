@@ -107,18 +107,9 @@ func (s *Session) chooseValue(ctx context.Context, what string, option *acp.Sess
 
 // valuesOf are the values of an option, of all groups.
 func valuesOf(option *acp.SessionConfigOptionSelect) (choices []choice) {
-	add := func(values []acp.SessionConfigSelectOption) {
-		for _, v := range values {
-			choices = append(choices, choice{string(v.Value), v.Name})
-		}
-	}
-	switch v := option.Options.Variant.(type) {
-	case acp.SessionConfigSelectOptionsUngrouped:
-		add(v)
-	case acp.SessionConfigSelectOptionsGrouped:
-		for _, group := range v {
-			add(group.Options)
-		}
+	values, _ := option.Options.All()
+	for _, v := range values {
+		choices = append(choices, choice{string(v.Value), v.Name})
 	}
 	return choices
 }
