@@ -35,6 +35,7 @@ type runFlags struct {
 	level    levelFlag
 	plain    bool
 	noMouse  bool
+	watch    bool
 }
 
 // longTime is the least duration of a tool call or a turn that acp run shows; "" is the default. Tests set it at link time,
@@ -68,7 +69,8 @@ Exit status:
 		Example: `  acp run claude
   acp run --continue claude
   acp run --mode plan --policy rules.json -- my-agent --acp
-  acp run --record run.jsonl --check gemini`,
+  acp run --record run.jsonl --check gemini
+  acp run --watch --check -- go run .`,
 		Args: cobra.ArbitraryArgs,
 	}
 	f.cfg = config.Bind(c)
@@ -86,6 +88,7 @@ Exit status:
 	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and show what breaks the protocol")
 	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
 	flags.BoolVar(&f.plain, "plain", false, "write line by line")
+	flags.BoolVar(&f.watch, "watch", false, "restart the agent's command when files in the current directory change, and reopen its sessions")
 	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	complete(c, "level", levelNames...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,6 +120,12 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		return err
 	}
 	o.Talk.Agent = talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}
+	if f.watch {
+		if agent.Command == nil {
+			return usagef("--watch needs an agent that is a command")
+		}
+		o.Watch = "."
+	}
 	o.Resume = func(id acp.SessionID) string {
 		words := []string{"run", "--load", string(id)}
 		if f.cwd != "." {

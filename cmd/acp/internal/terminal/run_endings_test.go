@@ -236,3 +236,19 @@ func TestRunChoosesAndResumes(t *testing.T) {
 		t.Errorf("after the end:\n%s", got)
 	}
 }
+
+func TestRunWatch(t *testing.T) {
+	p := begin(t, staging{command: []string{"run", "--watch"}})
+	p.Wait(" ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	if err := os.WriteFile(filepath.Join(p.dir, "main.go"), []byte("package main"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait("The agent is back.")
+	p.Wait(" ready ")
+	p.say("again")
+	p.answered("You said: again")
+	p.Press("ctrl+d")
+	p.Leave(0)
+}

@@ -45,41 +45,15 @@ func (m *Model) filesOf(dir string) []item {
 	return m.files.items
 }
 
-// findFiles finds the files of a folder. Hidden ones, what Git ignores, and folders of packages are left out.
+// findFiles finds the files in dir.
 func findFiles(ctx context.Context, dir string, now time.Time) files {
 	found := files{dir: dir, at: now}
-	rules := map[string]*ignores{dir: ignoresOf(dir)} // of the folders
-	// What cannot be read is left out.
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil || len(found.items) >= maxFiles {
-			return fs.SkipAll
-		}
-		name := d.Name()
-		if path != dir && (strings.HasPrefix(name, ".") || err != nil) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		above := rules[filepath.Dir(path)]
-		if d.IsDir() {
-			switch {
-			case path == dir:
-			case name == "node_modules" || name == "__pycache__" || above.match(path, true):
-				return fs.SkipDir
-			default:
-				rules[path] = above.forFolder(path)
-			}
-			return nil
-		}
-		if above.match(path, false) {
-			return nil
-		}
+	walkSources(ctx, dir, func(path string, _ fs.DirEntry) bool {
 		if relative, err := filepath.Rel(dir, path); err == nil && harmless(relative) {
 			relative = filepath.ToSlash(relative)
 			found.items = append(found.items, item{label: "@" + relative, value: fileMention(relative)})
 		}
-		return nil
+		return len(found.items) < maxFiles
 	})
 	return found
 }

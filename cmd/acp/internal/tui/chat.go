@@ -257,12 +257,16 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 		if len(c.queue) == 0 {
 			m.notify()
 		}
+		if cmd := m.renew(); cmd != nil {
+			c.resendPending = len(c.queue) > 0
+			return cmd
+		}
 		return m.next(c)
 	}
 	if len(c.queue) > 0 { // after a failure, and when the user has cancelled, what waits is not sent without being asked for
 		m.tell(c.id, "What waits is sent when you press Enter.")
 	}
-	return nil
+	return m.renew()
 }
 
 // next sends the next prompt that waits.

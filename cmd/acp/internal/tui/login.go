@@ -160,8 +160,10 @@ func (m *Model) restart() tea.Cmd {
 	m.tell("", "Starting the agent again…")
 	old := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
-		// It is over already, and why was shown.
-		_ = old.Close()
+		if old != nil {
+			// An error says why the connection ended, which was shown.
+			_ = old.Close()
+		}
 		client, err := m.connect(ctx)
 		return restartedMsg{client, err}
 	})
@@ -171,7 +173,7 @@ func (m *Model) restart() tea.Cmd {
 func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	if msg.err != nil {
 		m.connection = dead
-		return m.askRestart(msg.err)
+		return tea.Batch(m.askRestart(msg.err), m.renew())
 	}
 	m.client = msg.client
 	m.connection = connected
@@ -185,7 +187,7 @@ func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 		}))
 	}
 	if len(cmds) == 0 {
-		return m.begin()
+		cmds = append(cmds, m.begin(), m.renew())
 	}
 	return tea.Batch(cmds...)
 }
@@ -205,6 +207,9 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c.reconnecting, c.resendPending = false, false
 	if msg.err != nil {
 		m.tell(c.id, fmt.Sprintf("The session could not be brought back: %v", msg.err))
+		if m.opts.Watch != "" { // every version of the agent gets a session to try
+			return tea.Batch(m.forget(c), m.renew())
+		}
 		return nil
 	}
 	c.stop()
@@ -212,8 +217,9 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c.failed = nil
 	m.watch(c)
 	m.tell(c.id, msg.about)
-	if goOn {
-		return m.next(c)
+	if cmd := m.renew(); cmd != nil || !goOn {
+		c.resendPending = goOn
+		return cmd
 	}
-	return nil
+	return m.next(c)
 }

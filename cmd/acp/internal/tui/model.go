@@ -59,6 +59,7 @@ type Model struct {
 	unfocused     bool   // the terminal says so of its window
 	bell          func() // rings it, without a screen
 	loggingIn     bool   // in the terminal, after which the agent is started anew
+	stale         bool   // the agent's files have changed since it was started
 	leaving       bool
 	plain         bool              // there is no screen
 	told          func(text string) // is told each line for the user; may be nil
@@ -104,6 +105,12 @@ func (m *Model) Init() tea.Cmd {
 		go func() {
 			defer m.tasks.running.Done()
 			m.mail.deliver(m.tasks.ctx, m.send)
+		}()
+	}
+	if m.opts.Watch != "" && m.tasks.begin() {
+		go func() {
+			defer m.tasks.running.Done()
+			watchFiles(m.tasks.ctx, m.opts.Watch, func() { m.mail.put(sourceMsg{}) })
 		}()
 	}
 	m.tell("", m.starting())
@@ -230,6 +237,9 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		if len(m.findings) < maxLines {
 			m.findings = append(m.findings, conformance.Finding(msg))
 		}
+	case sourceMsg:
+		m.stale = true
+		return m.renew()
 	case reopenedMsg:
 		return m.reopened(msg)
 	case restartedMsg:
@@ -273,6 +283,10 @@ func (m *Model) started(msg startedMsg) tea.Cmd {
 		if m.tasks.ctx.Err() != nil {
 			return nil
 		}
+		if m.opts.Watch != "" {
+			m.connection = dead
+			return tea.Batch(m.askRestart(msg.err), m.renew())
+		}
 		return m.leave(msg.err) // there is nothing to talk to
 	}
 	m.client = msg.client
@@ -280,7 +294,7 @@ func (m *Model) started(msg startedMsg) tea.Cmd {
 		return nil
 	}
 	m.connection = connected
-	return m.begin()
+	return tea.Batch(m.begin(), m.renew())
 }
 
 // begin opens the session that the user wants at first.

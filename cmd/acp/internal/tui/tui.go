@@ -47,6 +47,8 @@ type Options struct {
 	Long time.Duration
 	// Resume returns the command line that opens a stored session; nil names none.
 	Resume func(acp.SessionID) string
+	// Watch is a directory: when files in it change, the agent is restarted after its turn. "" watches nothing.
+	Watch string
 	// In and Out are the terminal.
 	In, Out *os.File
 	// OpenURL opens a page in the user's browser. Default: as the system does it.
