@@ -276,7 +276,14 @@ func TestClientMutants(t *testing.T) {
 	for i, m := range clientMutants {
 		played[m.scenario] = true
 		processes := slices.Contains(outside, m.scenario)
-		if i%tier.Pick(8, 1, 1, 1) != 0 || processes && i%tier.Pick(8, 8, 1, 1) != 0 {
+		least := tier.Short
+		if processes {
+			least = tier.Normal
+		}
+		if slices.Contains([]string{"link", "terminal-killed", "terminal-released"}, m.scenario) {
+			least = tier.Full // they wait for five or ten seconds
+		}
+		if tier.Current() < least || i%tier.Pick(8, 1, 1, 1) != 0 {
 			continue
 		}
 		t.Run(m.scenario+"/"+m.rules, func(t *testing.T) {
