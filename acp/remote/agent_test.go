@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/pipenet"
 )
 
 // patience bounds what must happen.
@@ -254,7 +254,7 @@ func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		f, handler := newFixture(t, o, nil)
 		f.patience = time.Hour
-		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := pipenet.Listen()
 		srv := remote.NewHTTPServer(handler)
 		done := make(chan struct{})
 		go func() {
@@ -263,7 +263,7 @@ func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
 				t.Error(err)
 			}
 		}()
-		f.client.Transport = &http.Transport{DialContext: l.dial, MaxIdleConnsPerHost: 16}
+		f.client.Transport = &http.Transport{DialContext: l.Dial, MaxIdleConnsPerHost: 16}
 		f.url = "http://localhost" + remote.DefaultPath
 		defer func() {
 			f.end()
@@ -275,41 +275,6 @@ func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
 		test(f)
 	})
 }
-
-// pipeListener is a network within the process.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case l.conns <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // request makes a request; header is pairs of names and values.
 func (f *fixture) request(ctx context.Context, method, body string, header ...string) *http.Response {

@@ -702,10 +702,10 @@ func TestFailure_IdleCut(t *testing.T) {
 
 // A network that no longer answers, as after the sleep of a laptop, is noticed.
 func TestFailure_NetworkGone(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	onEach(t, allWays[:tier.Pick(1, 1, 3, 3)], func(t *testing.T, r *route) {
-		r.open(&remote.HandlerOptions{KeepAlive: time.Second}, &remote.DialOptions{
-			KeepAlive: 2 * time.Second, IdleTimeout: 10 * time.Second, StreamTimeout: 10 * time.Second, ReopenTime: time.Second,
+	tier.Need(t, tier.Full) // TestREM24_Pings and TestREM45_IdleTimeout take no time for it
+	onEach(t, allWays, func(t *testing.T, r *route) {
+		r.open(&remote.HandlerOptions{KeepAlive: 3 * time.Second}, &remote.DialOptions{
+			KeepAlive: 5 * time.Second, IdleTimeout: 15 * time.Second, StreamTimeout: 15 * time.Second, ReopenTime: time.Second,
 			CloseTimeout: 100 * time.Millisecond,
 		})
 		r.connect()

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/internal/test/pipenet"
 )
 
 var errNo = fmt.Errorf("no: %w", remote.ErrForbidden)
@@ -400,7 +401,7 @@ func TestSlowRequests(t *testing.T) {
 // does not.
 func TestNewHTTPServer_SlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := pipenet.Listen()
 		mux := http.NewServeMux()
 		mux.HandleFunc("/long", func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -422,7 +423,7 @@ func TestNewHTTPServer_SlowBody(t *testing.T) {
 			{"/long", "1", "HTTP/1.1 200 ", time.Hour},
 			{"/none", "1000", "HTTP/1.1 404 ", time.Minute},
 		} {
-			conn, err := l.dial(t.Context(), "", "")
+			conn, err := l.Dial(t.Context(), "", "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/pipenet"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -483,10 +483,10 @@ func TestREM72_PermissionOfALostClient(t *testing.T) {
 		f, _ := newFixture(t, nil, nil)
 		f.patience = time.Hour
 		s := remote.Handler(ask(failed), &remote.HandlerOptions{Grace: grace, Expiry: grace, KeepAlive: -1})
-		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := pipenet.Listen()
 		srv := remote.NewHTTPServer(s)
 		go srv.Serve(l)
-		f.client.Transport = &http.Transport{DialContext: l.dial}
+		f.client.Transport = &http.Transport{DialContext: l.Dial}
 		f.url = "http://localhost/acp"
 		defer srv.Close()
 		defer s.Shutdown(t.Context())
