@@ -25,25 +25,25 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// agentsCommand is what the commands below acp agents have in common.
+// agentsCommand holds what the subcommands of acp agents share.
 type agentsCommand struct {
 	p    *program
 	cfg  *config.Config
 	json bool
 }
 
-// newAgentsCommand is acp agents.
+// newAgentsCommand returns the command acp agents.
 func newAgentsCommand(p *program) *cobra.Command {
 	a := &agentsCommand{p: p}
 	c := &cobra.Command{
 		Use:   "agents",
 		Short: "List, install and examine agents",
-		Long: `List, install and examine agents: your own ones, of the configuration, and those of the ACP registry.
+		Long: `List, install and examine agents: those in your configuration and those in the ACP registry.
 
-The beginning of a name is enough if it is that of one agent only. Nothing is fetched or run before you have seen
-what that is, and have consented: on the terminal, or with --yes. What is installed starts without a network,
-and stays as it is until it is updated.`,
-		Example: `  acp agents                     yours, and those that are installed
+The beginning of a name is enough if only one agent's name begins with it. Nothing is fetched or run before you
+have seen what it is and have consented, on the terminal or with --yes. Installed agents start without a network
+and stay as they are until you update them.`,
+		Example: `  acp agents                     yours, and the installed ones
   acp agents search code         in the registry
   acp agents install gemini
   acp agents doctor gemini       why it does not start
@@ -57,24 +57,25 @@ and stays as it is until it is updated.`,
 	return c
 }
 
-// jsonFlag adds the flag for output that programs read.
+// jsonFlag adds the flag --json.
 func (a *agentsCommand) jsonFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&a.json, "json", false, "print JSON")
 }
 
-// write writes what programs read.
+// write writes v as indented JSON to standard output.
 func (a *agentsCommand) write(v any) error {
 	e := json.NewEncoder(a.p.stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// say writes a line to standard error, made harmless.
+// say writes a line to standard error with control characters made harmless.
 func (a *agentsCommand) say(format string, args ...any) {
 	fmt.Fprintln(a.p.stderr, plain.Sprintf(format, args...))
 }
 
-// untilInterrupted is a context that ends when the user interrupts the program, which has the status for that then.
+// untilInterrupted returns a context that ends when a signal interrupts the program, which then exits with the status
+// for that signal.
 func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -97,12 +98,12 @@ func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
 	}
 }
 
-// listed is an agent in a list.
+// listed describes an agent in a list.
 type listed struct {
 	Name   string `json:"name"`
 	Source string `json:"source"` // configuration or registry
-	// How an agent of the configuration is started: its program with arguments, its URL without what may be secret, or its id
-	// in the registry.
+	// How an agent of the configuration is started: its program and arguments, its URL without the parts that may be
+	// secret, or its id in the registry.
 	Program  string   `json:"program,omitempty"`
 	Args     []string `json:"args,omitempty"`
 	URL      string   `json:"url,omitempty"`
@@ -110,18 +111,18 @@ type listed struct {
 
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
-	Version     string          `json:"version,omitempty"` // the one of the registry
+	Version     string          `json:"version,omitempty"` // in the registry
 	Kinds       []registry.Kind `json:"kinds,omitempty"`
 	Installed   *installedJSON  `json:"installed,omitempty"`
 }
 
-// installedJSON is what is installed.
+// installedJSON describes an installed agent.
 type installedJSON struct {
 	Version  string        `json:"version"`
 	Kind     registry.Kind `json:"kind"`
 	Time     time.Time     `json:"time"`
 	Pinned   bool          `json:"pinned"`
-	Verified bool          `json:"verified"` // the registry gave a sum of it, and it had that
+	Verified bool          `json:"verified"` // the registry gave a checksum, and it matched
 	Folder   string        `json:"folder"`
 }
 
@@ -129,7 +130,7 @@ func asInstalled(i *registry.Installed) *installedJSON {
 	return &installedJSON{i.Entry.Version, i.Kind, i.Time, i.Pinned, i.Verified, i.Folder()}
 }
 
-// ofConfig is an agent of the configuration.
+// ofConfig describes an agent of the configuration.
 func ofConfig(own *config.Agent) listed {
 	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL)}
 	if own.Command != nil {
@@ -138,7 +139,7 @@ func ofConfig(own *config.Agent) listed {
 	return l
 }
 
-// harmless is a URL without what may be secret in it.
+// harmless returns a URL without the parts that may be secret.
 func harmless(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || text == "" {
@@ -148,7 +149,7 @@ func harmless(text string) string {
 	return u.String()
 }
 
-// ofRegistry is an entry of the registry, or an agent that is installed and in the registry no more.
+// ofRegistry describes an entry of the registry, or an installed agent that is no longer in the registry.
 func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
 	l := listed{Name: e.ID, Source: "registry", Title: e.Name, Description: e.Description, Version: e.Version, Kinds: e.Kinds(registry.Platform())}
 	if installed != nil {
@@ -157,7 +158,7 @@ func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
 	return l
 }
 
-// listing makes a command list agents.
+// listing makes c a command that lists agents.
 func (a *agentsCommand) listing(c *cobra.Command) *cobra.Command {
 	var all bool
 	c.Args = cobra.NoArgs
@@ -171,7 +172,7 @@ func (a *agentsCommand) listing(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// list lists agents. Only for all of them the network is used.
+// list lists agents. It uses the network only if all is set.
 func (a *agentsCommand) list(ctx context.Context, all bool) error {
 	r := a.p.resolver(a.cfg)
 	rows := []listed{}
@@ -212,25 +213,25 @@ func (a *agentsCommand) list(ctx context.Context, all bool) error {
 		return errors.Join(a.write(rows), damaged)
 	}
 	if len(rows) == 0 && damaged == nil {
-		a.say("no agents yet: acp agents search finds some, and acp config edit adds your own")
+		a.say("no agents yet: search the registry with acp agents search, or add your own with acp config edit")
 	}
 	return errors.Join(a.table(rows), damaged)
 }
 
-// warn says what the registry's list lacks.
+// warn reports that the registry's list is old, cannot be stored, or has entries that were skipped.
 func (a *agentsCommand) warn(list *registry.List) {
 	if list.Stale != nil && !errors.Is(list.Stale, registry.ErrOffline) {
 		a.say("acp: the registry's list is %s old: %v", list.Age().Round(time.Minute).String(), list.Stale)
 	}
 	if list.NotKept != nil {
-		a.say("acp: the registry's list cannot be kept: %v", list.NotKept)
+		a.say("acp: the registry's list cannot be stored: %v", list.NotKept)
 	}
 	for _, err := range list.Skipped {
 		a.say("acp: %v", err)
 	}
 }
 
-// table prints agents, one a line.
+// table prints one agent per line.
 func (a *agentsCommand) table(rows []listed) error {
 	w := tabwriter.NewWriter(a.p.stdout, 0, 0, 2, ' ', 0)
 	for i := range rows {
@@ -276,8 +277,8 @@ func joinKinds(kinds []registry.Kind) string {
 func (a *agentsCommand) searchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search [FLAGS] WORD...",
-		Short: "Search the registry for agents that have all words",
-		Long:  "Search the registry for agents that have all words in name, description or authors. The exit status is 1 if there is none.",
+		Short: "Search the registry for agents that match all words",
+		Long:  "Search the registry for agents whose name, description or authors contain all words. The exit status is 1 if there are none.",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -304,7 +305,7 @@ func (a *agentsCommand) search(ctx context.Context, words string) error {
 	for _, e := range list.Search(words) {
 		installed, err := r.Registry.Find(e.ID)
 		if err != nil {
-			installed = nil // it is not there, or damaged, which the list says
+			installed = nil // not installed, or damaged, which acp agents list reports
 		}
 		rows = append(rows, ofRegistry(&e, installed))
 	}
@@ -330,7 +331,7 @@ func (a *agentsCommand) search(ctx context.Context, words string) error {
 func (a *agentsCommand) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "show [FLAGS] AGENT",
-		Short:             "Show what is known of an agent, and what installing it would fetch and run",
+		Short:             "Show what is known about an agent, and what installing it would fetch and run",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents(true),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -343,7 +344,7 @@ func (a *agentsCommand) showCommand() *cobra.Command {
 	return c
 }
 
-// show shows an agent.
+// show prints what is known about an agent.
 func (a *agentsCommand) show(ctx context.Context, name string) error {
 	r := a.p.resolver(a.cfg)
 	if own := a.cfg.File.Agents[name]; own != nil {
@@ -418,7 +419,7 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 	return nil
 }
 
-// showOwn shows an agent of the configuration. The values of its variables may be secret.
+// showOwn prints an agent of the configuration, without the values of its variables, which may be secret.
 func (a *agentsCommand) showOwn(own *config.Agent) error {
 	if a.json {
 		return a.write(ofConfig(own))
@@ -432,34 +433,34 @@ func (a *agentsCommand) showOwn(own *config.Agent) error {
 	out("from", a.cfg.File.Path)
 	if c := own.Command; c != nil {
 		out("starts", masked(c).String())
-		out("folder", c.Dir)
+		out("directory", c.Dir)
 	}
 	out("url", harmless(own.URL))
 	out("registry", own.Registry)
 	return nil
 }
 
-// installFlags are the flags of what installs agents.
+// installFlags are the flags of the commands that install agents.
 type installFlags struct {
 	options registry.InstallOptions
 	kind    oneOf
 	yes     bool
 }
 
-// kinds are the names of the registry's kinds.
+// kinds lists the names of the registry's kinds.
 var kinds = []string{string(registry.Binary), string(registry.NPX), string(registry.UVX)}
 
 func (f *installFlags) add(c *cobra.Command) {
 	f.kind.values = kinds
 	flags := c.Flags()
-	flags.BoolVarP(&f.yes, "yes", "y", false, "consent to all that is fetched and run")
-	flags.Var(&f.kind, "kind", "the `KIND`: binary, npx (npm) or uvx (PyPI); default: as --registry-prefer says")
-	flags.BoolVar(&f.options.NoScripts, "no-scripts", false, "keep npm from running what packages run when they are installed")
-	flags.BoolVar(&f.options.AnyAge, "any-age", false, "take the version however new it is, whatever npm's min-release-age says")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "consent to everything that is fetched and run")
+	flags.Var(&f.kind, "kind", "the `KIND`: binary, npx (npm) or uvx (PyPI); default: see --registry-prefer")
+	flags.BoolVar(&f.options.NoScripts, "no-scripts", false, "keep npm from running the install scripts of packages")
+	flags.BoolVar(&f.options.AnyAge, "any-age", false, "take the version even if npm's min-release-age says that it is too new")
 	complete(c, "kind", kinds...)
 }
 
-// consenting is a resolver that installs what the user consents to.
+// consenting returns a resolver that installs agents once the user consents.
 func (a *agentsCommand) consenting(f *installFlags) *agents.Resolver {
 	f.options.Kind = registry.Kind(f.kind.value)
 	r := a.p.resolver(a.cfg)
@@ -490,9 +491,10 @@ func (a *agentsCommand) installCommand() *cobra.Command {
 	f := &installFlags{}
 	c := &cobra.Command{
 		Use:   "install [FLAGS] AGENT...",
-		Short: "Install agents of the registry",
-		Long: `Install agents of the registry, in its version. What is fetched and run is shown first, and only done if you
-consent. An archive whose SHA-256 is not the registry's is refused; if the registry gives none, you are told.`,
+		Short: "Install agents from the registry",
+		Long: `Install agents from the registry, in the registry's version. What would be fetched and run is shown first, and only
+done if you consent. An archive whose SHA-256 differs from the registry's is refused; if the registry has none, you
+are told so.`,
 		Example:           "  acp agents install claude\n  acp agents install --yes --kind npx gemini     in a script",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeRegistry,
@@ -505,14 +507,14 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 				if err != nil {
 					return err
 				}
-				had, _ := r.Registry.Find(id) // damaged or not there is the same here
+				had, _ := r.Registry.Find(id) // damaged and missing are the same here
 				installed, err := r.Registry.Install(ctx, id, &f.options)
 				if err != nil {
 					return err
 				}
 				note := ""
 				if had != nil && had.Folder() == installed.Folder() {
-					note = " was installed already"
+					note = " was already installed"
 				}
 				_, err = fmt.Fprintln(a.p.stdout, plain.Sprintf("%s %s%s", id, installed.Entry.Version, note))
 				return err
@@ -520,11 +522,11 @@ consent. An archive whose SHA-256 is not the registry's is refused; if the regis
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&f.options.Again, "again", false, "install it also if it is installed already, or pinned")
+	c.Flags().BoolVar(&f.options.Again, "again", false, "install it even if it is already installed or pinned")
 	return c
 }
 
-// forEach does something for each name. A failure does not keep it from the others.
+// forEach calls do for each name. It goes on after failures.
 func (a *agentsCommand) forEach(names []string, do func(name string) error) error {
 	var errs []error
 	for _, name := range names {
@@ -535,7 +537,7 @@ func (a *agentsCommand) forEach(names []string, do func(name string) error) erro
 	return errors.Join(errs...)
 }
 
-// inRegistry is the name of an agent in the registry, if the configuration has another name for it.
+// inRegistry returns the registry's name of an agent that has another name in the configuration.
 func (a *agentsCommand) inRegistry(name string) string {
 	if own := a.cfg.File.Agents[name]; own != nil && own.Registry != "" {
 		return own.Registry
@@ -543,14 +545,14 @@ func (a *agentsCommand) inRegistry(name string) string {
 	return name
 }
 
-// ids are the ids of agents that are installed, by their names.
+// ids returns the ids of the installed agents with these names.
 func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
 		name = a.inRegistry(name)
 		installed, err := r.Installed(name)
 		if err != nil {
-			// What is damaged can be removed and installed by its id.
+			// A damaged agent can be removed and installed by its id.
 			if _, ambiguous := errors.AsType[*agents.AmbiguousError](err); ambiguous {
 				return nil, err
 			}
@@ -558,7 +560,7 @@ func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error
 			continue
 		}
 		if installed == nil {
-			all, _ := r.Registry.Installed() // only to suggest something
+			all, _ := r.Registry.Installed() // only for suggestions
 			var known []string
 			for _, i := range all {
 				known = append(known, i.ID())
@@ -578,8 +580,8 @@ func (a *agentsCommand) updateCommand() *cobra.Command {
 	f := &installFlags{}
 	c := &cobra.Command{
 		Use:               "update [FLAGS] [AGENT...]",
-		Short:             "Update agents to the versions of the registry",
-		Long:              "Update agents to the versions of the registry: those that are named, or all but the pinned ones.",
+		Short:             "Update agents to the registry's versions",
+		Long:              "Update agents to the registry's versions: the named ones, or all except pinned ones.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -616,7 +618,7 @@ func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *regis
 		if err != nil {
 			return fmt.Errorf("updating %s: %w", id, err)
 		}
-		text := plain.Sprintf("%s %s is the newest", id, now.Entry.Version)
+		text := plain.Sprintf("%s %s is up to date", id, now.Entry.Version)
 		if had.Folder() != now.Folder() {
 			text = plain.Sprintf("%s %s -> %s", id, had.Entry.Version, now.Entry.Version)
 		}
@@ -628,8 +630,8 @@ func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *regis
 func (a *agentsCommand) removeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove AGENT...",
-		Short:             "Remove agents of the registry that are installed",
-		Long:              "Remove agents of the registry that are installed. What they have written elsewhere, such as their settings, stays.",
+		Short:             "Remove installed agents",
+		Long:              "Remove agents installed from the registry. Files that they wrote elsewhere, such as their settings, stay.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {

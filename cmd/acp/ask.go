@@ -23,8 +23,8 @@ func isTerminal(file any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// resolver returns what finds agents by name, for a configuration that was loaded. It asks on the terminal, if there is
-// one, before it installs something.
+// resolver returns a resolver for a loaded configuration. Before it installs an agent, it asks on the terminal, if
+// there is one.
 func (p *program) resolver(cfg *config.Config) *agents.Resolver {
 	r := agents.New(cfg)
 	r.Ask = p.asker()
@@ -33,8 +33,7 @@ func (p *program) resolver(cfg *config.Config) *agents.Resolver {
 	return r
 }
 
-// asker returns a function that asks a question on the terminal, to be answered with yes or no; nil if there is no
-// terminal.
+// asker returns a function that asks a yes-or-no question on the terminal; nil if there is no terminal.
 func (p *program) asker() func(context.Context, string) (bool, error) {
 	if !isTerminal(p.stdin) || !isTerminal(p.stderr) {
 		return nil
@@ -42,13 +41,13 @@ func (p *program) asker() func(context.Context, string) (bool, error) {
 	return p.ask
 }
 
-// ask asks on standard error. Only a clear yes counts as one.
+// ask asks on standard error. Only y or yes counts as yes.
 func (p *program) ask(ctx context.Context, question string) (bool, error) {
 	answer, err := p.answer(ctx, question+" [y/N] ")
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes"), err
 }
 
-// askName asks on standard error for one of some names, by its number or by itself.
+// askName asks on standard error for one of names, which the user may give by its number or in full.
 func (p *program) askName(ctx context.Context, names []string, question string) (string, error) {
 	for i, name := range names {
 		fmt.Fprintf(p.stderr, "%3d  %s\n", i+1, plain.Line(name))
@@ -66,7 +65,7 @@ func (p *program) askName(ctx context.Context, names []string, question string) 
 	return "", usagef("want a number from 1 to %d", len(names))
 }
 
-// answer prints a question on standard error and reads a line. At the end of the input it is "".
+// answer prints a question on standard error and reads a line. At the end of the input the line is "".
 func (p *program) answer(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(p.stderr, plain.Text(question))
 	type line struct {
@@ -74,7 +73,7 @@ func (p *program) answer(ctx context.Context, question string) (string, error) {
 		err  error
 	}
 	read := make(chan line, 1)
-	// If ctx ends first, this lives as long as the program, since nothing ends a read from a terminal.
+	// If ctx ends first, this goroutine lives as long as the program, because nothing can end a read from a terminal.
 	go func() {
 		text, err := readLine(p.stdin)
 		read <- line{text, err}
@@ -82,7 +81,7 @@ func (p *program) answer(ctx context.Context, question string) (string, error) {
 	select {
 	case got := <-read:
 		if errors.Is(got.err, io.EOF) {
-			fmt.Fprintln(p.stderr) // the end of the input leaves the cursor behind the question
+			fmt.Fprintln(p.stderr) // at the end of the input the cursor is still after the question
 			got.err = nil
 		}
 		return strings.TrimSpace(got.text), got.err
@@ -92,10 +91,10 @@ func (p *program) answer(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// maxAnswer bounds an answer, in bytes.
+// maxAnswer is the maximum length of an answer in bytes.
 const maxAnswer = 4096
 
-// readLine reads a line, and nothing of the next one.
+// readLine reads one line and nothing after it.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	for one := make([]byte, 1); len(line) < maxAnswer; {

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// Only a clear yes is one, nothing of the next line is taken, and what is asked does not obey.
+// Only y and yes count as yes, nothing of the next line is consumed, and the question cannot control the terminal.
 func TestAsk(t *testing.T) {
 	for answer, want := range map[string]bool{
 		"y\n": true, "YES\r\n": true, " yes \n": true, "y": true, "n\n": false, "\n": false, "": false, "yess\n": false, "yes please\n": false,
@@ -40,7 +40,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// An interrupt ends the question, though nothing ends the read.
+// An interrupt ends the question, although nothing ends the read.
 func TestAskInterrupted(t *testing.T) {
 	in, answer := io.Pipe()
 	defer answer.Close()

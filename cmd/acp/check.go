@@ -30,7 +30,7 @@ type checkFlags struct {
 	max          int
 }
 
-// newCheckCommand is acp check.
+// newCheckCommand returns the command acp check.
 func newCheckCommand(p *program) *cobra.Command {
 	f := &checkFlags{
 		format:   oneOf{value: string(report.Text), values: formatNames()},
@@ -40,37 +40,37 @@ func newCheckCommand(p *program) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "check [FLAGS] [FILE...]",
-		Short: "Judge recordings by the protocol's requirements",
-		Long: `Judge recordings: whether each message fits the protocol's schema, and the conversation fits the protocol.
-Without a file, or with -, it judges standard input as it comes.
+		Short: "Check recordings against the protocol's requirements",
+		Long: `Check recordings: whether each message conforms to the protocol's schema, and the conversation to the protocol.
+Without a file, or with -, it judges standard input as it arrives.
 
-It reads recordings of acp record, plain lines of JSON-RPC, and the logs of other tools; it finds out which.
-It ends with 0 if everything conforms, 1 if there are findings, and 3 if something could not be read.
+It reads recordings of acp record, plain lines of JSON-RPC, and the logs of other tools, and detects which it is.
+The exit status is 0 if everything conforms, 1 if there are findings, and 3 if something could not be read.
 
-A file of accepted findings has one in each line: the requirement, the method, perhaps the place in the
-message, and after # the reason. * stands for any. They do not count, and those that were not found are named:
+A file of accepted findings has one per line: the requirement, the method, optionally the place in the message,
+and the reason after #. * matches anything. Accepted findings do not count, and those that did not occur are named:
 
   INI-5  initialize                     # agentInfo comes with our next release
   INI-6  session/update  /update/_old   # our old clients read it`,
-		Example: `  acp check run.jsonl                          what breaks the protocol in it
+		Example: `  acp check run.jsonl                          what in it breaks the protocol
   acp check --output junit=acp.xml *.jsonl     for a CI server, and for people
-  tail -n +1 -f run.jsonl | acp check          while it is recorded
-  acp check --only SES,PRM-9 run.jsonl         one page, and one requirement`,
+  tail -n +1 -f run.jsonl | acp check          while it is being recorded
+  acp check --only SES,PRM-9 run.jsonl         one page and one requirement`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE:              func(_ *cobra.Command, args []string) error { return check(p, f, args) },
 	}
 	flags := c.Flags()
 	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
-	flags.Var(&f.level, "level", "the mildest `LEVEL` that counts: must, should or advice")
-	flags.Var(&f.side, "side", "only what this `SIDE` breaks: client or agent")
-	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements, or pages: an `ID` such as SES-7, or SES")
-	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements, or pages: an `ID` such as SES-7, or SES")
+	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
+	flags.Var(&f.level, "level", "the lowest `LEVEL` that counts: must, should or advice")
+	flags.Var(&f.side, "side", "only violations by this `SIDE`: client or agent")
+	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements or pages: an `ID` such as SES-7 or SES")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements or pages: an `ID` such as SES-7 or SES")
 	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
-	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the one that initialize agrees on, with experimental features")
-	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: whatever is experimental is a finding")
+	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the version that initialize negotiates, with experimental features")
+	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: anything experimental is a finding")
 	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
-	flags.IntVar(&f.max, "max", 0, "show so `MANY` findings of each requirement, and count the others; -1 is all (default 10 different ones for people, 1000 for programs)")
+	flags.IntVar(&f.max, "max", 0, "show at most `N` findings for each requirement and count the rest; -1 shows all (default 10 different ones in formats for people, 1000 in formats for programs)")
 	c.MarkFlagsMutuallyExclusive("protocol", "schema", "stable")
 	complete(c, "format", f.format.values...)
 	complete(c, "level", levelNames...)
@@ -79,7 +79,7 @@ message, and after # the reason. * stands for any. They do not count, and those 
 	return c
 }
 
-// formatNames are the names of the formats.
+// formatNames returns the names of the formats.
 func formatNames() []string {
 	var names []string
 	for _, f := range report.Formats() {
@@ -88,7 +88,7 @@ func formatNames() []string {
 	return names
 }
 
-// The names of the versions, and their schemas.
+// The names of the versions, and the schema of each.
 var (
 	protocolNames = []string{"1", "1-unstable", "2", "2-unstable"}
 	protocols     = map[string]func() *conformance.Schema{
@@ -96,10 +96,10 @@ var (
 	}
 )
 
-// maxSchema and maxAccepted are how many bytes the files may have.
+// maxSchema and maxAccepted are the maximum sizes of the files in bytes.
 const maxSchema, maxAccepted = 64 << 20, 16 << 20
 
-// judgeBy is the schema that the flags choose, or nil.
+// judgeBy returns the schema that the flags choose, or nil.
 func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 	if f.protocol.value != "" {
 		return protocols[f.protocol.value](), nil
@@ -121,7 +121,7 @@ func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 	return schema, nil
 }
 
-// report is an empty report as the flags want it.
+// report returns an empty report with the options of the flags.
 func (f *checkFlags) report() (*report.Report, error) {
 	options := report.Options{Version: moduleVersion(), Level: f.level.level, Side: f.side.side, Only: f.only, Ignore: f.ignore, Keep: f.max}
 	if f.accepted != "" {
@@ -146,7 +146,7 @@ type output struct {
 	file   string
 }
 
-// outputFiles are what --output asks for.
+// outputFiles parses the values of --output.
 func outputFiles(flags []string) ([]output, error) {
 	var outputs []output
 	for _, o := range flags {
@@ -218,7 +218,7 @@ func (o output) write(report func(io.Writer, report.Format) error) error {
 	return errors.Join(report(file, o.format), file.Close())
 }
 
-// checkFile judges one file. What cannot be read is a part of the report.
+// checkFile judges one file. What cannot be read becomes part of the report.
 func checkFile(p *program, r *report.Report, name string, options *report.CheckOptions) error {
 	open, source := func() (io.ReadCloser, error) { return input.Open(name) }, name
 	if name == "-" {

@@ -20,7 +20,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A line of 60 MB, or of 6 MB in the faster tiers, is a line like any other, if it is a message, and else one finding; what comes after it is judged.
+// A line of 60 MB, or of 6 MB in the faster tiers, is treated like any other if it is a message, and otherwise is one
+// finding; the lines after it are judged.
 func TestLongLine(t *testing.T) {
 	size := tier.Pick(6_000_000, 6_000_000, 60_000_000, 60_000_000)
 	bytesLong := fmt.Sprintf("(%d bytes)", size)
@@ -58,7 +59,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// Who reads the output may stop: acp then dies as programs do.
+// The reader of the output may stop reading; acp then ends as other programs do.
 func TestClosedOutput(t *testing.T) {
 	file := write(t, "bad.jsonl", []byte(header+request+strings.Repeat(banner, 1000)))
 	for _, args := range [][]string{{"check", "--max", "-1", "--format", "json", file}, {"check", "-"}, {"show", file}, {"rules", "--format", "json"}} {
@@ -74,7 +75,7 @@ func TestClosedOutput(t *testing.T) {
 			if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
 				t.Fatal(err)
 			}
-			cmd.Wait() // what it says is in ProcessState
+			cmd.Wait() // its error is in ProcessState
 			if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGPIPE {
 				t.Errorf("ended with %v", cmd.ProcessState)
 			}
@@ -85,7 +86,7 @@ func TestClosedOutput(t *testing.T) {
 	}
 }
 
-// A finding is printed when its message comes, and an interrupt ends the reading with the summary.
+// A finding is printed when its message arrives, and an interrupt ends the input with the summary.
 func TestFindingsAsTheyCome(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "acp", "check")
 	in, err := cmd.StdinPipe()
@@ -125,10 +126,10 @@ func TestFindingsAsTheyCome(t *testing.T) {
 	expectExit(t, cmd.Wait(), statusFindings)
 }
 
-// A file that may not be read is named; the others are judged.
+// An unreadable file is reported; the others are judged.
 func TestNoPermission(t *testing.T) {
 	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} { // also for another user
+	for _, d := range []string{filepath.Dir(dir), dir} { // so that other users can enter it
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestNoPermission(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, "check", "secret.jsonl", "other.jsonl")
 	cmd.Dir = dir
-	if os.Getuid() == 0 { // to root everything is readable
+	if os.Getuid() == 0 { // root can read everything
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	out, err := cmd.Output()

@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// choose sets the mode, the model and the options of a session to what the settings of its agent say: all that the agent
-// has.
+// choose sets the mode, the model and the options of a session according to the agent's settings, as far as the agent
+// has them.
 func choose(ctx context.Context, session *talk.Session, s *config.Settings) error {
 	var errs []error
 	if s.Mode != "" {
@@ -31,7 +31,7 @@ func choose(ctx context.Context, session *talk.Session, s *config.Settings) erro
 	return errors.Join(errs...)
 }
 
-// talkOptions are the options of a client as the settings say. Its errors are about usage.
+// talkOptions returns the options of a client according to the settings. All its errors are usage errors.
 func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 	s := &cfg.Settings
 	cwd, err := workFolder(folder)
@@ -43,7 +43,7 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, usage(err)
 		} else if !info.IsDir() {
-			return nil, usagef("%s: not a folder", dir)
+			return nil, usagef("%s: not a directory", dir)
 		}
 	}
 	if s.Policy != "" {
@@ -59,7 +59,7 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 	return o, nil
 }
 
-// maxPolicy is how many bytes a file of rules may have.
+// maxPolicy is the maximum size of a file of rules in bytes.
 const maxPolicy = 4 << 20
 
 // readPolicy reads a file of rules.
@@ -75,7 +75,8 @@ func readPolicy(path string) (*policy.Policy, error) {
 	return policy.New(rules, &policy.Options{Resolve: policy.ResolveLinks})
 }
 
-// workFolder is the folder in which an agent works, by its own name: sessions are listed, and named, by that.
+// workFolder returns the absolute path, without symbolic links, of the directory in which an agent works: sessions are
+// listed and named by that path.
 func workFolder(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

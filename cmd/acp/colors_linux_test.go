@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Colours are for terminals, unless NO_COLOR says otherwise.
+// Colors are used on terminals, unless NO_COLOR says otherwise.
 func TestColors(t *testing.T) {
 	file := write(t, "bad.jsonl", []byte(header+request+strings.Replace(banner, "Loading", `Loading \u001b[2J`, 1)+end))
 	for _, command := range [][]string{{"check", file}, {"show", file}, {"rules"}, {"explain", "INI-1"}} {
@@ -44,7 +44,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatal(err)
 	}
 	shown, err := io.ReadAll(main)
-	if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal ends that nobody writes to
+	if err != nil && !errors.Is(err, syscall.EIO) { // the usual end of a terminal without writers
 		t.Fatal(err)
 	}
 	if _, failed := errors.AsType[*exec.ExitError](cmd.Wait()); failed && cmd.ProcessState.ExitCode() != statusFindings {
@@ -53,7 +53,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 	return string(shown)
 }
 
-// openTerminal opens a new terminal, and what is behind it.
+// openTerminal opens a new terminal and returns both of its ends.
 func openTerminal(t *testing.T) (main, terminal *os.File) {
 	t.Helper()
 	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -27,16 +27,15 @@ func writeBinary(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o644))
 }
 
-// writeBinaryLine is the command "binary-line FILE FROM": it writes a file like another one, with a third line that is
-// no text.
+// writeBinaryLine is the command "binary-line FILE FROM": it writes a copy of a file whose third line is not text.
 func writeBinaryLine(ts *testscript.TestScript, _ bool, args []string) {
 	lines := strings.SplitAfter(ts.ReadFile(args[1]), "\n")
 	lines = slices.Insert(lines, 2, "\x00\x01\xff\xfe\x00\n")
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(lines, "")), 0o644))
 }
 
-// serveRegistry is the command "registry FOLDER": it serves a folder as the registry of agents from then on. In
-// registry.json {url} is where it is, and {platform} is this system.
+// serveRegistry is the command "registry FOLDER": it starts serving a directory as the registry of agents. In
+// registry.json {url} stands for its URL, and {platform} for this system.
 func serveRegistry(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +54,7 @@ func serveRegistry(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("ACP_REGISTRY_URL", server.URL+"/registry.json")
 }
 
-// expectStatus is the command "status N acp …": it runs a program, which must end with the exit status N.
+// expectStatus is the command "status N acp …": it runs a program, which must exit with status N.
 func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	if err != nil || neg || len(args) < 2 {
@@ -81,7 +80,7 @@ const (
 	end     = `{"t":9,"exit":{"code":0,"signal":null}}` + "\n"
 )
 
-// write writes a file in a folder of the test.
+// write writes a file in a directory of the test.
 func write(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), name)
@@ -91,7 +90,7 @@ func write(t *testing.T, name string, text []byte) string {
 	return name
 }
 
-// expectExit checks how a program ended.
+// expectExit checks how a program exited.
 func expectExit(t *testing.T, err error, want int) {
 	t.Helper()
 	got := 0

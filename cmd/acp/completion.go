@@ -1,6 +1,6 @@
 package main
 
-// What shells complete beside the names of commands and flags: agents. Nothing of it uses the network.
+// Shell completion of agents and sessions. None of it uses the network.
 
 import (
 	"maps"
@@ -19,18 +19,19 @@ import (
 // completer completes words.
 type completer = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// agentCompletions are the agents that can be started: the user's own ones if own, and those that are installed.
+// agentCompletions returns the agents that can be started: the installed ones and, if own is set, those of the
+// configuration.
 func agentCompletions(cfg *config.Config, own bool) []cobra.Completion {
 	if cfg.Load() != nil {
-		return nil // the command itself will tell
+		return nil // the command itself reports the error
 	}
 	var words []cobra.Completion
 	if own {
 		for _, name := range slices.Sorted(maps.Keys(cfg.File.Agents)) {
-			words = append(words, cobra.CompletionWithDesc(name, "of the configuration"))
+			words = append(words, cobra.CompletionWithDesc(name, "in the configuration"))
 		}
 	}
-	installed, _ := agents.Registry(&cfg.Settings).Installed() // what is damaged cannot be started
+	installed, _ := agents.Registry(&cfg.Settings).Installed() // damaged agents cannot be started
 	for _, i := range installed {
 		if !own || cfg.File.Agents[i.ID()] == nil {
 			words = append(words, cobra.CompletionWithDesc(i.ID(), plain.Sprintf("%s %s", i.Entry.Name, i.Entry.Version)))
@@ -39,7 +40,7 @@ func agentCompletions(cfg *config.Config, own bool) []cobra.Completion {
 	return words
 }
 
-// completeAgent completes the first word with agents that can be started; for commands with a configuration.
+// completeAgent completes the first word with agents that can be started, for commands with a configuration.
 func completeAgent(cfg *config.Config) completer {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -59,7 +60,8 @@ func agentFlag(c *cobra.Command, cfg *config.Config) {
 	}
 }
 
-// completeAgents completes words with agents: one, also of the user's own, or any number of installed ones.
+// completeAgents completes words with agents: one agent, which may be one of the configuration, or any number of
+// installed ones.
 func (a *agentsCommand) completeAgents(one bool) completer {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if one {
@@ -69,7 +71,7 @@ func (a *agentsCommand) completeAgents(one bool) completer {
 	}
 }
 
-// completeRegistry completes words with agents of the registry, as its list was last fetched.
+// completeRegistry completes words with agents of the registry, from the list as it was last fetched.
 func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if a.cfg.Load() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -87,7 +89,7 @@ func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ stri
 	return unused(words, args), cobra.ShellCompDirectiveNoFileComp
 }
 
-// sessionFlag completes a flag with the names that the user has given to sessions in a folder.
+// sessionFlag completes a flag with the names that the user has given to sessions in a directory.
 func sessionFlag(c *cobra.Command, flag string, folder *string) {
 	complete := func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
 		store, err := names.Default()
@@ -100,7 +102,7 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 		}
 		sessions, _ := store.List("", cwd) // without a list there is nothing to complete
 		for _, s := range sessions {
-			// Of a command the key is all its words.
+			// The key of a command consists of all its words.
 			agent, _, _ := strings.Cut(s.Agent, "\x00")
 			words = append(words, cobra.CompletionWithDesc(s.Name, plain.Sprintf("with %s, %s", agent, s.Used.Local().Format(time.DateTime))))
 		}
@@ -111,7 +113,7 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 	}
 }
 
-// unused leaves out what stands on the command line already.
+// unused removes the words that are already on the command line.
 func unused(words []cobra.Completion, there []string) []cobra.Completion {
 	return slices.DeleteFunc(words, func(word cobra.Completion) bool {
 		return slices.ContainsFunc(there, func(name string) bool {

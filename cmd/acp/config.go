@@ -18,15 +18,15 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// newConfigCommand is acp config.
+// newConfigCommand returns the command acp config.
 func newConfigCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Show and change the configuration",
-		Long: `Show and change the configuration. Each setting is a flag of the commands that have it, a variable of the
-environment, and a key of the file; what is said first in this order counts.
+		Long: `Show and change the configuration. Each setting is a flag of the commands that have it, an environment variable,
+and a key of the file. A flag takes precedence over the variable, and the variable over the file.
 
-A change keeps the comments and the order of the file. What is wrong in the file is told with line and column.`,
+A change keeps the comments and the order of the file. Errors in the file are reported with line and column.`,
 		Example: `  acp config list                                     all settings, and where each comes from
   acp config set agent claude                         the agent of acp run and acp exec
   acp config set agents.mine.command my-agent --acp   an agent of your own
@@ -40,7 +40,7 @@ A change keeps the comments and the order of the file. What is wrong in the file
 	return c
 }
 
-// configListing makes a command list the settings.
+// configListing makes c a command that lists the settings.
 func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Command {
 	var asJSON bool
 	c.Args = cobra.NoArgs
@@ -83,7 +83,7 @@ func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Comm
 	return c
 }
 
-// warnOfRules says on standard error what the rules of the setting policy allow that users may not think of.
+// warnOfRules warns on standard error about what the rules of the setting policy allow that users may not expect.
 func (p *program) warnOfRules(values []config.Value) {
 	for _, v := range values {
 		if v.Key != "policy" || v.Text == "" {
@@ -100,7 +100,7 @@ func (p *program) warnOfRules(values []config.Value) {
 	}
 }
 
-// completeKeys completes the first word with the keys of settings, and the second with the values that one may have.
+// completeKeys completes the first word with the keys of settings, and the second with the values of that setting.
 func completeKeys(cfg *config.Config) completer {
 	return func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var words []cobra.Completion
@@ -176,7 +176,7 @@ takes NAME=VALUE.`,
 	return c
 }
 
-// changed is the end of a change of the file: what is wrong with it is the caller's, unless the file cannot be written.
+// changed converts an error of a change of the file to a usage error, unless the file could not be written.
 func changed(err error) error {
 	if _, failed := errors.AsType[*fs.PathError](err); err == nil || failed {
 		return err
@@ -209,7 +209,7 @@ func configPath(p *program, cfg *config.Config) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("the user has no folder for configuration: name a file with --config")
+				return errors.New("the user has no configuration directory: name a file with --config")
 			}
 			_, err := fmt.Fprintln(p.stdout, plain.Line(path))
 			return err
@@ -219,7 +219,7 @@ func configPath(p *program, cfg *config.Config) *cobra.Command {
 	return c
 }
 
-// withoutFile keeps a command from reading the file, which may be wrong, or not there yet.
+// withoutFile keeps a command from reading the file, which may be invalid or missing.
 func withoutFile(c *cobra.Command) {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
 }
@@ -228,13 +228,13 @@ func configEdit(p *program, cfg *config.Config) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit",
 		Short: "Open the file in your editor, and check it",
-		Long: `Open the file in the editor that $VISUAL or $EDITOR name, and check it. If there is no file, one is made, with all
-settings as comments.`,
+		Long: `Open the file in the editor that $VISUAL or $EDITOR names, and check it. If there is no file, one is created with
+all settings as comments.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("the user has no folder for configuration: name a file with --config")
+				return errors.New("the user has no configuration directory: name a file with --config")
 			}
 			if err := makeConfig(path); err != nil {
 				return err
@@ -250,7 +250,7 @@ settings as comments.`,
 	return c
 }
 
-// makeConfig makes a file of comments, if there is none.
+// makeConfig creates a file of comments, if there is no file.
 func makeConfig(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -266,7 +266,7 @@ func makeConfig(path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// edit runs the user's editor. As for other programs, the variable is a command for the shell.
+// edit runs the user's editor. As in other programs, the variable is a command for the shell.
 func (p *program) edit(path string) error {
 	editor := os.Getenv("VISUAL")
 	if editor == "" {

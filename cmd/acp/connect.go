@@ -20,24 +20,24 @@ type connectFlags struct {
 	options  remote.DialOptions
 }
 
-// newConnectCommand is acp connect.
+// newConnectCommand returns the command acp connect.
 func newConnectCommand(p *program) *cobra.Command {
 	f := &connectFlags{}
 	c := &cobra.Command{
 		Use:   "connect [FLAGS] URL",
-		Short: "Be an agent that is at a URL, on standard input and output",
-		Long: `Be an agent that is at a URL, on standard input and output: for editors that start their agents as commands.
+		Short: "Present an agent at a URL as a local command",
+		Long: `Present an agent at a URL on standard input and output, for editors that start their agents as commands.
 http and https mean HTTP with server-sent events, ws and wss WebSocket.
 
-Tokens and headers come from the environment or from files, because other users see a command line. Files are
+Tokens and headers come from the environment or from files, because other users can see a command line. Files are
 read again for each request, so that a token may change. No token is sent over plain http or ws to another
-machine, unless --allow-insecure is given.
+machine unless --allow-insecure is given.
 
-A stream of HTTP that is lost is opened again, and turns go on. If the server numbers its messages, as acp serve
-and qwen do, it goes on behind the last one; otherwise messages may be missing, and standard error says so.
+If an HTTP stream is lost, it is opened again, and turns continue. If the server numbers its messages, as acp serve
+and qwen do, the stream continues after the last one; otherwise messages may be missing, and standard error says so.
 
-It ends with 0 when its input ends, and with 3 when the connection is lost or the agent ends it; standard error
-says why. An editor then starts it again and loads the session, as for an agent that has died.`,
+The exit status is 0 when the input ends, and 3 when the connection is lost or the agent closes it; standard error
+says why. An editor then starts it again and loads the session, as it does for an agent that has died.`,
 		Example: `  acp connect https://agent.example/acp                        with the token in $ACP_CONNECT_TOKEN
   acp connect --token-file ~/.config/agent-token wss://agent.example/acp
   acp connect --header-env X-Secret-Key=GOOSE_SECRET http://127.0.0.1:3284/acp`,
@@ -51,19 +51,19 @@ says why. An editor then starts it again and loads the session, as for an agent 
 	}
 	flags, o := c.Flags(), &f.options
 	addTokenFlags(flags, &f.send.TokenFile, &f.send.TokenEnv, "ACP_CONNECT_TOKEN")
-	flags.StringVar(&f.send.HeaderFile, "header-file", "", "a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"")
+	flags.StringVar(&f.send.HeaderFile, "header-file", "", "a `FILE` of headers for every request, one per line as \"NAME: VALUE\"")
 	flags.StringArrayVar(&f.send.HeaderEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure", false, "send the token without TLS")
 	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
-	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
-	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle WebSocket is kept alive")
-	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "the `TIME` to open a lost stream of HTTP again")
+	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a WebSocket alive that has been idle for this `TIME`")
+	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "how much `TIME` opening a lost HTTP stream again may take")
 	flags.BoolVar(&o.Resume, "resume", true, "when a stream is lost, ask a server that numbers its messages to continue after the last one")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }
 
-// connect passes messages on until the connection ends.
+// connect passes messages between the two sides until the connection ends.
 func connect(p *program, f *connectFlags, url string) error {
 	if err := f.send.Check(); err != nil {
 		return usagef("%w", err)

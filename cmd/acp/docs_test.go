@@ -18,7 +18,7 @@ import (
 // manuals are the pages whose commands are run.
 var manuals = []string{"acp.md", "exec.md"}
 
-// TestManual runs the commands of pages, on the files of testdata/docs, and compares what they print. my-agent is the
+// TestManual runs the commands of the pages on the files of testdata/docs, and compares the output. my-agent is the
 // reference agent.
 func TestManual(t *testing.T) {
 	tier.Need(t, tier.Normal)
@@ -87,7 +87,7 @@ func runManual(t *testing.T, manual, dir string, env []string) {
 	t.Errorf("the commands of %s print something else; go test . -update writes it", manual)
 }
 
-// workflow is a workflow of a page: the one that begins so.
+// workflow returns the workflow of a page that begins with a text.
 func workflow(t *testing.T, page, begin string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", page))
@@ -103,7 +103,7 @@ func workflow(t *testing.T, page, begin string) string {
 	return ""
 }
 
-// checkAction is the action that judges a test suite's agent.
+// checkAction is the action that judges the agent of a test suite.
 const checkAction = ".github/actions/check"
 
 // A step is a command of a workflow.
@@ -113,7 +113,7 @@ type step struct {
 	always bool // also after a step that has failed
 }
 
-// workflowSteps returns the commands of a workflow, and those of checkAction in its place.
+// workflowSteps returns the commands of a workflow, with the commands of checkAction in its place.
 func workflowSteps(t *testing.T, text string) (steps []step) {
 	t.Helper()
 	uses := regexp.MustCompile(`(?m)^      - (?:run: (.*)\n(        if: always\(\)\n)?|uses: \./\.acp/` + regexp.QuoteMeta(checkAction) +
@@ -143,8 +143,8 @@ func workflowSteps(t *testing.T, text string) (steps []step) {
 	return steps
 }
 
-// runWorkflow runs the commands of a workflow, in a module outside of this one: the checkout of this repository is a link.
-// After one that fails it runs only those that always run. It returns what all printed.
+// runWorkflow runs the commands of a workflow in a module outside of this one, in which the checkout of this repository
+// is a link. After a failing command it runs only those that always run. It returns their output.
 func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, failed bool) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -165,7 +165,8 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 		}
 		cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", s.script)
 		cmd.Dir = dir
-		// Without the path of the link in what is compiled, the cache of builds has most of it from the last run.
+		// -trimpath keeps the path of the link out of the compiled files, so that the build cache can be reused between
+		// runs.
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-vet=off -trimpath", "GOBIN="+bin, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"),
 			"RUNNER_TEMP="+bin, "GITHUB_ACTION_PATH="+filepath.Join(dir, ".acp", checkAction), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		cmd.Env = append(append(cmd.Env, s.env...), env...)
@@ -177,7 +178,8 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 	return b.String(), failed
 }
 
-// TestCheckAction: the action only runs commands. Another action could change the environment of the user's later steps.
+// TestCheckAction: the action only runs commands. Another action could change the environment of the user's later
+// steps.
 func TestCheckAction(t *testing.T) {
 	action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
 	if err != nil {
@@ -188,7 +190,7 @@ func TestCheckAction(t *testing.T) {
 	}
 }
 
-// TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
+// TestWorkflowGo runs the workflow for Go with an agent of another module. A mistake of the agent makes it fail.
 func TestWorkflowGo(t *testing.T) {
 	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/ci.md", "# Go:")
@@ -211,7 +213,7 @@ func TestWorkflowGo(t *testing.T) {
 	}
 }
 
-// TestWorkflowAnyLanguage does the other workflow with an agent on the TypeScript SDK: there is no Go but acp itself.
+// TestWorkflowAnyLanguage runs the other workflow with an agent on the TypeScript SDK; the only Go program is acp.
 func TestWorkflowAnyLanguage(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	npmtest.Need(t)
@@ -245,8 +247,8 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 	}
 }
 
-// TestWorkflowJudgesEveryStart does the workflow for any language, and the commands for other CI systems, with a test suite
-// that starts its agent twice. A banner in the first start alone fails both.
+// TestWorkflowJudgesEveryStart runs the workflow for any language, and the commands for other CI systems, with a test
+// suite that starts its agent twice. A banner in only the first start makes both fail.
 func TestWorkflowJudgesEveryStart(t *testing.T) {
 	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/ci.md", "# Any language:")
@@ -289,8 +291,8 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 	}
 }
 
-// TestWorkflowProbe does the workflow of docs/probe.md with an agent that prints a banner: that it does is known first, and
-// then it is not.
+// TestWorkflowProbe runs the workflow of docs/probe.md with an agent that prints a banner, first with that failure in
+// the baseline and then without it.
 func TestWorkflowProbe(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	text := workflow(t, "docs/probe.md", "name: acp\n")
@@ -325,7 +327,7 @@ func TestWorkflowProbe(t *testing.T) {
 	}
 }
 
-// replaceIn replaces a text in a file, which must be there.
+// replaceIn replaces a text in a file, which must contain it.
 func replaceIn(t *testing.T, name, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -19,11 +19,12 @@ func (a *agentsCommand) doctorCommand() *cobra.Command {
 	o := &launch.DoctorOptions{}
 	c := &cobra.Command{
 		Use:   "doctor [FLAGS] AGENT | -- COMMAND [ARG...]",
-		Short: "Say why an agent does not start",
-		Long: `Say why an agent does not start: its program is missing or made for another system, Node.js is too old, it
-prints what is not a message, the user has to log in. It is started as a client does, and a session is opened.
+		Short: "Find out why an agent does not start",
+		Long: `Find out why an agent does not start: its program is missing or made for another system, Node.js is too old, it
+prints something that is not a message, or the user has to log in. The agent is started as a client does it, and a
+session is opened.
 
-The exit status is 0 if it can be used, and 1 if it cannot.`,
+The exit status is 0 if the agent can be used, and 1 if it cannot.`,
 		Example: `  acp agents doctor gemini
   acp agents doctor -- my-agent --acp
   acp agents doctor wss://agent.example/acp`,
@@ -42,12 +43,12 @@ The exit status is 0 if it can be used, and 1 if it cannot.`,
 	}
 	flags := c.Flags()
 	a.jsonFlag(c)
-	flags.BoolVar(&o.NoSession, "no-session", false, "open no session")
-	flags.DurationVar(&o.Time, "timeout", 2*time.Minute, "the `TIME` for all of it")
+	flags.BoolVar(&o.NoSession, "no-session", false, "do not open a session")
+	flags.DurationVar(&o.Time, "timeout", 2*time.Minute, "the `TIME` limit for the whole examination")
 	return c
 }
 
-// findAgent is the agent that a command is given: by its name or URL, or by a command behind two hyphens.
+// findAgent returns the agent that the arguments name: a name, a URL, or a command after --.
 func (a *agentsCommand) findAgent(ctx context.Context, cmd *cobra.Command, args []string) (*agents.Agent, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
@@ -58,7 +59,7 @@ func (a *agentsCommand) findAgent(ctx context.Context, cmd *cobra.Command, args 
 	return nil, usagef("want one agent, or -- and a command")
 }
 
-// masked is a command without the values of its variables, which may be secret.
+// masked returns a command without the values of its variables, which may be secret.
 func masked(c *launch.Command) *launch.Command {
 	shown := *c
 	shown.Env = maps.Clone(c.Env)
@@ -68,7 +69,7 @@ func masked(c *launch.Command) *launch.Command {
 	return &shown
 }
 
-// diagnosis is what programs read of an examination.
+// diagnosis is the JSON output of acp agents doctor.
 type diagnosis struct {
 	Name     string    `json:"name"`
 	Command  string    `json:"command,omitempty"`
@@ -78,13 +79,13 @@ type diagnosis struct {
 	Agent    string    `json:"agent,omitempty"`
 	Version  string    `json:"version,omitempty"`
 	Protocol int       `json:"protocolVersion,omitempty"`
-	Seconds  float64   `json:"seconds,omitempty"` // to the answer to initialize
+	Seconds  float64   `json:"seconds,omitempty"` // until the response to initialize
 	Session  bool      `json:"session"`
 	Problems []problem `json:"problems"`
 	Stderr   string    `json:"stderr,omitempty"`
 }
 
-// problem is something that is wrong.
+// problem is one problem that was found.
 type problem struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -92,14 +93,14 @@ type problem struct {
 	Blocks bool   `json:"blocks"`
 }
 
-// doctor examines an agent, and says what it found.
+// doctor examines an agent and prints what it found.
 func (a *agentsCommand) doctor(ctx context.Context, agent *agents.Agent, o *launch.DoctorOptions) error {
 	if agent.Command == nil {
 		return a.doctorURL(ctx, agent, o)
 	}
 	d := launch.Doctor(ctx, agent.Command, o)
 	if agent.Installed == nil {
-		d.Command = masked(d.Command) // what the registry says is no secret
+		d.Command = masked(d.Command) // what the registry contains is not secret
 	}
 	if !a.json {
 		fmt.Fprintln(a.p.stdout, plain.Text(d.String()))
@@ -116,7 +117,7 @@ func (a *agentsCommand) doctor(ctx context.Context, agent *agents.Agent, o *laun
 	return healthy(d.OK())
 }
 
-// answered takes over what the agent has answered to initialize, if it has.
+// answered takes over the agent's response to initialize, if there is one.
 func (d *diagnosis) answered(res *acp.InitializeResponse, took time.Duration) {
 	if res != nil {
 		info := res.AgentInfo.Value()
@@ -124,7 +125,7 @@ func (d *diagnosis) answered(res *acp.InitializeResponse, took time.Duration) {
 	}
 }
 
-// healthy is the end of an examination.
+// healthy returns the result of an examination: nil, or the exit status for findings.
 func healthy(ok bool) error {
 	if ok {
 		return nil
@@ -132,7 +133,7 @@ func healthy(ok bool) error {
 	return &exit{statusFindings, nil}
 }
 
-// doctorURL connects to an agent at a URL. It opens no session: the folders there are not known.
+// doctorURL connects to an agent at a URL. It opens no session, because the directories there are not known.
 func (a *agentsCommand) doctorURL(ctx context.Context, agent *agents.Agent, o *launch.DoctorOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Time)
 	defer cancel()
@@ -151,7 +152,7 @@ func (a *agentsCommand) doctorURL(ctx context.Context, agent *agents.Agent, o *l
 	} else {
 		out.OK = true
 		out.answered(conn.Initialized(), time.Since(began))
-		_ = conn.Close() // how it ends is no matter of this examination
+		_ = conn.Close() // how the connection ends does not matter here
 	}
 	if a.json {
 		if err := a.write(out); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// TestDoctorAtURL examines an agent at a URL: with the token it answers, without it says why not, and nobody is shown what
-// is secret.
+// TestDoctorAtURL examines an agent at a URL: with the token it answers, without the token the reason is reported, and
+// secrets are never shown.
 func TestDoctorAtURL(t *testing.T) {
 	const token = "the-token-of-the-agent"
 	handler := remote.Handler(func(ctx context.Context, transport rpc.Transport, _ *remote.Peer) error {
@@ -54,7 +54,7 @@ func TestDoctorAtURL(t *testing.T) {
 			t.Errorf("%s: %d\n%s", scheme, status, out)
 		}
 	}
-	// An agent of the configuration has its own token; that of the settings is not sent to it.
+	// An agent of the configuration has its own token and is not sent that of the settings.
 	if status, out := doctor("--token-env", "MY_TOKEN", "far"); status != statusFindings || !strings.Contains(out, "401") {
 		t.Errorf("the token of the settings: %d\n%s", status, out)
 	}

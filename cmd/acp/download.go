@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// downloading is a client that shows on standard error, if that is a terminal, how much has come; nil means the default one.
+// downloading returns a client that shows the progress of downloads on standard error, if that is a terminal; nil means
+// the default client.
 func (p *program) downloading() *http.Client {
 	shown := newProgress(p.stderr, false)
 	if shown.w == nil {
@@ -16,7 +17,7 @@ func (p *program) downloading() *http.Client {
 	return &http.Client{Transport: &downloads{http.DefaultTransport, shown.line, shown.end}}
 }
 
-// downloads tells of each answer how much of it has come.
+// downloads shows the progress of each response.
 type downloads struct {
 	http.RoundTripper
 	show func(text string)
@@ -32,10 +33,10 @@ func (d *downloads) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// downloadPause is the time between two lines; what is fetched faster shows none.
+// downloadPause is the time between two lines. A download that takes less shows none.
 const downloadPause = 200 * time.Millisecond
 
-// download is the body of an answer.
+// download is the body of a response.
 type download struct {
 	io.ReadCloser
 	of        *downloads
@@ -66,5 +67,5 @@ func (d *download) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// megabytes is a size for people.
+// megabytes formats a size for people.
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

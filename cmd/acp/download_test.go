@@ -15,7 +15,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// slow reads a megabyte in each 150 ms.
+// slow reads a megabyte per 150 ms.
 type slow struct{ left int }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -28,7 +28,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What comes slowly is shown now and then, and the line is removed; what comes at once shows nothing.
+// The progress of a slow download is shown from time to time and removed at the end; a fast one shows nothing.
 func TestDownload(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -10,12 +10,12 @@ import (
 	"github.com/acpgo/sdk/conformance/report"
 )
 
-// newExplainCommand is acp explain.
+// newExplainCommand returns the command acp explain.
 func newExplainCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain ID...",
 		Short:   "Explain a requirement, with a right and a wrong example",
-		Long:    "Explain requirements: what the protocol says, on which page, what breaks it, and an example of each.",
+		Long:    "Explain requirements: what the protocol says and on which page, what breaks it, and an example of each.",
 		Example: "  acp explain PRM-9",
 		Args:    cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -31,7 +31,7 @@ func newExplainCommand(p *program) *cobra.Command {
 			for _, id := range args {
 				i := slices.IndexFunc(rules, func(r conformance.Rule) bool { return strings.EqualFold(r.ID, id) })
 				if i < 0 {
-					return usagef("there is no requirement %q that is judged%s", id, similar(rules, id))
+					return usagef("no judged requirement matches %q%s", id, similar(rules, id))
 				}
 				chosen = append(chosen, rules[i])
 			}
@@ -50,7 +50,7 @@ func newExplainCommand(p *program) *cobra.Command {
 	}
 }
 
-// similar names the requirements of the same page as an id that does not exist.
+// similar names the requirements on the page of an id that does not exist.
 func similar(rules []conformance.Rule, id string) string {
 	prefix, _, _ := strings.Cut(strings.ToUpper(id), "-")
 	var ids []string
@@ -60,7 +60,7 @@ func similar(rules []conformance.Rule, id string) string {
 		}
 	}
 	if len(ids) == 0 {
-		return `; "acp rules" lists all`
+		return `; "acp rules" lists all of them`
 	}
-	return "; of that page there are " + strings.Join(ids, ", ")
+	return "; that page has " + strings.Join(ids, ", ")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// oneOf is a flag whose value is one of a few.
+// oneOf is a flag that takes one of several values.
 type oneOf struct {
 	value  string
 	values []string
@@ -27,13 +27,13 @@ func (f *oneOf) Set(value string) error {
 	return nil
 }
 
-// orList is "a, b or c".
+// orList returns "a, b or c".
 func orList(values []string) string {
 	last := len(values) - 1
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// sideFlag is a flag for one of the two sides.
+// sideFlag is a flag that names one of the two sides.
 type sideFlag struct {
 	oneOf
 	side conformance.Side // 0 if there is none
@@ -54,13 +54,14 @@ func (f *sideFlag) Set(value string) error {
 	return nil
 }
 
-// levelFlag is a flag for the mildest level that counts.
+// levelFlag is a flag that names the lowest level that counts.
 type levelFlag struct {
 	oneOf
 	level conformance.Level
 }
 
-// The names of levels. Each has the milder one of what the protocol says in capitals: "must" are MUST and MUST NOT.
+// The names of the levels. Each stands for the lower of the protocol's words in capitals: "must" covers MUST and MUST
+// NOT.
 var (
 	levelNames = []string{"must", "should", "advice"}
 	levels     = []conformance.Level{conformance.MustNot, conformance.ShouldNot, conformance.Advice}
@@ -78,7 +79,7 @@ func (f *levelFlag) Set(value string) error {
 	return nil
 }
 
-// complete completes the value of a flag.
+// complete registers the possible values of a flag for completion.
 func complete(c *cobra.Command, flag string, values ...string) {
 	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // no such flag, or twice

@@ -25,8 +25,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// hostile is what a recording may hold: escape sequences, characters that turn the text round, XML, Markdown, what XML
-// cannot hold, and a line that is no UTF-8.
+// hostile is a recording with hostile content: escape sequences, characters that reverse the text, XML, Markdown,
+// characters that XML cannot hold, and a line that is not UTF-8.
 const hostile = header + request +
 	`{"t":1,"from":"agent","raw":"a\u001b[2J\u202e\u0000\u009b\ufffe]]></failure><script>![x](http://h/) <img src=x> ` + "`" + `"}` + "\n" +
 	`{"t":2,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"method\":\"\u001b]0;x\u0007|</testcase>\\n@everyone\"}"}` + "\n" +
@@ -34,8 +34,8 @@ const hostile = header + request +
 	`{"t":4,"from":"\u001b[2J","raw":""}` + "\n" +
 	"\x1b[2Jcut"
 
-// checked writes a hostile recording and a clean one, and returns what acp check says in a format. The file's name is
-// hostile too.
+// checked writes a hostile recording and a clean one, and returns the output of acp check in a format. The file's name
+// is hostile too.
 func checked(t *testing.T, format string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func checked(t *testing.T, format string) []byte {
 	return out
 }
 
-// In no format does anything reach the terminal that is not visible.
+// In every format, only visible text reaches the terminal.
 func TestFormatsAreSafe(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, format := range formatNames() {
@@ -71,7 +71,7 @@ func TestFormatsAreSafe(t *testing.T) {
 	}
 }
 
-// A stranger's text in Markdown is code: no link, no image, no HTML, no mention.
+// Foreign text in Markdown is code: no link, no image, no HTML, no mention.
 func TestMarkdownIsSafe(t *testing.T) {
 	for line := range strings.Lines(string(checked(t, "markdown"))) {
 		for _, bad := range []string{"![x]", "<img", "<script", "</failure", "@everyone"} {
@@ -82,7 +82,7 @@ func TestMarkdownIsSafe(t *testing.T) {
 	}
 }
 
-// withoutCode removes the spans of code from a line of Markdown: what is between two runs of as many backticks.
+// withoutCode removes the code spans from a line of Markdown: the text between two runs of equally many backticks.
 func withoutCode(line string) string {
 	for {
 		start := strings.Index(line, "`")
@@ -108,7 +108,7 @@ func withoutCode(line string) string {
 	}
 }
 
-// TestSARIF validates the document by the published schema, and has a library of others read it.
+// TestSARIF validates the document against the published schema, and parses it with an independent library.
 func TestSARIF(t *testing.T) {
 	text := checked(t, "sarif")
 	expectSARIF(t, text)
@@ -139,7 +139,7 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
-// expectSARIF validates a document by the published schema.
+// expectSARIF validates a document against the published schema.
 func expectSARIF(t *testing.T, text []byte) {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -160,7 +160,7 @@ func expectSARIF(t *testing.T, text []byte) {
 	}
 }
 
-// publishedSchema is the schema of SARIF 2.1.0. The library has it as a constant, which it does not export.
+// publishedSchema returns the schema of SARIF 2.1.0, which the library has as an unexported constant.
 func publishedSchema(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3").Output()
@@ -185,8 +185,8 @@ func publishedSchema(t *testing.T) string {
 	return schema
 }
 
-// junitForm is what the schema of Jenkins allows of JUnit's elements: their attributes (those that must be there have a
-// mark) and their children.
+// junitForm is what the schema of Jenkins allows in JUnit's elements: their attributes, of which required ones are
+// marked, and their children.
 var junitForm = map[string]struct{ attributes, children []string }{
 	"testsuites": {[]string{"name", "time", "tests", "failures", "disabled", "errors"}, []string{"testsuite"}},
 	"testsuite": {
@@ -199,7 +199,7 @@ var junitForm = map[string]struct{ attributes, children []string }{
 	"failure":  {[]string{"type", "message"}, nil},
 }
 
-// TestJUnit holds the document against the form that CI servers read, and its counts against its elements.
+// TestJUnit checks the document against the format that CI servers read, and its counts against its elements.
 func TestJUnit(t *testing.T) {
 	counts := expectJUnit(t, checked(t, "junit"))
 	for _, element := range []string{"testcase", "failure", "error", "skipped"} {
@@ -212,7 +212,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// expectJUnit holds a document against the form, and returns the counts of its elements.
+// expectJUnit checks a document against the format, and returns the counts of its elements.
 func expectJUnit(t *testing.T, text []byte) map[string]int {
 	t.Helper()
 	decoder := xml.NewDecoder(bytes.NewReader(text))

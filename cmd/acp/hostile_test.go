@@ -19,10 +19,10 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// spoof is what a terminal, a CI server or a reader would take for something else.
+// spoof is text that a terminal, a CI server or a reader might take for something else.
 const spoof = "\x1b]0;x\a\x1b[2J\u202e\u2028\n::add-mask::x\n##[error]x\n0 findings"
 
-// hostileRecordings are files that nobody's recorder writes.
+// hostileRecordings are files that no recorder writes.
 func hostileRecordings() map[string]string {
 	quoted := func(v any) string {
 		b, err := json.Marshal(v)
@@ -80,8 +80,8 @@ func hostileRecordings() map[string]string {
 	}
 }
 
-// TestHostileRecordings reads files that are made to hurt. Whatever is in them, the commands end with a status that they
-// document, within their memory, and print text only.
+// TestHostileRecordings reads files made to do harm. Whatever they contain, the commands exit with a documented status,
+// stay within their memory, and print only text.
 func TestHostileRecordings(t *testing.T) {
 	all := hostileRecordings()
 	for i, name := range slices.Sorted(maps.Keys(all)) {
@@ -105,7 +105,7 @@ func TestHostileRecordings(t *testing.T) {
 	}
 }
 
-// TestHostilePrograms records programs that are made to hurt.
+// TestHostilePrograms records programs made to do harm.
 func TestHostilePrograms(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const flood = `head -c 20000000 /dev/zero`
@@ -141,7 +141,7 @@ func TestHostilePrograms(t *testing.T) {
 
 var workflowCommand = regexp.MustCompile(`(?m)^\s*::|##\w*\[`)
 
-// attacked runs a command on something hostile.
+// attacked runs a command on hostile input.
 func attacked(t *testing.T, args []string, env []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "acp", args...)

@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/conformance/report"
 )
 
-// recordingInput is standard input with a recording, until the user interrupts the program.
+// recordingInput returns standard input for reading a recording; an interrupt of the program ends it.
 func (p *program) recordingInput() (io.ReadCloser, error) {
 	if err := input.HasEnd(p.stdin); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (p *program) recordingInput() (io.ReadCloser, error) {
 
 // untilInterrupt returns a reader that ends with report.ErrStopped when the program is interrupted, so that what was
 // judged until then can be summarized. A second interrupt ends the program. The goroutine that reads lives as long as
-// the program, since nothing ends a read from a terminal.
+// the program, because nothing can end a read from a terminal.
 func untilInterrupt(in io.Reader) io.Reader {
 	r := &interruptible{chunks: make(chan chunk), taken: make(chan struct{}), interrupted: make(chan os.Signal, 1)}
 	signal.Notify(r.interrupted, os.Interrupt)
@@ -37,7 +37,7 @@ func untilInterrupt(in io.Reader) io.Reader {
 	return r
 }
 
-// chunk is what one Read brought.
+// chunk is the result of one Read.
 type chunk struct {
 	text []byte
 	err  error
@@ -45,7 +45,7 @@ type chunk struct {
 
 type interruptible struct {
 	chunks      chan chunk
-	taken       chan struct{} // after a chunk was used up
+	taken       chan struct{} // after a chunk has been used up
 	interrupted chan os.Signal
 
 	have *chunk

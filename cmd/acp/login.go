@@ -22,11 +22,11 @@ func (a *agentsCommand) loginCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "login [FLAGS] AGENT [METHOD] | -- COMMAND [ARG...]",
 		Short: "Log in to an agent",
-		Long: `Log in to an agent, by one of the methods that it offers: it does that itself, in a browser for example, or its
-own program is run in this terminal. Some want variables of the environment instead: you are told which are not set.
-Without METHOD the only one is taken; of several you are told, and nothing is done.
+		Long: `Log in to an agent by one of the methods that it offers. The agent does that itself, for example in a browser, or
+its program is run in this terminal. Some methods need environment variables instead: those that are not set are listed.
+Without METHOD the only one is used; if there are several, they are listed, and nothing is done.
 
-The exit status is 1 if there is nothing that could be done here.`,
+The exit status is 1 if nothing could be done here.`,
 		Example: `  acp agents login claude
   acp agents login --list claude
   acp agents login gemini oauth-personal`,
@@ -47,12 +47,12 @@ The exit status is 1 if there is nothing that could be done here.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&list, "list", false, "list the methods, and do nothing")
+	c.Flags().BoolVar(&list, "list", false, "only list the methods")
 	a.jsonFlag(c)
 	return c
 }
 
-// withAgent starts an agent, or connects to it, and ends it.
+// withAgent starts an agent or connects to it, calls do, and ends the agent.
 func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*agents.Agent, *talk.Client) error) error {
 	agent, err := a.findAgent(ctx, cmd, args)
 	if err != nil {
@@ -69,8 +69,8 @@ func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args 
 	return err
 }
 
-// forLogin are the options of a client that does nothing but log in. What the agent says meanwhile, such as an address to
-// open, is shown.
+// forLogin returns the options of a client that only logs in. It shows what the agent says meanwhile, such as an
+// address to open.
 func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
 	return &talk.Options{
 		Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: ".",
@@ -94,12 +94,12 @@ func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
 	}
 }
 
-// loginKinds are the words for the kinds of logins.
+// loginKinds names the kinds of logins.
 var loginKinds = map[talk.LoginKind]string{
 	talk.AgentLogin: "agent", talk.TerminalLogin: "terminal", talk.EnvironmentLogin: "env_var", talk.UnknownLogin: "unknown",
 }
 
-// listLogins lists the methods of an agent.
+// listLogins lists the login methods of an agent.
 func (a *agentsCommand) listLogins(methods []talk.LoginMethod) error {
 	if !a.json {
 		writeLogins(a.p.stdout, methods)
@@ -120,7 +120,7 @@ func (a *agentsCommand) listLogins(methods []talk.LoginMethod) error {
 	return a.write(all)
 }
 
-// writeLogins writes methods, each with its id in front.
+// writeLogins writes methods, each line beginning with the id.
 func writeLogins(w io.Writer, methods []talk.LoginMethod) {
 	for i := range methods {
 		fmt.Fprintln(w, plain.Sprintf("%s: %s", string(methods[i].ID), methods[i].String()))
@@ -130,16 +130,16 @@ func writeLogins(w io.Writer, methods []talk.LoginMethod) {
 	}
 }
 
-// login logs in by a method, or by the only one.
+// login logs in by the method with this id, or by the only method.
 func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *talk.Client, id acp.AuthMethodID) error {
 	methods := client.LoginMethods()
 	switch {
 	case len(methods) == 0:
-		a.say("the agent offers no login; perhaps it needs none")
+		a.say("the agent offers no login method; perhaps it needs none")
 		return &exit{statusFindings, nil}
 	case id == "" && len(methods) > 1:
 		writeLogins(a.p.stderr, methods)
-		return usagef("the agent offers several logins: name one of them")
+		return usagef("the agent offers several login methods: name one of them")
 	case id == "":
 		id = methods[0].ID
 	}
@@ -158,10 +158,10 @@ func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *
 			return nil
 		}
 	}
-	return usagef("the agent has no login %q, only %s", string(id), strings.Join(ids, ", "))
+	return usagef("the agent has no login method %q, only %s", string(id), strings.Join(ids, ", "))
 }
 
-// environmentLogin says whether the variables of a method are set. They are secrets, and nothing that is kept here.
+// environmentLogin reports whether the variables of a method are set. They are secrets, so acp does not store them.
 func (a *agentsCommand) environmentLogin(agent *agents.Agent, m *talk.LoginMethod) error {
 	environ := a.cfg.Environ()
 	if agent.Command != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// locked is an agent that opens sessions only when the file $LOCKED is there, which its logins write. $LOCKED_METHODS are
-// those that it offers.
+// locked is an agent that opens sessions only if the file $LOCKED exists, which its logins write. $LOCKED_METHODS are
+// the methods that it offers.
 func locked() {
 	file := os.Getenv("LOCKED")
 	if len(os.Args) > 1 && os.Args[1] == "--login" {

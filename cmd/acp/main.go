@@ -1,5 +1,6 @@
-// Acp is a client of the Agent Client Protocol in the terminal and in scripts. It also judges, records and replays
-// connections of programs in any language, puts agents and clients through the protocol, and carries it over the network.
+// Acp is a client of the Agent Client Protocol for the terminal and for scripts. It also judges, records and replays
+// connections of programs in any language, tests agents and clients against the protocol, and serves agents over the
+// network.
 //
 // Run "acp help" for its commands, and "acp help COMMAND" for one of them.
 package main
@@ -21,11 +22,11 @@ func main() {
 	}, os.Args[1:]))
 }
 
-// program is what the commands read from and write to.
+// program holds the files that the commands read from and write to.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	colors         bool // whether stdout shows colours
+	colors         bool // whether stdout shows colors
 
-	interrupted atomic.Pointer[interruption] // by a signal
+	interrupted atomic.Pointer[interruption] // set by a signal
 }

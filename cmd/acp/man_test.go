@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
 
-// printed is what the program prints.
+// printed returns the output of the program.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -22,7 +22,7 @@ func printed(t *testing.T, args ...string) string {
 	return stdout.String()
 }
 
-// same compares a part of a page with what it is made of.
+// same compares a part of a page with its source.
 func same(t *testing.T, name string, part *regexp.Regexp, want string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -47,7 +47,7 @@ func same(t *testing.T, name string, part *regexp.Regexp, want string) {
 	}
 }
 
-// TestMan compares docs/man/acp.1 with the commands, and has man read it if there is one.
+// TestMan compares docs/man/acp.1 with the commands, and checks it with man if that is installed.
 func TestMan(t *testing.T) {
 	page := printed(t, "man")
 	same(t, "../../docs/man/acp.1", regexp.MustCompile(`(?s)^.*$`), page)
@@ -68,7 +68,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestConfigManual compares the table of docs/config.md with that of the settings.
+// TestConfigManual compares the table in docs/config.md with the table of settings.
 func TestConfigManual(t *testing.T) {
 	same(t, "../../docs/config.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), config.Manual())
 }

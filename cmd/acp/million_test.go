@@ -30,8 +30,8 @@ var (
 	keep     = flag.String("keep", "", "the file to which TestManyMessages writes its recording")
 )
 
-// TestManyMessages judges a long recording: whole turns of ours, repeated with fresh ids on one connection. It logs time
-// and memory, and fails if the memory grows with the messages.
+// TestManyMessages judges a long recording: whole turns of a recording of ours, repeated with fresh ids on one
+// connection. It logs time and memory, and fails if the memory grows with the number of messages.
 func TestManyMessages(t *testing.T) {
 	name := *keep
 	if name == "" {
@@ -48,7 +48,7 @@ func TestManyMessages(t *testing.T) {
 	}{
 		{total / 5, nil},
 		{total, nil},
-		{total, []string{"--only", "INI-6"}}, // the schema alone
+		{total, []string{"--only", "INI-6"}}, // only the schema
 	} {
 		size := writeMany(t, name, run.messages)
 		peak := filepath.Join(t.TempDir(), "peak")
@@ -80,8 +80,8 @@ func TestManyMessages(t *testing.T) {
 
 func init() { programs["measured"] = measured }
 
-// measured is acp that writes its greatest memory, in KiB, to the file that its first argument names. What the system tells a
-// parent of its child includes the memory of the parent, which the child shares until it is acp.
+// measured is acp, but it writes its peak memory in KiB to the file that its first argument names. The figure that a
+// parent gets from the system includes the memory of the parent, which the child shares until it executes acp.
 func measured() {
 	peak := os.Args[1]
 	os.Args = slices.Delete(os.Args, 1, 2)
@@ -99,7 +99,7 @@ func measured() {
 	os.Exit(status)
 }
 
-// BenchmarkJudge judges the same without reading it: by the schema alone, and by schema and rules.
+// BenchmarkJudge judges the same messages without reading a recording: by the schema alone, and by schema and rules.
 func BenchmarkJudge(b *testing.B) {
 	name := filepath.Join(b.TempDir(), "many.jsonl")
 	writeMany(b, name, 10_000)
@@ -142,13 +142,13 @@ func BenchmarkJudge(b *testing.B) {
 	})
 }
 
-// turn is a recording of ours that is repeated.
+// turn is the recording that is repeated.
 const turn = "../../conformance/testdata/clean/v1-turns.jsonl"
 
-// named are the members whose values are ids of things on the connection.
+// named matches the members whose values are ids of things on the connection.
 var named = regexp.MustCompile(`"(?:sessionId|toolCallId|terminalId|messageId)":"((?:[^"\\]|\\.)*)"`)
 
-// writeMany writes a recording with that many messages, and returns its size.
+// writeMany writes a recording with n messages, and returns its size.
 func writeMany(t testing.TB, name string, n int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(turn)
@@ -211,7 +211,7 @@ func writeMany(t testing.TB, name string, n int) int64 {
 	return size
 }
 
-// fresh is a message with other ids, for each round others.
+// fresh returns a message with the ids replaced, differently in each round.
 func fresh(t testing.TB, line []byte, round int, ids []string) []byte {
 	t.Helper()
 	if round == 0 {

@@ -21,19 +21,19 @@ import (
 
 // modelFlags are the flags of a fake model.
 type modelFlags struct {
-	preset string   // "" is without a model
+	preset string   // "" means no model
 	env    []string // "NAME=VALUE" with placeholders
 	log    string
 }
 
 func (f *modelFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback, for `AGENT`: "+strings.Join(presetNames(), ", "))
+	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback for `AGENT`: "+strings.Join(presetNames(), ", "))
 	flags.Lookup("model-stub").NoOptDefVal = anyAgent
-	flags.StringArrayVar(&f.env, "model-env", nil, "a variable by which the agent reaches the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} the agent's home")
-	flags.StringVar(&f.log, "model-log", "", "write what the fake model is asked into a `FILE`, a line of JSON for each request")
+	flags.StringArrayVar(&f.env, "model-env", nil, "a variable that leads the agent to the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} the agent's home")
+	flags.StringVar(&f.log, "model-log", "", "record the requests to the fake model in a `FILE`, one line of JSON each")
 }
 
-// words are the flags again, as a command has them.
+// words returns the flags as words of a command line.
 func (f *modelFlags) words() []string {
 	var words []string
 	if f.preset != "" {
@@ -45,16 +45,17 @@ func (f *modelFlags) words() []string {
 	return words
 }
 
-// anyAgent is the preset of agents that have none: the variables that most read.
+// anyAgent is the preset for agents without their own: it sets the variables that most agents read.
 const anyAgent = "any"
 
-// preset is how an agent is led to the fake model. In all texts {url} is filled in, and {home} when the agent is launched.
+// preset says how an agent is led to the fake model. In all texts {url} is replaced at once, and {home} when the agent
+// is launched.
 type preset struct {
 	env   []string          // "NAME=VALUE"
-	files map[string]string // by their path in {home}
+	files map[string]string // by path in {home}
 }
 
-// ownHome makes an agent keep all that it keeps in the scenario's home.
+// ownHome makes an agent keep its files in the scenario's home.
 var ownHome = []string{
 	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share", "XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
 }
@@ -102,7 +103,7 @@ var presets = map[string]preset{
 
 func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// fakeModel is a model that is served.
+// fakeModel is a running fake model.
 type fakeModel struct {
 	env    []string // for the agent
 	model  *modelstub.Server
@@ -112,7 +113,7 @@ type fakeModel struct {
 	home   string // the template of the agents' homes
 }
 
-// serve serves the fake model until it is closed. The folder is the scratch folder of the probe.
+// serve serves the fake model until close is called. folder is the scratch directory of the probe.
 func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	chosen, ok := presets[f.preset]
 	if !ok {
@@ -139,7 +140,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	// Outside the folder: agents tell their model where they keep things, and those are not where they work.
+	// Not in folder: agents tell their model where they keep their files, and that is not where they work.
 	if m.home, err = os.MkdirTemp("", "acp-model-home-"); err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	m.server = &http.Server{Handler: m.model, ReadHeaderTimeout: 10 * time.Second}
 	go func() { m.served <- m.server.Serve(listener) }()
 	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String()).Replace
-	// What reaches the model must not go through a proxy.
+	// Requests to the model must not go through a proxy.
 	for _, variable := range slices.Concat([]string{"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}, chosen.env, f.env) {
 		m.env = append(m.env, fill(variable))
 	}
@@ -168,7 +169,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	return m, nil
 }
 
-// close ends the model, and removes what its agents have kept.
+// close stops the model and removes the files that its agents kept.
 func (m *fakeModel) close() (err error) {
 	if m.server != nil {
 		err = m.server.Close()

@@ -17,7 +17,8 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// modelAgent is a program of its own: an agent that asks the model at $MODEL, has one tool, and says what the model says.
+// modelAgent is a separate program: an agent that calls the model at $MODEL, has one tool, and repeats what the model
+// says.
 func modelAgent() {
 	lines := bufio.NewScanner(os.Stdin)
 	send := func(text string, args ...any) { fmt.Printf(`{"jsonrpc":"2.0",`+text+"}\n", args...) }
@@ -54,7 +55,7 @@ func modelAgent() {
 	}
 }
 
-// askModel plays a turn with the model, with a tool that runs commands.
+// askModel plays a turn with the model and a tool that runs commands.
 func askModel(dir, prompt string) (string, error) {
 	messages := []any{map[string]any{"role": "system", "content": "Working directory: " + dir}, map[string]any{"role": "user", "content": prompt}}
 	tools := json.RawMessage(`[{"type":"function","function":{"name":"bash","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`)
@@ -163,11 +164,11 @@ func TestProbeModel(t *testing.T) {
 	}
 }
 
-// TestProbeNoModel: an agent that is not led to the model is told so, and its turns are errors.
+// TestProbeNoModel: if an agent never calls the model, this is reported, and its turns are errors.
 func TestProbeNoModel(t *testing.T) {
 	t.Setenv("MODEL", "http://127.0.0.1:1")
 	r, calls, stderr := probeModel(t, statusOK, "--model-stub=claude")
-	if !strings.Contains(stderr, "has not asked the fake model anything") || len(calls) > 0 {
+	if !strings.Contains(stderr, "sent the fake model no request") || len(calls) > 0 {
 		t.Errorf("%s, %q", stderr, calls)
 	}
 	if !slices.Contains(r.Scenarios[0].Failed, "PRM-5") {
@@ -187,7 +188,7 @@ func TestProbeModelFlags(t *testing.T) {
 	}
 }
 
-// TestPresets: each preset fills in its placeholders, and what an agent keeps is in its home.
+// TestPresets: each preset fills in its placeholders, and agents keep their files in their home.
 func TestPresets(t *testing.T) {
 	for _, name := range presetNames() {
 		f := &modelFlags{preset: name, env: []string{"MORE={url}/x"}}
@@ -200,7 +201,7 @@ func TestPresets(t *testing.T) {
 		}
 		reached := 0
 		for _, text := range m.env {
-			if strings.ContainsAny(strings.ReplaceAll(text, "{home}", ""), "{}") { // the launch fills in the home
+			if strings.ContainsAny(strings.ReplaceAll(text, "{home}", ""), "{}") { // the launch fills in {home}
 				t.Errorf("%s: %s", name, text)
 			}
 		}
@@ -219,7 +220,7 @@ func TestPresets(t *testing.T) {
 			}
 			look(string(text))
 		}
-		if reached < 2 { // by MORE, and by its own
+		if reached < 2 { // through MORE, and through its own variable
 			t.Errorf("%s: nothing says where the model is", name)
 		}
 		if err := m.close(); err != nil {

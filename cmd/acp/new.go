@@ -20,7 +20,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// written are the files of a new module, with their templates; KIND is what is made.
+// written lists the files of a new module and their templates; KIND is replaced by agent or client.
 var written = []struct{ name, template string }{
 	{"go.mod", "go.mod"},
 	{"main.go", "KIND/main.go"},
@@ -28,7 +28,7 @@ var written = []struct{ name, template string }{
 	{".github/workflows/test.yml", "workflow.yml"},
 }
 
-// oldestGo is the Go version that new modules say.
+// oldestGo is the Go version in the go.mod of new modules.
 const oldestGo = "1.26"
 
 var (
@@ -38,31 +38,31 @@ var (
 	pseudo     = regexp.MustCompile(`\d{14}-[0-9a-f]{12}$`)
 )
 
-// newNewCommand is acp new.
+// newNewCommand returns the command acp new.
 func newNewCommand(p *program) *cobra.Command {
 	var module, sdk string
 	c := &cobra.Command{
 		Use:   "new [FLAGS] agent|client DIR",
 		Short: "Write a new agent or client in Go, with its test and its CI workflow",
-		Long: `Write a new agent or client in Go: a module with a program, its test, in which the judge fails what breaks the
-protocol, and a workflow that runs the test. Files that are there are not overwritten.`,
+		Long: `Write a new agent or client in Go: a module with a program, its test, in which the judge reports violations of the
+protocol, and a workflow that runs the test. Existing files are not overwritten.`,
 		Example: `  acp new agent --sdk ~/src/sdk my-agent
   acp new client --module example.com/my-client --sdk ~/src/sdk my-client`,
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: []string{"agent", "client"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] != "agent" && args[0] != "client" {
-				return usagef("want agent or client, and a folder")
+				return usagef("want agent or client, and a directory")
 			}
 			return writeModule(p, args[0], args[1], module, sdk)
 		},
 	}
-	c.Flags().StringVar(&module, "module", "", "the `PATH` of the module; default: the name of the folder")
-	c.Flags().StringVar(&sdk, "sdk", "", "use the clone of the SDK in `DIR`; needed unless acp is a release")
+	c.Flags().StringVar(&module, "module", "", "the `PATH` of the module; default: the name of the directory")
+	c.Flags().StringVar(&sdk, "sdk", "", "use the clone of the SDK in `DIR`; required unless acp is a release")
 	return c
 }
 
-// writeModule writes the files of a new module into a folder, all or none.
+// writeModule writes the files of a new module to dir, all or none.
 func writeModule(p *program, kind, dir, module, sdk string) error {
 	whole, err := filepath.Abs(dir)
 	if err != nil {
@@ -105,14 +105,14 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 	return nil
 }
 
-// create writes a file that must not exist.
+// create writes a file that must not exist yet.
 func create(name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already", name)
+		return fmt.Errorf("%s already exists", name)
 	} else if err != nil {
 		return err
 	}
@@ -123,16 +123,16 @@ func create(name, text string) error {
 	return err
 }
 
-// fetchable reports whether a version of acp is that of a release. A pseudo-version is not: its number depends on the tags
-// of acp's own module.
+// fetchable reports whether a version of acp is that of a release. A pseudo-version is not, because its number depends
+// on the tags of acp's own module.
 func fetchable(version string) bool {
 	return release.MatchString(version) && !pseudo.MatchString(version)
 }
 
-// programName is the last element of a module's path that is not its major version, as the go command has it.
+// programName returns the last element of a module's path that is not its major version, as the go command does.
 func programName(module string) string { return path.Base(major.ReplaceAllString(module, "")) }
 
-// goModString writes a path as go.mod has it.
+// goModString returns a path as go.mod quotes it.
 func goModString(path string) string {
 	if strings.ContainsAny(path, " \"'`(),[]{}\\") || strings.Contains(path, "//") {
 		return fmt.Sprintf("%q", path)

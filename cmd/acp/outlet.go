@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// maxQueued is how many bytes of output may wait to be written before whoever has more of it waits.
+// maxQueued is the number of queued bytes above which write blocks.
 const maxQueued = 16 << 20
 
-// outlet writes to standard output and standard error in the order in which it is told to, beside the program. Write waits
-// only while very much is unwritten, and not any more after Release.
+// outlet writes to standard output and standard error in the order of the calls of write, in a goroutine of its own.
+// write blocks only while more than maxQueued bytes are queued, and never after release.
 type outlet struct {
 	stdout, stderr io.Writer
-	failed         func(error) // is told once that standard output cannot be written
+	failed         func(error) // called once when standard output cannot be written
 
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -25,7 +25,7 @@ type outlet struct {
 	done     chan struct{}
 }
 
-// piece is something to write.
+// piece is output for one of the two files.
 type piece struct {
 	toStderr bool
 	text     []byte
@@ -38,7 +38,7 @@ func newOutlet(stdout, stderr io.Writer, failed func(error)) *outlet {
 	return o
 }
 
-// write adds output. What finds no room after Release is dropped.
+// write queues output. After release, output that finds no room is dropped.
 func (o *outlet) write(toStderr bool, text []byte) {
 	if len(text) == 0 {
 		return
@@ -60,7 +60,7 @@ func (o *outlet) write(toStderr bool, text []byte) {
 	o.changed.Broadcast()
 }
 
-// run writes what is queued until the outlet is ended.
+// run writes what is queued until the outlet is finished.
 func (o *outlet) run() {
 	defer close(o.done)
 	o.mu.Lock()
@@ -89,7 +89,8 @@ func (o *outlet) run() {
 	}
 }
 
-// put writes a piece. An error is one of standard output: nobody is left to be told of one of standard error.
+// put writes a piece. It returns only errors of standard output, because there is no place to report those of standard
+// error.
 func (o *outlet) put(p piece) error {
 	if p.toStderr {
 		_, _ = o.stderr.Write(p.text)
@@ -102,7 +103,7 @@ func (o *outlet) put(p piece) error {
 	return err
 }
 
-// release has nobody wait any more who writes.
+// release ends the waiting of all calls of write.
 func (o *outlet) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +111,7 @@ func (o *outlet) release() {
 	o.changed.Broadcast()
 }
 
-// finish waits until all is written, or ctx ends.
+// finish waits until everything is written or ctx ends.
 func (o *outlet) finish(ctx context.Context) {
 	o.mu.Lock()
 	o.ended = true
@@ -122,7 +123,7 @@ func (o *outlet) finish(ctx context.Context) {
 	}
 }
 
-// failure is why standard output could not be written, or nil.
+// failure returns why standard output could not be written, or nil.
 func (o *outlet) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 )
 
-// What is written comes in order, and an error ends standard output alone.
+// Output is written in order, and an error ends only standard output.
 func TestOutlet(t *testing.T) {
 	var both bytes.Buffer
 	o := newOutlet(&both, &both, func(err error) { t.Error(err) })
@@ -44,7 +44,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-// Who writes waits while nobody reads, and not any more after release.
+// write blocks while the output is not read, and no longer after release.
 func TestOutletStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -73,7 +73,7 @@ func TestOutletStuck(t *testing.T) {
 	})
 }
 
-// What a terminal would obey is escaped in JSON, and means the same.
+// What a terminal would interpret is escaped in JSON, and keeps its meaning.
 func TestVisible(t *testing.T) {
 	for _, text := range []string{"plain", "a\u009b31mb\u202ec\u007f", "\U000e0041\U0001f600é", "\u2028"} {
 		in := []byte(`{"t":"` + text + `"}`)

@@ -46,22 +46,22 @@ type probeFlags struct {
 	offline              bool
 }
 
-// newProbeCommand is acp probe.
+// newProbeCommand returns the command acp probe.
 func newProbeCommand(p *program) *cobra.Command {
 	flagsOfProbe := newProbeFlags()
 	f := &flagsOfProbe
 	c := &cobra.Command{
 		Use:   "probe [FLAGS] -- AGENT [ARG...]",
-		Short: "Put an agent through the protocol",
-		Long: `Put an agent through the protocol: play many clients to it, each in a scenario with a fresh launch, and say
-requirement by requirement what it does. It needs to know nothing of the agent.
+		Short: "Test an agent against the protocol",
+		Long: `Test an agent against the protocol: play many clients to it, each in a scenario that starts the agent anew, and
+report for each requirement what the agent does. The probe needs no knowledge of the agent.
 
-The prompts ask in plain words for files to be read and edited and a command to be run, in a folder made for
-each scenario. What the agent then does not do is "not exercised", never passed; --prompt KIND=TEXT sets a
-prompt after which this agent does it, and an agent made for tests may offer the slash command probe-KIND.
+The prompts ask in plain words for files to be read and edited and for a command to be run, in a directory created
+for each scenario. Whatever the agent then does not do is "not exercised", never passed. --prompt KIND=TEXT
+sets a prompt that makes this agent do it, and an agent made for tests may offer the slash command probe-KIND.
 
-It ends with 0 if no MUST and nothing that is advertised fails, 1 if something does, and 3 if the agent could
-not be started at all. A baseline file has one known failure in each line, with its reason:
+The exit status is 0 if no MUST and nothing that the agent advertises fails, 1 if something does, and 3 if the agent
+could not be started at all. A baseline file has one known failure per line, with its reason:
 
   PRM-10   # our model's library cannot be stopped
   SES-24`,
@@ -71,7 +71,7 @@ not be started at all. A baseline file has one known failure in each line, with 
   acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own
   acp probe --model-stub=claude -- claude-agent-acp         a fake model in place of the real one
   acp probe --model-stub --model-env 'API={url}/v1' -- my-agent
-  acp probe --registry my-agent                             the folder of an entry of the registry`,
+  acp probe --registry my-agent                             the directory of a registry entry`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 			}
 			if f.registry != "" {
 				if len(args) > 0 {
-					return usagef("--registry starts the agent that agent.json names: want no command")
+					return usagef("--registry starts the agent that agent.json names and takes no command")
 				}
 				return runRegistry(p, f)
 			}
@@ -96,17 +96,17 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
 	f.addFormat(c)
-	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt of a kind, as `KIND=TEXT`; --list shows the kinds")
+	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt for a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
-	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
-	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `FOLDER` such as the one where it is logged in; default: an empty one for each")
+	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agent starts; default: the current one")
+	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `DIR` such as the one where it is logged in; default: an empty one for each")
 	flags.IntVar(&f.protocol, "protocol", 1, "the `VERSION` of the protocol to probe: 1, or 2, which is a draft and has fewer scenarios")
-	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
+	flags.StringVar(&f.auth, "auth", "", "the `METHOD` of authentication, if the agent asks for one")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
 	f.model.add(flags)
-	flags.StringVar(&f.registry, "registry", "", "in place of all this, check the `FOLDER` of an entry of the ACP registry: agent.json, icon.svg, and that each distribution for this machine starts")
-	flags.BoolVar(&f.offline, "offline", false, "with --registry: fetch and start nothing")
+	flags.StringVar(&f.registry, "registry", "", "instead of all this, check the `DIR` of an entry of the ACP registry: agent.json, icon.svg, and that each distribution for this machine starts")
+	flags.BoolVar(&f.offline, "offline", false, "with --registry: do not fetch or start anything")
 	complete(c, "model-stub", presetNames()...)
 	return c
 }
@@ -115,31 +115,31 @@ func newProbeFlags() probeFlags {
 	return probeFlags{format: oneOf{value: string(report.Text), values: formatNames()}}
 }
 
-// addFormat adds the flags of the report's formats.
+// addFormat adds the flags for the formats of the report.
 func (f *probeFlags) addFormat(c *cobra.Command) {
 	c.Flags().Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	c.Flags().StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
+	c.Flags().StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
 	complete(c, "format", f.format.values...)
 }
 
-// addCommon adds the flags of all probes.
+// addCommon adds the flags that all probes share.
 func (f *probeFlags) addCommon(c *cobra.Command, what string) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.only, "only", nil, "only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these: a `SCENARIO`, a requirement or a page")
-	flags.StringVar(&f.baseline, "baseline", "", "a `FILE` of failures that are known")
-	flags.IntVar(&f.jobs, "jobs", 1, "play so `MANY` scenarios at a time")
-	flags.IntVar(&f.runs, "runs", 1, "play everything so `MANY` times, and say what differs")
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "the `TIME` for the start and for each answer")
-	flags.DurationVar(&f.quiet, "quiet", 0, "the `TIME` of a silence after which nothing more is expected; default a tenth of --timeout")
-	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` of each step of ending the "+what+": closed input, TERM, KILL")
-	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0, "the `TIME` for a scenario; default four times --timeout")
-	flags.DurationVar(&f.time, "total-timeout", 0, "the `TIME` for everything; default none")
-	flags.IntVar(&f.max, "max", 0, "show so `MANY` failures of each requirement; -1 is all (default 10)")
-	flags.BoolVar(&f.noProgress, "no-progress", false, "show no progress on a terminal")
+	flags.StringVar(&f.baseline, "baseline", "", "a `FILE` of known failures")
+	flags.IntVar(&f.jobs, "jobs", 1, "play `N` scenarios at a time")
+	flags.IntVar(&f.runs, "runs", 1, "play everything `N` times, and report what differs")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "the `TIME` limit for the start and for each response")
+	flags.DurationVar(&f.quiet, "quiet", 0, "the `TIME` of silence after which nothing more is expected; default: a tenth of --timeout")
+	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` for each step of ending the "+what+": closed input, TERM, KILL")
+	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0, "the `TIME` limit for a scenario; default: four times --timeout")
+	flags.DurationVar(&f.time, "total-timeout", 0, "the `TIME` limit for everything; default: none")
+	flags.IntVar(&f.max, "max", 0, "show at most `N` failures of each requirement; -1 shows all (default 10)")
+	flags.BoolVar(&f.noProgress, "no-progress", false, "do not show progress on a terminal")
 }
 
-// listScenarios lists what there is.
+// listScenarios lists the scenarios and the kinds of prompts.
 func listScenarios(p *program, protocol int) error {
 	scenarios := probe.AgentScenarios()
 	if protocol == 2 {
@@ -149,14 +149,14 @@ func listScenarios(p *program, protocol int) error {
 	w := bufio.NewWriter(p.stdout)
 	fmt.Fprintln(w, "Scenarios:")
 	writeScenarios(w, scenarios)
-	fmt.Fprintln(w, "\nKinds of prompts, and their texts:")
+	fmt.Fprintln(w, "\nKinds of prompts and their texts:")
 	for _, kind := range probe.PromptKinds() {
 		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
 	}
 	return w.Flush()
 }
 
-// writeScenarios lists scenarios.
+// writeScenarios writes a list of scenarios.
 func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 	for _, s := range scenarios {
 		fmt.Fprintf(w, "  %s\n    %s\n", s.Name, s.Text)
@@ -169,7 +169,7 @@ func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 	}
 }
 
-// options are the options of the probe, as the flags want them. The scratch folder is the caller's to remove.
+// options returns the options of the probe according to the flags. The caller removes the scratch directory.
 func (f *probeFlags) options(p *program, command []string, repeat func(scenario string, command []string) string) (*probe.Options, error) {
 	o := &probe.Options{
 		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
@@ -212,7 +212,7 @@ func (f *probeFlags) options(p *program, command []string, repeat func(scenario 
 	return o, nil
 }
 
-// readBaseline reads the failures that are known: a requirement in each line, and after # the reason.
+// readBaseline reads the known failures: one requirement per line, and the reason after #.
 func readBaseline(name string) (map[string]string, error) {
 	text, err := input.ReadFile(name, maxAccepted)
 	if err != nil {
@@ -226,14 +226,14 @@ func readBaseline(name string) (map[string]string, error) {
 			continue
 		}
 		if strings.ContainsAny(id, " \t") {
-			return nil, usagef("%s:%d: want a requirement, and after # the reason", name, number)
+			return nil, usagef("%s:%d: want a requirement and, after #, the reason", name, number)
 		}
 		known[id] = strings.TrimSpace(reason)
 	}
 	return known, lines.Err()
 }
 
-// repeat is the command that plays one scenario alone.
+// repeat returns the command that plays one scenario alone.
 func (f *probeFlags) repeat(scenario string, command []string) string {
 	words := []string{"acp", "probe", "--only", scenario}
 	add := func(flag string, values ...string) {
@@ -255,7 +255,7 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 	return shellLine(append(append(words, "--"), command...))
 }
 
-// shellLine is a command as a shell reads it.
+// shellLine returns a command as a line for a shell.
 func shellLine(words []string) string { return launch.New(words[0], words[1:]...).String() }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
@@ -278,7 +278,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 		}
 		defer func() {
 			if model.model.Served() == 0 {
-				fmt.Fprintln(p.stderr, "acp probe: the agent has not asked the fake model anything; --model-env says where it is")
+				fmt.Fprintln(p.stderr, "acp probe: the agent sent the fake model no request; --model-env can tell the agent where the model is")
 			}
 			err = errors.Join(err, model.close())
 		}()
@@ -287,7 +287,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Agent(ctx, command.Launch, o) })
 }
 
-// run runs a probe, and reports. It removes the scratch folder.
+// run runs a probe and reports the results. It removes the scratch directory.
 func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context) (*probe.Report, error)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
 	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
@@ -300,7 +300,7 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 	})
 }
 
-// report makes a report until an interrupt, and writes it. An error beside it says that it is not whole.
+// report makes a report, at most until an interrupt, and writes it. With an error, the report is incomplete.
 func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*probe.Report, error)) error {
 	outputs, err := outputFiles(f.outputs)
 	if err != nil {
@@ -329,12 +329,12 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 	case !r.Conforms:
 		return &exit{statusFindings, nil}
 	case len(r.Summary.DidNotRun) > 0:
-		return errors.New("not everything was played: --timeout gives answers more time")
+		return errors.New("not everything was played: --timeout gives the agent more time to respond")
 	}
 	return nil
 }
 
-// runRegistry checks an entry of the registry.
+// runRegistry checks a registry entry.
 func runRegistry(p *program, f *probeFlags) error {
 	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
 		return entry.Check(ctx, f.registry, moduleVersion(), &registry.CheckOptions{
@@ -343,7 +343,7 @@ func runRegistry(p *program, f *probeFlags) error {
 	})
 }
 
-// progress is one line on a terminal that says how far a probe is.
+// progress is a line on a terminal that shows the progress of a probe.
 type progress struct {
 	w     io.Writer // nil shows nothing
 	width int
@@ -375,7 +375,7 @@ func (p *progress) show(done, all int, out *probe.Outcome) {
 	p.line(fmt.Sprintf("%d/%d %s: %s", done, all, out.Name, how))
 }
 
-// line shows a text in place of the one before.
+// line shows a text in place of the previous one.
 func (p *progress) line(text string) {
 	if p.w == nil {
 		return
@@ -390,14 +390,14 @@ func (p *progress) end() {
 	}
 }
 
-// mcpCommand is the name of the command that agents under test start as a server of MCP.
+// mcpCommand is the command that agents under test start as an MCP server.
 const mcpCommand = "mcp-server"
 
-// newMCPCommand is the fake server of MCP; it is not for people.
+// newMCPCommand returns the hidden command of the fake MCP server.
 func newMCPCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:    mcpCommand + " FILE",
-		Short:  "Serve MCP to an agent that is probed",
+		Short:  "Serve MCP to an agent under test",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) (err error) {

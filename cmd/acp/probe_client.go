@@ -30,11 +30,11 @@ type probeClientFlags struct {
 	outcomes    string
 }
 
-// actionTexts say what the user of a client does.
+// actionTexts describe what the user of a client does for each action.
 var actionTexts = map[probe.Action]string{
 	probe.ActPrompt: "send a prompt, in a new session if there is none; any text will do",
-	probe.ActCancel: "cancel the turn that runs; by default an interrupt does it",
-	probe.ActNew:    "make another session",
+	probe.ActCancel: "cancel the running turn; by default with an interrupt",
+	probe.ActNew:    "create another session",
 	probe.ActList:   "list the sessions",
 	probe.ActLoad:   "load the session again, with its history",
 	probe.ActResume: "resume the session, without its history",
@@ -43,12 +43,12 @@ var actionTexts = map[probe.Action]string{
 	probe.ActMode:   "switch the session to another of its modes: ask and code",
 	probe.ActOption: "change one of the session's options to another value",
 	probe.ActLogout: "log out",
-	probe.ActAllow:  "allow what the agent asks permission for, accept a form or a link",
-	probe.ActReject: "reject it, or dismiss the form or the link",
-	probe.ActQuit:   "end the client; by default its standard input is closed",
+	probe.ActAllow:  "grant a permission request, accept a form or a link",
+	probe.ActReject: "reject a permission request, dismiss a form or a link",
+	probe.ActQuit:   "end the client; by default by closing its standard input",
 }
 
-// listActions lists the actions with a description of each.
+// listActions returns the list of actions with their descriptions.
 func listActions() string {
 	var b strings.Builder
 	for _, a := range probe.Actions {
@@ -57,31 +57,32 @@ func listActions() string {
 	return b.String()
 }
 
-// newProbeClientCommand is acp probe-client.
+// newProbeClientCommand returns the command acp probe-client.
 func newProbeClientCommand(p *program) *cobra.Command {
 	f := &probeClientFlags{probeFlags: newProbeFlags()}
 	c := &cobra.Command{
 		Use:   "probe-client [FLAGS] [-- CLIENT [ARG...]]",
-		Short: "Put a client through the protocol",
-		Long: `Put a client through the protocol: play many agents to it, and say requirement by requirement what it does.
+		Short: "Test a client against the protocol",
+		Long: `Test a client against the protocol: play many agents to it, and report for each requirement what the client does.
 
 A client that is a command is started for each scenario, with the probe as its agent. In its arguments {agent}
-stands for the words of the agent's command, {agent-line} for the command as one word, {dir} (in variables too) for the
-scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end.
+stands for the words of the agent's command, {agent-line} for the command as one word, and {dir} (also in variables)
+for the scenario's directory, in which the client starts. Without {agent} or {agent-line}, the agent's command is
+appended.
 
---type ACTION=TEXT is a line to type when the client's user is to do something, such as "prompt=hello". {session} in
-the text stands for the id of the session that the client has most recently opened. Actions without a --type are not
-exercised, except cancel and quit, and the prompts of a client that has them in its arguments. The actions are
+--type ACTION=TEXT is a line to type when the client's user should do something, such as "prompt=hello". {session} in
+the text stands for the id of the session that the client opened last. Actions without a --type are not exercised,
+except cancel and quit, and except prompt if the client has its prompts in its arguments. The actions are
 
 ` + listActions() + `
 An interrupt (Ctrl-C) cancels a turn, unless --no-interrupt is given.
 
-Without a client it prints how well-known editors are made to start "acp fake-agent", which plays a scenario
-with each prompt, and tells in the conversation what to do; it writes what it sees into a file. With --report
-FILE it then says what the client did.
+Without a client it prints how to make well-known editors start "acp fake-agent", which plays one scenario per
+prompt and says in the conversation what to do; it writes what it sees to a file. With --report FILE it then
+reports what the client did.
 
-It ends with 0 if no MUST and nothing that is stated fails, and 1 if something does.`,
-		Example: `  acp probe-client                                       how editors are made to start the fake agent
+The exit status is 0 if no MUST and nothing that the client states fails, and 1 if something does.`,
+		Example: `  acp probe-client                                       how to make editors start the fake agent
   acp probe-client --report seen.jsonl                   what they did
   acp probe-client --type prompt=hello --type allow=1 -- my-client
   acp probe-client -- my-client --agent {agent-line} --prompt hello`,
@@ -92,7 +93,7 @@ It ends with 0 if no MUST and nothing that is stated fails, and 1 if something d
 			case f.list:
 				return listClientScenarios(p)
 			case f.outcomes != "" && len(args) > 0:
-				return usagef("--report is for a file that acp fake-agent wrote: want no client")
+				return usagef("--report takes no client: it reads a file that acp fake-agent wrote")
 			case f.outcomes != "":
 				return reportOutcomes(p, f)
 			case len(args) == 0:
@@ -104,17 +105,17 @@ It ends with 0 if no MUST and nothing that is stated fails, and 1 if something d
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the client's flags are its own
 	f.addFormat(c)
-	flags.StringVar(&f.outcomes, "report", "", "report on the `FILE` that acp fake-agent has written")
+	flags.StringVar(&f.outcomes, "report", "", "report on the `FILE` that acp fake-agent wrote")
 	flags.StringArrayVar(&f.types, "type", nil, "what to type for an action, as `ACTION=TEXT`")
 	flags.BoolVar(&f.noInterrupt, "no-interrupt", false, "do not interrupt the client to cancel a turn")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the client, as `NAME=VALUE`")
-	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the client starts; default: one for each scenario")
+	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the client starts; default: one for each scenario")
 	f.addCommon(c, "client")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the actions")
 	return c
 }
 
-// listClientScenarios lists what there is.
+// listClientScenarios lists the scenarios and the actions.
 func listClientScenarios(p *program) error {
 	w := bufio.NewWriter(p.stdout)
 	fmt.Fprintln(w, "Scenarios:")
@@ -124,7 +125,7 @@ func listClientScenarios(p *program) error {
 	return w.Flush()
 }
 
-// relayFlag is the flag of acp fake-agent by which it hands on everything to a probe.
+// relayFlag is the flag of acp fake-agent that makes it pass everything on to a probe.
 const relayFlag = "--connect"
 
 func runProbeClient(p *program, f *probeClientFlags, args []string) error {
@@ -145,7 +146,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 			return usagef("--type %q: want ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
 		}
 		if text == "" && action == string(probe.ActQuit) {
-			return usagef("--type quit=: want the text that ends the client; without --type quit=TEXT its standard input is closed")
+			return usagef("--type quit=: want the text that ends the client; to close its standard input, leave out --type quit")
 		}
 		client.Type[probe.Action(action)] = text
 	}
@@ -165,7 +166,7 @@ func actionNames() (names []string) {
 	return names
 }
 
-// repeatClient is the command that plays one scenario alone.
+// repeatClient returns the command that plays one scenario alone.
 func (f *probeClientFlags) repeatClient(scenario string, command []string) string {
 	words := []string{"acp", "probe-client", "--only", scenario}
 	for _, typed := range f.types {
@@ -183,7 +184,7 @@ func (f *probeClientFlags) repeatClient(scenario string, command []string) strin
 	return shellLine(append(append(words, "--"), command...))
 }
 
-// reportOutcomes reports on what acp fake-agent has written.
+// reportOutcomes reports on a file that acp fake-agent wrote.
 func reportOutcomes(p *program, f *probeClientFlags) error {
 	o, err := f.options(p, nil, nil)
 	if err != nil {
@@ -201,7 +202,7 @@ func reportOutcomes(p *program, f *probeClientFlags) error {
 	return f.run(p, o, func(context.Context) (*probe.Report, error) { return probe.ClientReport(outcomes, o) })
 }
 
-// configurations are how well-known clients are made to start an agent. COMMAND and REPORT are JSON texts, LINE is for a
+// configurations shows how to make well-known clients start an agent. COMMAND and REPORT are JSON texts, LINE is for a
 // shell.
 const configurations = `Make your client start this command as its agent:
 
@@ -234,7 +235,7 @@ agent-shell (Emacs):
       :command-params '("fake-agent" "--report" {report}) :context-buffer buffer))))
 `
 
-// printConfigurations prints how clients are made to start the fake agent.
+// printConfigurations prints how to make clients start the fake agent.
 func printConfigurations(p *program) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -251,20 +252,20 @@ func printConfigurations(p *program) error {
 	return err
 }
 
-// loginSucceeds is the word of a login in a terminal that does, in the methods that the probe offers.
+// loginSucceeds is the value of --login for a terminal login that succeeds, in the methods that the probe offers.
 const loginSucceeds = "succeeds"
 
-// newFakeAgentCommand is acp fake-agent.
+// newFakeAgentCommand returns the command acp fake-agent.
 func newFakeAgentCommand(p *program) *cobra.Command {
 	var file, address, login string
 	var only []string
 	var patience time.Duration
 	c := &cobra.Command{
 		Use:   "fake-agent --report FILE",
-		Short: "Be the agent of a client that is probed",
-		Long: `Be the agent of a client that is probed, on standard input and output. Each prompt is the next scenario; the
-agent says in the conversation what to do. What it sees goes to the end of the file, in which scenarios that were
-played are not played again; acp probe-client --report FILE says what it means.`,
+		Short: "Play the agent for a client under test",
+		Long: `Play the agent for a client under test, on standard input and output. Each prompt is the next scenario; the agent
+says in the conversation what to do. What it sees is appended to the file; scenarios that the file already has are
+not played again. acp probe-client --report FILE says what it means.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch {
@@ -282,11 +283,11 @@ played are not played again; acp probe-client --report FILE says what it means.`
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&file, "report", "", "the `FILE` to which to add what was seen")
+	flags.StringVar(&file, "report", "", "the `FILE` to append to")
 	flags.StringSliceVar(&only, "only", nil, "only these: a `SCENARIO`, a requirement such as PRM-9, or a page such as PRM")
-	flags.DurationVar(&patience, "timeout", 5*time.Minute, "the `TIME` for a person to do something")
+	flags.DurationVar(&patience, "timeout", 5*time.Minute, "the `TIME` that a person has to do something")
 	flags.StringVar(&address, strings.TrimPrefix(relayFlag, "--"), "", "the `ADDRESS` of the probe that started the client")
-	flags.StringVar(&login, "login", "", "be a login in a terminal, which `succeeds` or fails")
+	flags.StringVar(&login, "login", "", "play a login in a terminal, which `succeeds` or fails")
 	for _, hidden := range []string{strings.TrimPrefix(relayFlag, "--"), "login"} {
 		if err := flags.MarkHidden(hidden); err != nil {
 			panic(err) // there is no such flag
@@ -295,7 +296,7 @@ played are not played again; acp probe-client --report FILE says what it means.`
 	return c
 }
 
-// fakeAgent plays the scenarios that a file does not have.
+// fakeAgent plays the scenarios that the file does not have yet.
 func fakeAgent(p *program, name string, only []string, patience time.Duration) (err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// badClient is a program of its own, a client that does what its first argument says. The others are the agent's command.
+// badClient is a separate program: a client that does what its first argument says. The other arguments are the agent's
+// command.
 func badClient() {
 	how := os.Args[1]
 	if how == "dies" {
@@ -63,8 +64,8 @@ func badClient() {
 	io.Copy(io.Discard, os.Stdin) // its user ends it
 }
 
-// badLogin is a client that logs in in a terminal when the agent wants that, and then does the wrong thing: it goes on
-// whatever came of it, or never does.
+// badLogin is a client that logs in in a terminal when the agent requires it, and then does the wrong thing: it
+// continues whatever the result, or never continues.
 func badLogin(how string, command []string) {
 	for starts := 1; ; starts++ {
 		agent := exec.Command(command[0], command[1:]...)
@@ -109,7 +110,7 @@ func badLogin(how string, command []string) {
 			io.Copy(io.Discard, os.Stdin)
 			return
 		}
-		_ = err // this is the fault: whether the login failed
+		_ = err // the fault: it ignores whether the login failed
 	}
 }
 
@@ -138,7 +139,7 @@ func runJSON(t *testing.T, args ...string) (r *probe.Report, status int) {
 	return r, cmd.ProcessState.ExitCode()
 }
 
-// TestProbeBadClients probes clients that do what they must not: each gets a verdict within its time, and leaves nothing.
+// TestProbeBadClients probes clients with faults: each gets a verdict in time, and leaves nothing behind.
 func TestProbeBadClients(t *testing.T) {
 	for how, fails := range map[string]string{
 		"dies": "INI-1 INI-2", "idle": "INI-1", "floods": "INI-1", "garbage": "TRN-6", "forks": "INI-1", "stays": "INI-1",
@@ -147,7 +148,7 @@ func TestProbeBadClients(t *testing.T) {
 			if how != "garbage" {
 				tier.Need(t, tier.Normal)
 			}
-			t.Parallel() // most of it is waiting
+			t.Parallel() // it mostly waits
 			mark := "ACP_TEST_AGENT=" + t.Name() + fmt.Sprint(os.Getpid())
 			patiently(t, func(answer string) (problems []string) {
 				r, status := runJSON(t, "probe-client", "--format", "json", "--timeout", answer, "--end-timeout", "200ms",
@@ -169,7 +170,7 @@ func TestProbeBadClients(t *testing.T) {
 	}
 }
 
-// TestProbeClient probes the example client: nothing fails, no recommendation is broken, and no MUST is left out.
+// TestProbeClient probes the example client: nothing fails, no recommendation is broken, and no MUST is missing.
 func TestProbeClient(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
@@ -185,7 +186,8 @@ func TestProbeClient(t *testing.T) {
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
 	}
-	// It has all modes of elicitation, gives up nothing by itself, and extends nothing. These are recommendations.
+	// The client has all modes of elicitation, gives up no request of its own accord, and has no extensions. These are
+	// recommendations.
 	expectOpen(t, r, "INI-17 CAN-2 CAN-5 ELI-23 EXT-1 EXT-6")
 	for _, out := range r.Scenarios {
 		if out.Skipped != "" && out.Name != "cancel-request-nested" {
@@ -194,7 +196,7 @@ func TestProbeClient(t *testing.T) {
 	}
 }
 
-// TestProbeClientFaults are faults that only a process can have.
+// TestProbeClientFaults tests faults that only a process can have.
 func TestProbeClientFaults(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	r, status := runJSON(t, "probe-client", "--format", "json", "--only", "start", "--timeout", "5s", "--", "badclient", "garbage")
@@ -203,7 +205,7 @@ func TestProbeClientFaults(t *testing.T) {
 	}
 	for how, scenario := range map[string]string{"login-ignored": "login-in-a-terminal-fails", "login-forgotten": "login-in-a-terminal-succeeds"} {
 		patiently(t, func(answer string) (problems []string) {
-			// The client that ignores the login is seen as soon as it goes on, so that it may have any time for that.
+			// A client that ignores the login is detected as soon as it continues, so it may take any time.
 			r, _ = runJSON(t, "probe-client", "--format", "json", "--only", scenario, "--timeout", answer, "--quiet", "2m", "--end-timeout", "200ms", "--", "badclient", how)
 			for _, row := range r.Rows {
 				if row.ID == "AUT-6" && (len(row.Failures) != 1 || row.Failures[0].Scenario != scenario) {
@@ -215,8 +217,8 @@ func TestProbeClientFaults(t *testing.T) {
 	}
 }
 
-// TestFakeAgent has a client start the fake agent by itself, twice: the second time goes on where the first ended, and the
-// report is on both.
+// TestFakeAgent makes a client start the fake agent twice: the second run continues where the first ended, and the
+// report covers both.
 func TestFakeAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	client, file := built(t, exampleUser), filepath.Join(t.TempDir(), "seen.jsonl")

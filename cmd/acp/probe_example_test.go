@@ -12,11 +12,11 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestProbeAgent probes the example agent, whose users have to log in and whose commands are killed after half a second:
-// nothing fails, no recommendation is broken, and nothing is left out but what it does not do.
+// TestProbeAgent probes the example agent, whose users have to log in and whose commands are killed after half a
+// second: nothing fails, no recommendation is broken, and only features that it lacks are not exercised.
 func TestProbeAgent(t *testing.T) {
 	tier.Need(t, tier.Full)
-	t.Parallel() // most of it is waiting
+	t.Parallel() // it mostly waits
 	r, status := runJSON(t, "probe", "--format", "json", "--timeout", "1m", "--quiet", "1s", "--end-timeout", "1m", "--jobs", "8",
 		"--auth", "example-login", "--", built(t, exampleAgent), "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
 	if status != 0 || !r.Conforms {
@@ -25,10 +25,10 @@ func TestProbeAgent(t *testing.T) {
 	expectOpen(t, r, "CAN-2 EXT-1 EXT-6")
 }
 
-// TestProbeREADME probes the programs on the front page: nothing fails.
+// TestProbeREADME probes the programs of the README: nothing fails.
 func TestProbeREADME(t *testing.T) {
 	tier.Need(t, tier.Full)
-	t.Parallel() // most of it is waiting
+	t.Parallel() // it mostly waits
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -40,11 +40,11 @@ func TestProbeREADME(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range []struct {
 		args  []string
-		known string // what it does not do, or cannot be known to do
+		known string // what it does not do, or what cannot be determined
 	}{
-		// It does not say its name, and has no tools, and so no use for MCP servers.
+		// It does not state its name, and has no tools, and so no use for MCP servers.
 		{[]string{"probe"}, "warn INI-5, doubtful SES-25"},
-		// It does not say its name, and asks its user nothing.
+		// It does not state its name, and asks its user nothing.
 		{[]string{"probe-client"}, "warn INI-3, warn ERR-4"},
 	} {
 		source, program := filepath.Join(dir, c.args[0]+".go"), filepath.Join(dir, c.args[0])
@@ -73,7 +73,8 @@ func TestProbeREADME(t *testing.T) {
 	}
 }
 
-// expectOpen expects that nothing of a report fails, and that of what a machine can judge this alone was not exercised.
+// expectOpen expects that nothing in a report fails, and that of the requirements that can be judged automatically only
+// these were not exercised.
 func expectOpen(t *testing.T, r *probe.Report, want string) {
 	t.Helper()
 	var open []string

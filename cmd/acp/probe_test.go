@@ -23,7 +23,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// badAgent is a program of its own, an agent that does what its argument says.
+// badAgent is a separate program: an agent that does what its argument says.
 func badAgent() {
 	how := os.Args[1]
 	switch how {
@@ -90,11 +90,11 @@ func badAgent() {
 	}
 }
 
-// TestProbeBadAgents probes agents that do what they must not: each gets a verdict within its time, and leaves nothing.
+// TestProbeBadAgents probes agents with faults: each gets a verdict in time, and leaves nothing behind.
 func TestProbeBadAgents(t *testing.T) {
 	for _, c := range []struct {
-		how, fails string // requirements that must be among those that fail
-		early      bool   // one scenario is enough to see that no other can be played
+		how, fails string // requirements that must be among the failing ones
+		early      bool   // one scenario shows that no other can be played
 		least      tier.Tier
 	}{
 		{"dies", "INI-4", true, tier.Short},
@@ -109,7 +109,7 @@ func TestProbeBadAgents(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			tier.Need(t, c.least)
-			t.Parallel() // most of it is waiting
+			t.Parallel() // it mostly waits
 			mark := "ACP_TEST_AGENT=" + t.Name() + fmt.Sprint(os.Getpid())
 			patiently(t, func(answer string) (problems []string) {
 				bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -161,12 +161,12 @@ func TestProbeBadAgents(t *testing.T) {
 	}
 }
 
-// TestProbeStderr: an agent that waits until somebody reads what it logs is found, and ends.
+// TestProbeStderr: an agent that blocks until its log is read is detected, and ends.
 func TestProbeStderr(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
 	for how, want := range map[string]probe.Verdict{"logs": probe.Warn, "answers": probe.Pass} {
-		answer := map[string]string{"logs": "5s", "answers": "2m"}[how] // one waits for it, the other for the answer
+		answer := map[string]string{"logs": "5s", "answers": "2m"}[how] // one waits for the timeout, the other for the answer
 		r := probeReport(t, "--timeout", answer, "--only", "stderr-unread", "--", "badagent", how)
 		for _, row := range r.Rows {
 			if row.ID == "TRN-7" && row.Verdict != want {
@@ -176,7 +176,7 @@ func TestProbeStderr(t *testing.T) {
 	}
 }
 
-// TestProbeClosedOutput: an agent that closes its output, and has work to do before it ends, ends by itself.
+// TestProbeClosedOutput: an agent that closes its output and has work to do before it exits is not killed.
 func TestProbeClosedOutput(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	r := probeReport(t, "--end-timeout", "3m", "--only", "version-newer", "--", "badagent", "tidies")
@@ -187,7 +187,7 @@ func TestProbeClosedOutput(t *testing.T) {
 	}
 }
 
-// probeReport is what acp probe finds.
+// probeReport returns the report of acp probe.
 func probeReport(t *testing.T, flags ...string) *probe.Report {
 	t.Helper()
 	out, failed := exec.CommandContext(t.Context(), "acp", append([]string{"probe", "--format", "json", "--end-timeout", "200ms"}, flags...)...).Output()
@@ -198,8 +198,8 @@ func probeReport(t *testing.T, flags ...string) *probe.Report {
 	return r
 }
 
-// patiently calls check with how long an answer may take, and again with longer while there are problems: on a busy machine
-// even a right answer may come late.
+// patiently calls check with the time limit for an answer, and again with longer limits while there are problems: on a
+// busy machine even a correct answer may be late.
 func patiently(t *testing.T, check func(answer string) (problems []string)) {
 	t.Helper()
 	var problems []string
@@ -212,8 +212,8 @@ func patiently(t *testing.T, check func(answer string) (problems []string)) {
 	t.Errorf("%q", problems)
 }
 
-// TestProbeFormats holds the reports of an agent that prints escape sequences against their forms: all requirements are in
-// them, and nothing reaches the terminal that is not visible.
+// TestProbeFormats checks the reports on an agent that prints escape sequences: all requirements are in them, and
+// nothing invisible reaches the terminal.
 func TestProbeFormats(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for i, format := range formatNames() {
@@ -221,13 +221,13 @@ func TestProbeFormats(t *testing.T) {
 			if i > 0 {
 				tier.Need(t, tier.Normal)
 			}
-			t.Parallel() // most of it is waiting
+			t.Parallel() // it mostly waits
 			patiently(t, func(answer string) []string { return probeFormat(t, format, answer) })
 		})
 	}
 }
 
-// probeFormat returns what is wrong with a report.
+// probeFormat returns the problems of a report.
 func probeFormat(t *testing.T, format, answer string) (problems []string) {
 	t.Helper()
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -271,7 +271,7 @@ func probeFormat(t *testing.T, format, answer string) (problems []string) {
 	return problems
 }
 
-// TestProbeRepeat runs the command that a failure names.
+// TestProbeRepeat runs the command that is given for a failure.
 func TestProbeRepeat(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -294,8 +294,8 @@ func TestProbeRepeat(t *testing.T) {
 	expectExit(t, err, statusFindings)
 }
 
-// left are the processes whose environment has a variable, where the system tells. Those that were killed get a while to
-// end.
+// left returns the processes whose environment has a variable, where the system shows it. Killed processes get some
+// time to end.
 func left(t *testing.T, variable string) (found []string) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if found = processesWith(t, variable); len(found) == 0 {
@@ -305,7 +305,7 @@ func left(t *testing.T, variable string) (found []string) {
 	return found
 }
 
-// processesWith are the processes whose environment has a variable, where the system tells.
+// processesWith returns the processes whose environment has a variable, where the system shows it.
 func processesWith(t *testing.T, variable string) []string {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -314,7 +314,7 @@ func processesWith(t *testing.T, variable string) []string {
 	var found []string
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(variable)) {
-			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline")) // it may have just ended
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline")) // it may just have ended
 			found = append(found, strings.ReplaceAll(string(command), "\x00", " "))
 		}
 	}

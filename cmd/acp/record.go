@@ -29,27 +29,27 @@ type recordFlags struct {
 	level                            levelFlag
 }
 
-// newRecordCommand is acp record.
+// newRecordCommand returns the command acp record.
 func newRecordCommand(p *program) *cobra.Command {
 	f := &recordFlags{level: newLevelFlag(conformance.ShouldNot)}
 	c := &cobra.Command{
 		Use:   "record [FLAGS] -o FILE -- AGENT [ARG...]",
-		Short: "Record what passes between an editor and an agent",
-		Long: `Record what passes between an editor and an agent. It is started in place of the agent, and starts the agent.
+		Short: "Record the traffic between an editor and an agent",
+		Long: `Record the traffic between an editor and an agent. Start it in place of the agent; it starts the agent.
 
-Every byte passes as it comes, both ways. It ends as the agent does: with its exit status, or by the same
-signal, and hands on the signals that it gets. Secrets are masked in the file: values of environment variables
-and headers, authentication, tokens in URLs, keys of known shapes. What is said in prompts and answers stays.
+Every byte is passed on unchanged, both ways, as it arrives. It ends as the agent does, with its exit status or by
+the same signal, and passes on the signals that it gets. Secrets are masked in the file: values of environment
+variables and headers, authentication, tokens in URLs, keys of known shapes. The text of prompts and answers is kept.
 
-A file that exists is not overwritten: the agent does not start, unless --overwrite is given. An editor or a test
-suite may start the agent many times, and each start needs a file of its own. In the name of the file
+If the file exists, the agent does not start, unless --overwrite is given. An editor or a test suite may start the
+agent many times, and each start needs a file of its own. In the name of the file
 
-  %n  is the first number, from 1 on, for which there is no file yet (not with --overwrite)
+  %n  is the first number, counting from 1, for which there is no file yet (not with --overwrite)
   %t  is the time, such as 20261123-200819
   %p  is the process id
   %%  is a percent sign
 
-If the file cannot be written to its end, the agent goes on, and standard error says so.`,
+If the file cannot be written to the end, the agent keeps running, and standard error says so.`,
 		Example: `  acp record -o run.jsonl -- my-agent --acp
   acp record --check -o /tmp/run-%n.jsonl -- npx my-agent`,
 		Args:              cobra.ArbitraryArgs,
@@ -59,7 +59,7 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 				return usagef("want -o FILE and the agent's command")
 			}
 			if f.overwrite && strings.Contains(strings.ReplaceAll(f.file, "%%", ""), "%n") {
-				return usagef("--overwrite and %%n exclude each other: %%n is the number of a file that does not exist")
+				return usagef("--overwrite and %%n cannot be combined: %%n is the number of a file that does not exist")
 			}
 			return record(p, f, args)
 		},
@@ -68,15 +68,15 @@ If the file cannot be written to its end, the agent goes on, and standard error 
 	flags.SetInterspersed(false) // the agent's flags are its own
 	flags.StringVarP(&f.file, "output", "o", "", "the `FILE` to write, with %n, %t or %p in its name if the agent starts several times")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
-	flags.BoolVar(&f.stderr, "stderr", false, "record the lines of the agent's standard error too")
-	flags.BoolVar(&f.noMask, "no-mask", false, "keep secrets")
-	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
-	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that is said: must, should or advice")
+	flags.BoolVar(&f.stderr, "stderr", false, "also record the lines of the agent's standard error")
+	flags.BoolVar(&f.noMask, "no-mask", false, "do not mask secrets")
+	flags.BoolVar(&f.check, "check", false, "judge the traffic, and report violations of the protocol on standard error")
+	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that is reported: must, should or advice")
 	complete(c, "level", levelNames...)
 	return c
 }
 
-// record runs the agent. It returns only if that did not start.
+// record runs the agent. It returns only if the agent did not start.
 func record(p *program, f *recordFlags, command []string) (err error) {
 	file, created, err := createRecording(f.file, f.overwrite)
 	if err != nil {
@@ -85,7 +85,7 @@ func record(p *program, f *recordFlags, command []string) (err error) {
 	defer func() {
 		failed := err != nil
 		err = errors.Join(err, file.Close())
-		if failed && created { // it would keep the next start from recording
+		if failed && created { // otherwise it would keep the next start from recording
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
@@ -120,7 +120,7 @@ func record(p *program, f *recordFlags, command []string) (err error) {
 		fmt.Fprintln(p.stderr, plain.Sprintf("acp: the recording is not complete: %v", err))
 	}
 	if result.Lost > 0 {
-		fmt.Fprintf(p.stderr, "acp: the recording is not complete: %d bytes came too fast\n", result.Lost)
+		fmt.Fprintf(p.stderr, "acp: the recording is not complete: %d bytes arrived too fast\n", result.Lost)
 	}
 	if err := check.end(); err != nil {
 		fmt.Fprintln(p.stderr, plain.Sprintf("acp: not fully judged: %v", err))
@@ -129,8 +129,8 @@ func record(p *program, f *recordFlags, command []string) (err error) {
 	return nil
 }
 
-// createRecording opens the file of a recording, and reports whether there was none. Pipes and devices, such as /dev/null,
-// may exist.
+// createRecording creates the file of a recording, and reports whether it did not exist before. Pipes and devices, such
+// as /dev/null, may exist.
 func createRecording(pattern string, overwrite bool) (file *os.File, created bool, err error) {
 	began := time.Now().Format("20060102-150405")
 	named := func(n int) string {
@@ -149,12 +149,12 @@ func createRecording(pattern string, overwrite bool) (file *os.File, created boo
 			return file, !exists, err
 		}
 		if named(n+1) == name {
-			return nil, false, fmt.Errorf("%s exists: put %%n into the name for a file for each start, or give --overwrite", name)
+			return nil, false, fmt.Errorf("%s exists: put %%n into the name to get a file for each start, or use --overwrite", name)
 		}
 	}
 }
 
-// closer adds a Close that does nothing, if there is none.
+// closer adds a Close that does nothing to a reader that has none.
 func closer(r io.Reader) io.ReadCloser {
 	if c, ok := r.(io.ReadCloser); ok {
 		return c
@@ -172,7 +172,7 @@ func writeCloser(w io.Writer) io.WriteCloser {
 	}{w, io.NopCloser(nil)}
 }
 
-// liveCheck judges a recording while it is written to it. The zero value takes all and does nothing.
+// liveCheck judges a recording while it is being written. The zero value ignores what is written to it.
 type liveCheck struct {
 	to      *io.PipeWriter
 	report  *report.Report
@@ -180,7 +180,7 @@ type liveCheck struct {
 	err     error
 }
 
-// startCheck begins to judge. It says what it finds on standard error.
+// startCheck begins to judge. It reports findings on standard error.
 func startCheck(stderr io.Writer, name string, level conformance.Level) (*liveCheck, error) {
 	r, err := report.New(report.Options{Version: moduleVersion(), Level: level})
 	if err != nil {
@@ -200,7 +200,7 @@ func startCheck(stderr io.Writer, name string, level conformance.Level) (*liveCh
 	return c, nil
 }
 
-// Write never fails: the recording goes on without a judge.
+// Write never fails: if the judge fails, the recording goes on.
 func (c *liveCheck) Write(b []byte) (int, error) {
 	if c.to != nil {
 		_, _ = c.to.Write(b)
@@ -208,7 +208,7 @@ func (c *liveCheck) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// findings is how many findings there are, at the end.
+// findings returns the number of findings at the end.
 func (c *liveCheck) findings() int {
 	if c.report == nil {
 		return 0
@@ -216,7 +216,7 @@ func (c *liveCheck) findings() int {
 	return c.report.Findings()
 }
 
-// end waits until all was judged.
+// end waits until everything has been judged.
 func (c *liveCheck) end() error {
 	if c.to == nil {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// witness is a program that stands before another one, whose command line follows a folder: it passes all lines on, and
-// keeps in the folder what passed and when it came.
+// witness is a program between two others. Its arguments are a directory and the command line of the next program: it
+// passes all lines on, and records them with their times in the directory.
 func witness() {
 	if err := observe(os.Args[1], os.Args[2:]); err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -74,7 +74,7 @@ func observe(dir string, command []string) error {
 	return errors.Join(err, cmd.Wait())
 }
 
-// typescript is a copy of the client and the agent on the TypeScript SDK, with the SDK beside them.
+// typescript returns a copy of the client and the agent for the TypeScript SDK, with the SDK installed next to them.
 func typescript(t *testing.T) string {
 	t.Helper()
 	tier.Need(t, tier.Full)
@@ -84,8 +84,8 @@ func typescript(t *testing.T) string {
 	return folder.Dir(t)
 }
 
-// Between the TypeScript client and the TypeScript agent, acp record changes no byte in either direction, and the recording
-// has each of them. The log says what it adds to the time of a message.
+// Between the TypeScript client and the TypeScript agent, acp record changes no byte in either direction, and the
+// recording contains all of them. The log says how much it delays messages.
 func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	dir := typescript(t)
 	delays := map[string][]time.Duration{}
@@ -99,7 +99,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "run.jsonl")
 		args := []string{filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer}
 		switch through {
-		case "through cat": // what two more pipes cost by themselves
+		case "through cat": // the cost of two additional pipes
 			args = append(args, "sh", "-c", `cat | "$0" "$@" | cat`)
 		case "through acp record":
 			args = append(args, programPath(t, "acp"), "record", "--overwrite", "--no-mask", "-o", file, "--")
@@ -132,7 +132,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	logDelays(t, delays)
 }
 
-// notes makes a folder for the turns.
+// notes creates a directory for the turns.
 func notes(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -142,7 +142,7 @@ func notes(t *testing.T) (root string) {
 	return root
 }
 
-// turnsPlan says what the TypeScript client does.
+// turnsPlan returns what the TypeScript client has to do.
 func turnsPlan(t *testing.T, root string) []byte {
 	t.Helper()
 	plan, err := json.Marshal(map[string]string{
@@ -155,8 +155,8 @@ func turnsPlan(t *testing.T, root string) []byte {
 	return plan
 }
 
-// compareWitnesses requires that two witnesses have seen the same, and returns how long each line but the first took from
-// the one to the other.
+// compareWitnesses checks that two witnesses have seen the same lines, and returns how long each line except the first
+// took from one to the other.
 func compareWitnesses(t *testing.T, through, outer, inner string) (delays []time.Duration) {
 	t.Helper()
 	for _, name := range []string{"in", "out"} {
@@ -183,7 +183,7 @@ func compareWitnesses(t *testing.T, through, outer, inner string) (delays []time
 	return delays
 }
 
-// logDelays logs what lines took.
+// logDelays logs how long lines took.
 func logDelays(t *testing.T, delays map[string][]time.Duration) {
 	t.Helper()
 	for through, d := range delays {
@@ -192,7 +192,8 @@ func logDelays(t *testing.T, delays map[string][]time.Duration) {
 	}
 }
 
-// replayTypeScript plays the recorded client to the TypeScript agent, and the recorded agent to the TypeScript client.
+// replayTypeScript replays the recorded client to the TypeScript agent, and the recorded agent to the TypeScript
+// client.
 func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string) {
 	t.Helper()
 	masked := filepath.Join(t.TempDir(), "masked.jsonl")
@@ -216,7 +217,7 @@ func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string) 
 		if err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
 			t.Errorf("the recorded client: %v\n%s", err, got)
 		}
-		// The client's folder is what it was.
+		// Restore the client's directory.
 		if err := errors.Join(os.Remove(filepath.Join(root, "greeting.txt")), os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +237,8 @@ func readText(t *testing.T, name string) string {
 	return string(text)
 }
 
-// ways are how the programs are connected, one after the other: only by acp record, unless figures are wanted.
+// ways returns the ways to connect the programs, which are tried one after the other: only acp record, unless
+// measurements are wanted.
 func ways() []string {
 	n, err := strconv.Atoi(os.Getenv("ACP_RECORD_TURNS"))
 	if err != nil {
@@ -245,7 +247,7 @@ func ways() []string {
 	return slices.Repeat([]string{"directly", "through cat", "through acp record"}, n)
 }
 
-// moments are when the lines of a file came.
+// moments returns the times at which the lines of a file arrived.
 func moments(t *testing.T, name string) (all []int64) {
 	t.Helper()
 	for line := range strings.Lines(readText(t, name+".times")) {
@@ -258,7 +260,7 @@ func moments(t *testing.T, name string) (all []int64) {
 	return all
 }
 
-// programPath is the path of a program that the test binary is.
+// programPath returns the path of a program that is the test binary under another name.
 func programPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

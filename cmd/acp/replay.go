@@ -35,28 +35,27 @@ type replayFlags struct {
 	hop        string
 }
 
-// clientSilence is how long a live agent may say nothing unless told otherwise: it may ask a model.
+// clientSilence is the default of --silence when the live side is an agent, which may have to wait for a model.
 const clientSilence = 2 * time.Minute
 
-// newReplayCommand is acp replay.
+// newReplayCommand returns the command acp replay.
 func newReplayCommand(p *program) *cobra.Command {
 	f := &replayFlags{as: oneOf{values: []string{"agent", "client"}}}
 	c := &cobra.Command{
 		Use:   "replay [FLAGS] FILE --as agent\n  acp replay [FLAGS] FILE --as client -- AGENT [ARG...]",
-		Short: "Play one side of a recording to a live program",
-		Long: `Play one side of a recording to a live program, and say where that parts from the recording.
+		Short: "Replay one side of a recording to a live program",
+		Long: `Replay one side of a recording to a live program, and report where the program departs from the recording.
 
-As the agent, it talks to the client that has started it, on standard input and output. As the client, it
-starts the agent whose command follows. A message is sent when everything has come that came before it in the
-recording. Ids that the live side chooses, of requests, sessions, terminals and others, take the place of the
-recorded ones.
+As the agent, it talks on standard input and output to the client that started it. As the client, it starts the
+agent whose command follows. Each message is sent once everything that precedes it in the recording has arrived.
+Ids that the live side chooses, such as those of requests, sessions and terminals, replace the recorded ones.
 
-What is said are messages that are missing, additional, out of order, or of another structure. Texts, numbers,
-lengths of lists, and in how many pieces a text comes are no difference, unless --exact is given. Requests that
-are not in the recording are answered with an error.
+Differences are messages that are missing, additional, out of order, or of another structure. Texts, numbers,
+lengths of lists, and how a text is split into chunks do not count, unless --exact is given. Requests that are not
+in the recording are answered with an error.
 
-Differences go to standard output, with --as agent to standard error. It ends with 0 if there is none, 1 if there
-are some, and 3 if the recording could not be played.`,
+Differences are printed on standard output, with --as agent on standard error. The exit status is 0 if there are
+none, 1 if there are some, and 3 if the recording could not be played.`,
 		Example: `  acp replay run.jsonl --as client -- my-agent --acp
   acp replay run.jsonl --as client --replace /home/me/project="$PWD" -- my-agent
   my-editor --agent "acp replay run.jsonl --as agent"`,
@@ -81,12 +80,12 @@ are some, and 3 if the recording could not be played.`,
 	}
 	flags := c.Flags()
 	flags.Var(&f.as, "as", "the `SIDE` to play: agent or client")
-	flags.BoolVar(&f.exact, "exact", false, "compare texts, numbers and lists too")
-	flags.Float64Var(&f.speed, "speed", 0, "keep the recorded delays: 1 as they were, 2 half as long, a `NUMBER` (default no delays)")
-	flags.StringArrayVar(&f.replace, "replace", nil, "in what is played, replace a text, such as a path: `OLD=NEW`; may be repeated")
-	flags.DurationVar(&f.patience, "patience", time.Second, "how long a message is waited for after a later one")
-	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may say nothing, 0 is for ever (default "+clientSilence.String()+" with --as client)")
-	flags.IntVar(&f.connection, "connection", 1, "the `NUMBER` of the connection to play, where the file has several")
+	flags.BoolVar(&f.exact, "exact", false, "also compare texts, numbers and lists")
+	flags.Float64Var(&f.speed, "speed", 0, "keep the recorded delays, divided by this `NUMBER`: 1 as recorded, 2 half as long (default no delays)")
+	flags.StringArrayVar(&f.replace, "replace", nil, "replace a text, such as a path, in the messages that are sent: `OLD=NEW`; may be repeated")
+	flags.DurationVar(&f.patience, "patience", time.Second, "how long to wait for a message after a later one has arrived")
+	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may be silent; 0 means forever (default "+clientSilence.String()+" with --as client)")
+	flags.IntVar(&f.connection, "connection", 1, "the `NUMBER` of the connection to play, if the file has several")
 	flags.StringVar(&f.hop, "hop", "", "of a conductor's trace, play what passed after this `COMPONENT` (default client)")
 	complete(c, "as", f.as.values...)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -148,7 +147,7 @@ func replay(p *program, f *replayFlags, name string, command []string) error {
 	if result.Ended != nil {
 		fmt.Fprintln(out, plain.Sprintf("%s: the %s ended the connection: %v", name, side.Peer(), result.Ended))
 	}
-	summary := fmt.Sprintf("%s: %d messages sent, %d met, %s", name, result.Played, result.Met, count(result.Differences, "difference"))
+	summary := fmt.Sprintf("%s: %d messages sent, %d matched, %s", name, result.Played, result.Met, count(result.Differences, "difference"))
 	if result.Dropped > 0 {
 		summary += fmt.Sprintf(", %d not sent", result.Dropped)
 	}
@@ -166,7 +165,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// maxClip is how much of a message is shown.
+// maxClip is the number of bytes of a message that are shown.
 const maxClip = 300
 
 func clip(line []byte) string {
@@ -176,7 +175,7 @@ func clip(line []byte) string {
 	return string(line)
 }
 
-// readRecorded reads what to play. What cannot be read of it is said on standard error.
+// readRecorded reads the recording. It reports on standard error what cannot be read.
 func readRecorded(p *program, f *replayFlags, name string, side conformance.Side) (*transcript.Recorded, error) {
 	var in io.Reader = p.stdin
 	if name != "-" || side == conformance.Agent {

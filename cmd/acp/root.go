@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// The groups of commands, in the order of the help.
+// The groups of commands, in the order in which the help lists them.
 const (
 	groupTalk         = "talk"
 	groupRecordings   = "recordings"
@@ -25,7 +25,7 @@ const (
 	groupOther        = "other"
 )
 
-// run runs the program with arguments, and returns its exit status.
+// run runs the program with the arguments and returns its exit status.
 func run(p *program, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
@@ -35,18 +35,18 @@ func run(p *program, args []string) int {
 	}
 	e, ok := errors.AsType[*exit](err)
 	if why := p.interrupted.Load(); why != nil {
-		e, ok = &exit{why.status, why}, true // what could not be done because of it is no news
+		e, ok = &exit{why.status, why}, true // errors caused by the signal are not worth reporting
 	}
 	if !ok {
-		e = &exit{statusUsage, err} // cobra's own errors are all about usage
+		e = &exit{statusUsage, err} // cobra's own errors are all usage errors
 	}
 	if e.err != nil {
-		text := strings.TrimPrefix(strings.TrimSpace(e.err.Error()), "acp: ") // errors of the library have it
+		text := strings.TrimPrefix(strings.TrimSpace(e.err.Error()), "acp: ") // errors of the library have this prefix
 		text = strings.ReplaceAll(text, "acp: connecting: acp: ", "connecting: ")
 		if errors.Is(e.err, remote.ErrInsecure) {
 			text += "; --allow-insecure allows that, and allow-insecure in the table of an agent"
 		}
-		// What an agent says in an error does not begin a line.
+		// Text of an agent in an error must not begin a line.
 		fmt.Fprintf(p.stderr, "acp: %s\n", strings.ReplaceAll(plain.Text(text), "\n", "\n  "))
 		if e.status == statusUsage {
 			fmt.Fprintf(p.stderr, "Run %q.\n", cmd.CommandPath()+" --help")
@@ -60,9 +60,9 @@ func newRoot(p *program) *cobra.Command {
 		Use:   "acp",
 		Short: "Talk to agents of the Agent Client Protocol; judge, record, probe and serve them",
 		Long: `Acp is a client of the Agent Client Protocol for people and for scripts. It also judges, records and replays
-connections, puts agents and clients through the protocol, and carries it over the network. The programs may be
-in any language. To judge them, what passes between an editor and an agent is enough.`,
-		Example: `  acp run claude                        talk to an agent of the registry
+connections, tests agents and clients against the protocol, and serves agents over the network. The programs may be
+written in any language: to judge them, acp needs only the messages between an editor and an agent.`,
+		Example: `  acp run claude                        talk to an agent from the registry
   acp exec "What is this?" -- my-agent  one prompt, in a script
   acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
   acp check run.jsonl                   what in it breaks the protocol
@@ -115,7 +115,7 @@ in any language. To judge them, what passes between an editor and an agent is en
 	return root
 }
 
-// prepare gives a command and those below it what all have.
+// prepare sets what all commands have in common, for a command and its subcommands.
 func prepare(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	c.DisableFlagsInUseLine = true
@@ -129,10 +129,10 @@ func prepare(c *cobra.Command) {
 	}
 }
 
-// helpWidth is the width of what the help wraps itself.
+// helpWidth is the width at which the help wraps its lists of flags.
 const helpWidth = 100
 
-// writeUsage prints what a command is given, after what it is about.
+// writeUsage prints how a command is used; what it does has been printed before.
 func writeUsage(w io.Writer, c *cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  %s\n", useLine(c))
@@ -171,7 +171,7 @@ func writeUsage(w io.Writer, c *cobra.Command) error {
 	return err
 }
 
-// useLine is how a command is called.
+// useLine returns how a command is called.
 func useLine(c *cobra.Command) string {
 	switch {
 	case !c.HasAvailableSubCommands():
@@ -182,7 +182,7 @@ func useLine(c *cobra.Command) string {
 	return c.CommandPath() + " COMMAND"
 }
 
-// flagUsages is the list of flags, without the one that every command has.
+// flagUsages lists the flags, without the one that every command has.
 func flagUsages(flags *pflag.FlagSet) string {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
@@ -194,12 +194,13 @@ func flagUsages(flags *pflag.FlagSet) string {
 	return own.FlagUsagesWrapped(helpWidth)
 }
 
-// noSuchCommand refuses arguments of a command that has only other commands, with those that may have been meant.
+// noSuchCommand returns the error for arguments of a command that only has subcommands. It names the commands that may
+// have been meant.
 func noSuchCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	paths := map[string]string{} // of all commands, by name
+	paths := map[string]string{} // of all commands, by their names
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the caller gives is not obeyed by the terminal: a script may pass on what others have sent.
+// Arguments cannot control the terminal: a script may pass on what others have sent.
 func TestErrorsAreSafe(t *testing.T) {
 	for _, args := range [][]string{{"\x1b[2Jx"}, {"version", "\x1b[2Jx"}, {"version", "--\x1b[2Jx"}} {
 		var stdout, stderr bytes.Buffer

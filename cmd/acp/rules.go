@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/conformance/report"
 )
 
-// newRulesCommand is acp rules.
+// newRulesCommand returns the command acp rules.
 func newRulesCommand(p *program) *cobra.Command {
 	format := oneOf{value: "table", values: []string{"table", "json", "markdown"}}
 	level := newLevelFlag(conformance.Advice)
@@ -19,9 +19,9 @@ func newRulesCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules [FLAGS]",
 		Short: "List the requirements that are judged",
-		Long: `List the requirements that acp check judges, by page of the protocol's documents: the id, how grave it
-is to break it, who must comply, and the requirement in our own words.`,
-		Example: `  acp rules --side agent --level must   what an agent must not do wrong
+		Long: `List the requirements that acp check judges, by page of the protocol's documentation: the id, the level, who
+must comply, and the requirement in our own words.`,
+		Example: `  acp rules --side agent --level must   what agents must comply with
   acp rules --format json               one array, for programs`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -41,9 +41,9 @@ is to break it, who must comply, and the requirement in our own words.`,
 		},
 	}
 	c.Flags().Var(&format, "format", "table, json or markdown")
-	c.Flags().Var(&level, "level", "only those of `LEVEL` and graver: must, should or advice")
-	c.Flags().Var(&side, "side", "only those of the `SIDE`: client or agent")
-	c.Flags().StringVar(&page, "page", "", "only those of the `PAGE`, such as session-setup")
+	c.Flags().Var(&level, "level", "only those of `LEVEL` or above: must, should or advice")
+	c.Flags().Var(&side, "side", "only those that this `SIDE` must comply with: client or agent")
+	c.Flags().StringVar(&page, "page", "", "only those of this `PAGE`, such as session-setup")
 	complete(c, "format", format.values...)
 	complete(c, "level", levelNames...)
 	complete(c, "side", side.values...)
@@ -51,7 +51,7 @@ is to break it, who must comply, and the requirement in our own words.`,
 	return c
 }
 
-// pages are the names of the pages.
+// pages returns the names of the pages.
 func pages(rules []conformance.Rule) []string {
 	var names []string
 	for _, r := range rules {

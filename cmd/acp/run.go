@@ -22,7 +22,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// runFlags are the flags of acp run that are no settings.
+// runFlags are the flags of acp run that are not settings.
 type runFlags struct {
 	cfg      *config.Config
 	start    tui.Start
@@ -38,34 +38,34 @@ type runFlags struct {
 	watch    bool
 }
 
-// longTime is the least duration of a tool call or a turn that acp run shows; "" is the default. Tests set it at link time,
-// because on a busy machine the durations would change their screens.
+// longTime is the shortest duration of a tool call or a turn that acp run shows; "" means the default. Tests set it at
+// link time, because durations on a busy machine would change their screens.
 var longTime string
 
-// newRunCommand is acp run.
+// newRunCommand returns the command acp run.
 func newRunCommand(p *program) *cobra.Command {
 	f := &runFlags{level: newLevelFlag(conformance.ShouldNot)}
 	c := &cobra.Command{
 		Use:   "run [FLAGS] [AGENT | -- COMMAND [ARG...]]",
 		Short: "Talk to an agent in the terminal",
-		Long: `Talk to an agent in the terminal. The agent is a name of the configuration or of the registry or a URL, or a
-command behind --; with neither, it is the first agent of the configuration.
+		Long: `Talk to an agent in the terminal. The agent is a name from the configuration or the registry, a URL, or a command
+after --; without any of them, it is the first agent of the configuration.
 
-Press ? for the keys, and Ctrl-P for everything that can be done. Ctrl-C cancels the turn, twice leaves.
+Press ? for the keys, and Ctrl-P for all actions. Ctrl-C cancels the turn; pressed twice, it quits.
 
-What the agent asks permission for is decided by the rules of --policy, and what they leave open you are asked.
-What you decide for always holds for the session, or with --remember for all sessions.
+The rules of --policy decide on permission requests; you are asked about those that they leave open. Your "always"
+answers hold for the session, or with --remember for all sessions.
 
-The plain mode writes line by line, without the alternate screen and without moving the cursor. It is also chosen
-if $NO_COLOR or $ACCESSIBLE is set, or $TERM is dumb. ":help" shows its commands.
+The plain mode writes line by line, without the alternate screen and without moving the cursor. It is also used if
+$NO_COLOR or $ACCESSIBLE is set, or if $TERM is dumb. ":help" lists its commands.
 
 Exit status:
-    0  you left
+    0  you quit
     1  --check has findings
-    2  wrong usage; no terminal: for scripts there is acp exec
+    2  wrong usage, or no terminal (use acp exec in scripts)
     3  failed
-    6  the agent ended while it started
-  129  and the like: ended by a signal, 128 and its number`,
+    6  the agent exited while starting
+  129  and the like: ended by a signal, 128 plus its number`,
 		Example: `  acp run claude
   acp run --continue claude
   acp run --mode plan --policy rules.json -- my-agent --acp
@@ -77,16 +77,16 @@ Exit status:
 	c.ValidArgsFunction = completeAgent(f.cfg)
 	agentFlag(c, f.cfg)
 	flags := c.Flags()
-	flags.BoolVarP(&f.start.Continue, "continue", "c", false, "go on with the last session of this folder")
+	flags.BoolVarP(&f.start.Continue, "continue", "c", false, "continue the last session of this directory")
 	flags.StringVar(&f.load, "load", "", "open the stored session with this `ID`")
-	flags.BoolVar(&f.start.NoHistory, "no-history", false, "with --load: do not show what was said before")
-	flags.BoolVar(&f.start.Pick, "pick", false, "choose from the stored sessions at first")
-	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `FOLDER` in which the agent works")
-	flags.StringVar(&f.remember, "remember", "", "keep what you decide for always in a `FILE` of rules, for all sessions")
-	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %a in its name becomes the agent's name, %t the time, %p the number of the process")
-	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
-	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and show what breaks the protocol")
-	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
+	flags.BoolVar(&f.start.NoHistory, "no-history", false, "with --load: do not show the earlier conversation")
+	flags.BoolVar(&f.start.Pick, "pick", false, "first choose from the stored sessions")
+	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
+	flags.StringVar(&f.remember, "remember", "", "save your \"always\" decisions for all sessions in a `FILE` of rules")
+	flags.StringVar(&f.record, "record", "", "record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for the time, %p for the process id")
+	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
+	flags.BoolVar(&f.check, "check", false, "judge the traffic, and show violations of the protocol")
+	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
 	flags.BoolVar(&f.plain, "plain", false, "write line by line")
 	flags.BoolVar(&f.watch, "watch", false, "restart the agent's command when files in the current directory change, and reopen its sessions")
 	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
@@ -102,7 +102,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	in, _ := p.stdin.(*os.File)
 	out, _ := p.stdout.(*os.File)
 	if !isTerminal(p.stdin) || !isTerminal(p.stdout) {
-		return usagef("standard input or output is not a terminal: for scripts there is acp exec")
+		return usagef("standard input or output is not a terminal; in scripts, use acp exec")
 	}
 	var findings atomic.Int64
 	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse, Notify: tui.Notify(f.cfg.Notify)}
@@ -173,7 +173,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	return err
 }
 
-// settings takes what flags and settings say of sessions.
+// settings applies the flags and settings that concern sessions.
 func (f *runFlags) settings(o *tui.Options) error {
 	switch {
 	case f.start.NoHistory && f.load == "":
@@ -189,7 +189,7 @@ func (f *runFlags) settings(o *tui.Options) error {
 	}
 	o.Talk = *options
 	if !f.cfg.ForgetPrompts {
-		if prompts, err := history.For(options.Cwd); err == nil { // otherwise there is no place for them
+		if prompts, err := history.For(options.Cwd); err == nil { // on error there is no place to store prompts
 			o.Prompts = prompts
 		}
 	}
@@ -198,7 +198,7 @@ func (f *runFlags) settings(o *tui.Options) error {
 	return nil
 }
 
-// runAgent is the agent that the arguments name.
+// runAgent returns the agent that the arguments name.
 func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.Agent, error) {
 	switch {
 	case dash == 0:

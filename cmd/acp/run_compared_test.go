@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestComparedTests requires that the tests exist which docs/run-compared.md names, and that each row of it names one.
+// TestComparedTests checks that the tests named in docs/run-compared.md exist, and that each row names one.
 func TestComparedTests(t *testing.T) {
 	known := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write the expected output in testdata/script anew")
 
-// race has the programs that tests start not wait for a second at their end, as the race detector has them do.
+// race keeps programs built with the race detector from waiting for a second when they exit.
 const race = "atexit_sleep_ms=0"
 
-// programs are those that the test binary is when it is started by their names.
+// programs are the programs that the test binary becomes when it is started under their names.
 var programs = map[string]func(){
 	"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	"locked": locked, "oddagent": oddAgent,
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, programs)
 }
 
-// tests are those of the package, with a folder for the programs that they build.
+// tests runs the tests of the package with a directory for the programs that they build.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -53,7 +53,7 @@ var (
 	exampleUser  = build("client")
 )
 
-// build returns a function that builds a program of the examples, once, and returns its path.
+// build returns a function that builds an example program once and returns its path.
 func build(name string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path := filepath.Join(builtDir, "example-"+name+".exe")
@@ -66,7 +66,7 @@ func build(name string) func() (string, error) {
 	})
 }
 
-// built returns the path of a program of the examples.
+// built returns the path of an example program.
 func built(t *testing.T, program func() (string, error)) string {
 	t.Helper()
 	path, err := program()
@@ -76,8 +76,8 @@ func built(t *testing.T, program func() (string, error)) string {
 	return path
 }
 
-// TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and
-// what they print.
+// TestScripts runs the program as users do, in separate processes: each file of testdata/script contains commands and
+// their expected output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -95,9 +95,9 @@ func TestScripts(t *testing.T) {
 		Cmds:                commands,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
-			home := filepath.Join(env.WorkDir, "home") // where the user's configuration and agents are
+			home := filepath.Join(env.WorkDir, "home") // for the user's configuration and agents
 			env.Setenv("HOME", home)
-			env.Setenv("LocalAppData", home) // of Windows
+			env.Setenv("LocalAppData", home) // on Windows
 			env.Setenv("AppData", home)
 			agent, err := exampleAgent()
 			if err != nil {
@@ -120,7 +120,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setenvGo lets scripts use the go command as this process does, and the SDK of this tree.
+// setenvGo lets scripts use the go command like this process, and the SDK of this tree.
 func setenvGo(env *testscript.Env) error {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOROOT", "GOPROXY", "GOSUMDB").Output()
 	if err != nil {
@@ -141,7 +141,7 @@ func setenvGo(env *testscript.Env) error {
 	return nil
 }
 
-// commands are those of the scripts beside testscript's own.
+// commands are the commands of the scripts in addition to those of testscript.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"binary":      writeBinary,
 	"binary-line": writeBinaryLine,

@@ -2,8 +2,9 @@
 
 package main
 
-// The table of attacks over the network: on acp serve, and on a program with remote.Handler. Each row says what the
-// attacker gets and when, what that takes of the server, and that others are served meanwhile.
+// The table of attacks over the network, on acp serve and on a program with remote.Handler. Each row says what the
+// attacker gets and when, how much memory and how many files it costs the server, and that other clients are served
+// meanwhile.
 
 import (
 	"bufio"
@@ -39,14 +40,14 @@ import (
 // The limits of the servers in the table.
 const (
 	guardedMessage = 1 << 20
-	guardedEach    = 20 // connections of a principal
+	guardedEach    = 20 // connections per principal
 	guardedHeader  = 64 << 10
 )
 
 func init() { programs["guarded"], programs["crowd"] = guarded, crowd }
 
-// guarded is a program that serves parrots in its own process: the file of tokens, and how long a client may take to send
-// something, 0 for as long as by default. /heap says how much memory is in use. It ends with TERM.
+// guarded is a program that serves parrots in its own process. Its arguments are the file of tokens and how long a
+// client may take to send something, 0 for the default. /heap returns the memory in use. TERM ends it.
 func guarded() {
 	if err := guard(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "guarded:", err)
@@ -73,7 +74,7 @@ func guard(file, within string) error {
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, agents)
 	mux.HandleFunc("/heap", func(w http.ResponseWriter, _ *http.Request) {
-		runtime.GC() // what net/http keeps in pools goes with the second one
+		runtime.GC() // the second one frees the pools of net/http
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -102,9 +103,9 @@ func guard(file, within string) error {
 	return err
 }
 
-// crowd is a program that makes many connections to an address, writes the same on all, and waits until the server has ended
-// each. It prints a line when all of them stand, and one when none does: what was answered how often, and when the first and
-// the last one ended.
+// crowd is a program that opens many connections to an address, writes the same text to all of them, and waits until
+// the server has closed each. It prints a line when all are open and another when none is: how often each answer came,
+// and when the first and the last connection ended.
 func crowd() {
 	count, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -125,7 +126,7 @@ func crowd() {
 func makeCrowd(address string, count int, text string) error {
 	conns := make([]net.Conn, count)
 	errs := make(chan error, count)
-	room := make(chan struct{}, 100) // at once
+	room := make(chan struct{}, 100) // at a time
 	var opening sync.WaitGroup
 	for i := range conns {
 		room <- struct{}{}
@@ -162,7 +163,7 @@ func makeCrowd(address string, count int, text string) error {
 				if status, ok := strings.CutPrefix(line, "HTTP/1.1 "); ok {
 					answer, _, _ = strings.Cut(status, " ")
 				}
-				_, _ = io.Copy(io.Discard, from) // until the server ends it, or cuts it
+				_, _ = io.Copy(io.Discard, from) // until the server closes it, in order or not
 			}
 			ends <- end{answer, time.Since(begun)}
 			conn.Close()
@@ -186,7 +187,7 @@ func makeCrowd(address string, count int, text string) error {
 	return nil
 }
 
-// The principals of the table, and what must not stand in a log.
+// The principals of the table, and what must not appear in a log.
 const (
 	adaToken     = secret + "-of-ada"
 	malloryToken = secret + "-of-mallory"
@@ -200,9 +201,9 @@ type target struct {
 	t       *testing.T
 	name    string
 	address string
-	heap    bool               // it tells how much memory is in use
-	session *acp.ClientSession // ada's
-	id      string             // of another connection of hers
+	heap    bool               // it serves /heap
+	session *acp.ClientSession // of ada
+	id      string             // of another connection of ada
 }
 
 // startGuarded starts the program with remote.Handler.
@@ -215,20 +216,20 @@ func startGuarded(t *testing.T, tokens string) *gatewayProcess {
 	return startServer(t, exec.Command(programPath(t, "guarded"), tokens, limit.String()))
 }
 
-// An attack is a row of the table. It returns what the attacker got; the time is how long that took.
+// An attack is a row of the table. It returns what the attacker got; its duration is how long that took.
 type attack struct {
 	name string
 	want string
 	run  func(g *target) string
-	// least is the tier that makes the attack on the Handler, and serve the tier that makes it on acp serve, whose times
-	// nobody can shorten.
+	// least is the tier that runs the attack on the Handler, and serve the tier that runs it on acp serve, whose
+	// timeouts cannot be shortened.
 	least, serve tier.Tier
-	// growth bounds how much more memory the server takes, of which some is garbage.
+	// growth is how much more memory the server may use, some of which is garbage.
 	growth int
 }
 
-// TestSecurityTable makes each attack of the tier on each server, and logs the table. Tier Nightly makes all of them, with
-// 10,000 half-open connections and with the times that servers have by default.
+// TestSecurityTable runs each attack of the tier on each server, and logs the table. Tier Nightly runs all of them,
+// with 10,000 half-open connections and the default timeouts.
 func TestSecurityTable(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -286,7 +287,7 @@ func newTarget(t *testing.T, name string, process *gatewayProcess) *target {
 	}
 	send(stream, g.request("GET", adaToken, g.id))
 	events := bufio.NewReader(stream)
-	if status, err := events.ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") { // from now on it is one of the server's files
+	if status, err := events.ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") { // from now on it is one of the server's open files
 		t.Fatalf("the stream of ada's second connection: %q, %v", status, err)
 	}
 	var reading sync.WaitGroup
@@ -296,14 +297,14 @@ func newTarget(t *testing.T, name string, process *gatewayProcess) *target {
 	return g
 }
 
-// dial is ada's transport.
+// dial returns ada's transport.
 func (g *target) dial(scheme string) acp.Transport {
 	return remote.Dial(g.at(scheme), &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
 		return http.Header{"Authorization": {"Bearer " + adaToken}}, nil
 	}})
 }
 
-// close ends the server, and looks for secrets in its log.
+// close ends the server, and searches its log for secrets.
 func (g *target) close() {
 	if answer := g.ask("DELETE", adaToken, g.id, ""); answer.StatusCode != 202 {
 		g.t.Errorf("%s: ada's second connection has not outlived the attacks: %s", g.name, answer.Status)
@@ -318,7 +319,7 @@ func (g *target) close() {
 	g.t.Logf("%s: the log, with debugging, has %d lines, and no secret", g.name, strings.Count(log, "\n"))
 }
 
-// suffer makes an attack, and returns the row.
+// suffer runs an attack, and returns the row.
 func (g *target) suffer(a attack) string {
 	t, pid := g.t, g.cmd.Process.Pid
 	files := filesOf(pid)
@@ -372,7 +373,8 @@ func (g *target) row(a attack, got, when, others string, before, files int) stri
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.1f MiB (%+.1f)\t%s\t%s\t%d", a.name, g.name, got, when, float64(peak)/(1<<20), float64(peak-before)/(1<<20), heap, others, max(left, 0))
 }
 
-// serveOthers has ada use her connection, and open others, until ctx ends, and says how often and how long it took at most.
+// serveOthers makes ada use her connection and open others until ctx ends, and reports how often, and how long it took
+// at most.
 func (g *target) serveOthers(ctx context.Context) string {
 	var turn, fresh time.Duration
 	n := 0
@@ -396,7 +398,7 @@ func (g *target) serveOthers(ctx context.Context) string {
 	}
 }
 
-// turn has the parrot repeat what ada says.
+// turn makes the parrot repeat what ada says.
 func (g *target) turn(session *acp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -430,7 +432,7 @@ func (g *target) visit(scheme string) error {
 
 const helloAgent = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
 
-// request is the text of a request. A token of "" is none; one that begins with ? stands in the URL.
+// request returns the text of a request. If token is "", there is none; if it begins with ?, it is in the URL.
 func (g *target) request(method, token, id string, header ...string) string {
 	path, host := remote.DefaultPath, "Host: "+g.address
 	var lines []string
@@ -458,10 +460,10 @@ func (g *target) request(method, token, id string, header ...string) string {
 	return method + " " + path + " HTTP/1.1\r\n" + host + "\r\n" + strings.Join(append(lines, "", ""), "\r\n")
 }
 
-// tooLong is when an attack ends that the server does not end.
+// tooLong is when an attack is stopped if the server does not stop it.
 const tooLong = 3 * time.Minute
 
-// connect opens a connection of TCP, on which nothing lasts too long.
+// connect opens a TCP connection with a deadline.
 func (g *target) connect() net.Conn {
 	g.t.Helper()
 	conn, err := net.Dial("tcp", g.address)
@@ -474,10 +476,10 @@ func (g *target) connect() net.Conn {
 	return conn
 }
 
-// send writes, until the server wants no more.
+// send writes until the server accepts no more.
 func send(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
 
-// ask makes one request on a connection of its own, and returns what is answered, without a body.
+// ask makes a request on a separate connection, and returns the response without its body.
 func (g *target) ask(method, token, id, body string, header ...string) *http.Response {
 	g.t.Helper()
 	conn := g.connect()
@@ -498,12 +500,12 @@ func (g *target) answer(conn net.Conn) *http.Response {
 	return answer
 }
 
-// each makes a request by every method, and says what they are answered with: one status, if it is the same for all.
+// each makes a request with every method, and returns the statuses: a single one, if it is the same for all.
 func (g *target) each(token, id string, header ...string) string {
 	var all []string
 	for _, method := range []string{"POST", "GET", "DELETE", "UPGRADE"} {
 		if id != "" && method == "UPGRADE" {
-			continue // it opens a connection of its own
+			continue // it opens a separate connection
 		}
 		own, body := header, ""
 		if method == "POST" {
@@ -559,7 +561,7 @@ func (g *target) closed(from *bufio.Reader) string {
 	}
 }
 
-// attacks are the rows.
+// attacks returns the rows.
 func attacks() []attack {
 	half, drips := tier.Pick(0, 0, 200, 10_000), tier.Pick(0, 0, 20, 200)
 	const headers = "POST /acp HTTP/1.1\r\nHost: localhost\r\n"
@@ -604,7 +606,7 @@ func attacks() []attack {
 		{name: "frame of 1 TB", want: "close 1009", run: func(g *target) string {
 			conn, from := g.open(malloryToken)
 			defer conn.Close()
-			// Its length in 8 bytes, and a mask of zeros.
+			// A length of 8 bytes, and a mask of zeros.
 			send(conn, "\x81\xff\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 			var writing sync.WaitGroup
 			defer writing.Wait()
@@ -663,7 +665,7 @@ func attacks() []attack {
 			}},
 		{name: fmt.Sprintf("%d half requests of HTTP/2", half), least: tier.Full, serve: tier.Nightly, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
 			run: func(g *target) string {
-				// HEADERS of POST for the root, which are not the last ones.
+				// HEADERS of a POST for the root, without END_HEADERS.
 				return g.crowd(half, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x03\x01\x00\x00\x00\x00\x01\x83\x86\x84")
 			}},
 		{name: fmt.Sprintf("%d silent WebSockets, no token", half), least: tier.Full, want: fmt.Sprintf("401 ×%d", half), growth: 32<<20 + half*(32<<10),
@@ -675,7 +677,8 @@ func attacks() []attack {
 	}
 }
 
-// drip begins requests on many connections and goes on slowly, until the server has ended them. It says how.
+// drip begins requests on many connections and continues them slowly until the server closes them. It says how they
+// ended.
 func (g *target) drip(count int, begin, drop string) string {
 	answers := make(chan string, count)
 	for range count {
@@ -710,7 +713,7 @@ func (g *target) drip(count int, begin, drop string) string {
 	return strings.Join(words, ", ")
 }
 
-// drip writes a little, again and again.
+// drip keeps writing a little.
 func drip(conn net.Conn, drop string, done <-chan struct{}) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
@@ -724,7 +727,7 @@ func drip(conn net.Conn, drop string, done <-chan struct{}) {
 	}
 }
 
-// crowd has a process of its own make so many connections. The server needs a file for each, and so does that process.
+// crowd opens count connections from a separate process. The server and that process need a file for each.
 func (g *target) crowd(count int, text string) string {
 	t := g.t
 	var limit syscall.Rlimit
@@ -755,7 +758,7 @@ func (g *target) crowd(count int, text string) string {
 	return fmt.Sprintf("%s\t%s – %s", words[0], words[1], words[2])
 }
 
-// filesOf counts what a process has open; where that cannot be known it is 0.
+// filesOf counts the open files of a process; it is 0 where that is unknown.
 func filesOf(pid int) int {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
@@ -764,7 +767,7 @@ func filesOf(pid int) int {
 	return len(entries)
 }
 
-// resetPeak lets the peak of a process's memory begin at what it has now, and returns that; 0 where that cannot be.
+// resetPeak resets the peak memory of a process to its current memory, and returns that; 0 where that is impossible.
 func resetPeak(pid int) int {
 	const peak = "5" // see proc_pid_clear_refs(5)
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte(peak), 0); err != nil {
@@ -773,7 +776,7 @@ func resetPeak(pid int) int {
 	return vmOf(pid, "VmHWM")
 }
 
-// vmOf reads a figure of a process, in bytes; where there is none it is 0.
+// vmOf reads a figure of a process in bytes; it is 0 if there is none.
 func vmOf(pid int, name string) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

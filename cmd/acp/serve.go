@@ -39,23 +39,23 @@ type serveFlags struct {
 	server                        remote.HandlerOptions
 }
 
-// newServeCommand is acp serve.
+// newServeCommand returns the command acp serve.
 func newServeCommand(p *program) *cobra.Command {
 	f := &serveFlags{}
 	c := &cobra.Command{
 		Use:   "serve [FLAGS] -- AGENT [ARG...]",
 		Short: "Serve an agent over WebSocket and HTTP",
-		Long: `Serve an agent over WebSocket and HTTP. Each connection that a client opens gets a process of the agent of its
-own, which ends with the connection.
+		Long: `Serve an agent over WebSocket and HTTP. Each connection that a client opens gets its own process of the agent,
+which ends with the connection.
 
-Whoever can connect can do whatever the agent can. Without a token it serves on loopback addresses only. A
-file of tokens has one in each line; with a name before it, as in "ada TOKEN", connections of different names
-are apart. Without TLS, tokens and all that is said pass in the clear: use --tls-cert and --tls-key, or a proxy
-in front. A page in a browser may connect if its origin is this server's own or stands in --allow-origin.
+Anyone who can connect can do whatever the agent can. Without a token, acp serves on loopback addresses only. A
+file of tokens has one per line; with a name before it, as in "ada TOKEN", connections of different names are kept
+apart. Without TLS, tokens and conversations are sent in the clear: use --tls-cert and --tls-key, or a proxy in front
+of acp. A page in a browser may connect if its origin is this server's own or is listed in --allow-origin.
 
 Standard error has a line for each connection that begins and ends, and what the agents write there. An
-interrupt (Ctrl-C) or TERM ends it: no more connections are taken, agents read the end of their input and may
-finish, and then it ends; a second one cuts everything.`,
+interrupt (Ctrl-C) or TERM stops the server: it accepts no more connections, agents read the end of their input and
+may finish, and then it exits. A second one closes everything at once.`,
 		Example: `  acp serve -- my-agent --acp                                   on http://127.0.0.1:8123/acp
   acp serve --listen :8443 --token-file tokens --tls-cert cert.pem --tls-key key.pem -- my-agent
   acp serve --allow-origin https://editor.example -- my-agent   for a page in a browser`,
@@ -66,7 +66,7 @@ finish, and then it ends; a second one cuts everything.`,
 			case len(args) == 0:
 				return usagef("want the agent's command")
 			case (f.cert == "") != (f.key == ""):
-				return usagef("want both --tls-cert and --tls-key, or none")
+				return usagef("want both --tls-cert and --tls-key, or neither")
 			case f.keep < 0:
 				return usagef("--keep must not be negative")
 			case !strings.HasPrefix(f.path, "/"), f.health != "" && !strings.HasPrefix(f.health, "/"), f.health == f.path:
@@ -77,36 +77,36 @@ finish, and then it ends; a second one cuts everything.`,
 	}
 	flags, o := c.Flags(), &f.server
 	flags.SetInterspersed(false) // the agent's flags are its own
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123", "the `ADDRESS` to listen on; port 0 takes a free one, which is printed")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123", "the `ADDRESS` to listen on; port 0 chooses a free one, which is printed")
 	flags.StringVar(&f.path, "path", remote.DefaultPath, "the `PATH` of the agent")
-	flags.StringVar(&f.health, "health", "/healthz", "a `PATH` that answers 200, or 503 when the server ends; empty for none")
-	flags.StringVar(&f.metrics, "metrics", "", "an `ADDRESS` of its own where http://ADDRESS/metrics is for Prometheus")
+	flags.StringVar(&f.health, "health", "/healthz", "a `PATH` that answers 200, or 503 while the server shuts down; empty for none")
+	flags.StringVar(&f.metrics, "metrics", "", "a separate `ADDRESS` that serves http://ADDRESS/metrics for Prometheus")
 	f.tokens.add(flags, "ACP_SERVE_TOKEN")
-	flags.BoolVar(&f.noToken, "no-token", false, "let everybody in, on any address")
+	flags.BoolVar(&f.noToken, "no-token", false, "accept connections without a token, on any address")
 	flags.StringSliceVar(&o.AllowedOrigins, "allow-origin", nil, "an `ORIGIN` whose pages may connect, such as https://editor.example")
 	flags.StringSliceVar(&o.AllowedHosts, "allow-host", nil, "on loopback: a `NAME` that a proxy passes on as Host")
-	flags.StringVar(&o.TokenQuery, "token-query", "", "a `PARAMETER` of the URL that may bring the token of a WebSocket")
+	flags.StringVar(&o.TokenQuery, "token-query", "", "a `PARAMETER` of the URL that may contain the token of a WebSocket")
 	flags.StringVar(&f.cert, "tls-cert", "", "the `FILE` of the certificate, in PEM")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` of its key, in PEM")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
-	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agents start; default: this one")
-	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve HTTP alone")
-	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve WebSocket alone")
-	flags.IntVar(&o.MaxConnections, "max-connections", 100, "how `MANY` connections there may be, and agents")
-	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "how `MANY` a token with a name may have (default half of all)")
-	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
-	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which a connection over HTTP ends that its client has left")
-	flags.IntVar(&f.keep, "keep", 1000, "how `MANY` messages of each stream of HTTP to keep, 1 MiB at most, for clients that lose it and come back")
-	flags.DurationVar(&o.Grace, "grace", 0, "the `TIME` that an agent may work on after its WebSocket was lost")
-	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle connection is kept alive")
-	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` of each step of ending an agent: closed input, TERM, KILL")
-	flags.DurationVar(&f.shutdownTime, "shutdown-timeout", 20*time.Second, "the `TIME` for all connections to end")
+	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agents start; default: the current one")
+	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve only HTTP")
+	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve only WebSocket")
+	flags.IntVar(&o.MaxConnections, "max-connections", 100, "allow at most `N` connections, and so agents")
+	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "allow a named token at most `N` connections (default half of all)")
+	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
+	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which an HTTP connection ends whose client has gone")
+	flags.IntVar(&f.keep, "keep", 1000, "keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
+	flags.DurationVar(&o.Grace, "grace", 0, "how much `TIME` an agent has to go on working after its WebSocket is lost")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a connection alive that has been idle for this `TIME`")
+	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` for each step of ending an agent: closed input, TERM, KILL")
+	flags.DurationVar(&f.shutdownTime, "shutdown-timeout", 20*time.Second, "how much `TIME` all connections have to end")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log in JSON")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }
 
-// serveAgent serves until it is interrupted.
+// serveAgent serves the agent until it is interrupted.
 func serveAgent(p *program, f *serveFlags, args []string) error {
 	command, err := resolveAgent(args, f.dir)
 	if err != nil {
@@ -132,7 +132,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 		o.History = remote.MemoryHistory(f.keep, keptBytes)
 	}
 	o.Logger = f.logger(p.stderr)
-	o.CloseTime = 4 * f.endTime // the agent ends by then, whatever it does
+	o.CloseTime = 4 * f.endTime // by then the agent has ended, whatever it does
 	environ := append(f.tokens.strip(os.Environ()), f.env...)
 	g := gateway.New(gateway.Options{
 		Command: func(*remote.Peer) *exec.Cmd {
@@ -161,10 +161,10 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	return g.Serve(ctx, force, listener)
 }
 
-// keptBytes is how much is kept of a stream at most, whatever --keep says.
+// keptBytes is how many bytes of a stream are kept at most, whatever --keep says.
 const keptBytes = 1 << 20
 
-// resolveAgent finds the agent's program, so that it is not found to be missing only when somebody connects.
+// resolveAgent finds the agent's program, so that a missing program is reported now and not when a client connects.
 func resolveAgent(args []string, dir string) ([]string, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
@@ -174,13 +174,13 @@ func resolveAgent(args []string, dir string) ([]string, error) {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, err
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a folder", dir)
+			return nil, fmt.Errorf("%s is not a directory", dir)
 		}
 	}
 	return append([]string{path}, args[1:]...), nil
 }
 
-// url is where the agent is served.
+// url returns the URL of the agent.
 func (f *serveFlags) url(addr net.Addr) string {
 	scheme := "http"
 	if f.cert != "" {
@@ -222,7 +222,7 @@ func untilSignals() (ctx, force context.Context, stop func()) {
 	}
 }
 
-// serveMetrics serves metrics at an address of their own.
+// serveMetrics serves metrics at a separate address.
 func serveMetrics(address string, metrics http.Handler) (end func(), at string, err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -234,7 +234,7 @@ func serveMetrics(address string, metrics http.Handler) (end func(), at string, 
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // until it is closed
+		_ = server.Serve(listener) // until the server is closed
 	}()
 	return func() {
 		_ = server.Close() // the program ends
@@ -242,7 +242,7 @@ func serveMetrics(address string, metrics http.Handler) (end func(), at string, 
 	}, fmt.Sprintf("http://%s/metrics", listener.Addr()), nil
 }
 
-// tokenFlags are flags for tokens, which are never on the command line: other users see that.
+// tokenFlags are flags for tokens. Tokens are never on the command line, which other users can see.
 type tokenFlags struct {
 	file, variable string
 }
@@ -258,13 +258,13 @@ func (f *tokenFlags) add(flags flagSet, variable string) {
 // addTokenFlags adds the flags for a token.
 func addTokenFlags(flags flagSet, file, variable *string, name string) {
 	flags.StringVar(file, "token-file", "", "a `FILE` with the token")
-	flags.StringVar(variable, "token-env", name, "the `VARIABLE` of the environment that has the token")
+	flags.StringVar(variable, "token-env", name, "the environment `VARIABLE` that has the token")
 }
 
-// read returns the tokens, by name; none if there is neither file nor variable.
+// read returns the tokens by name; none if there is neither a file nor a variable.
 func (f *tokenFlags) read() (map[string]string, error) { return agents.Tokens(f.file, f.variable) }
 
-// strip returns an environment without the token, which is nothing for an agent.
+// strip returns an environment without the token, which agents must not see.
 func (f *tokenFlags) strip(environ []string) []string {
 	return slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, f.variable+"=") })
 }

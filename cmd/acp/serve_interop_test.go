@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Between the TypeScript client and the TypeScript agent, acp serve and acp connect change no byte. The log says what they
-// add to the time of a message.
+// Between the TypeScript client and the TypeScript agent, acp serve and acp connect change no byte. The log says how
+// much they delay messages.
 func TestServeBetweenTypeScriptPrograms(t *testing.T) {
 	dir := typescript(t)
 	delays := map[string][]time.Duration{}
@@ -44,7 +44,7 @@ func TestServeTypeScriptClient(t *testing.T) {
 	}
 }
 
-// acp connect makes the TypeScript server an agent of a client that starts commands.
+// acp connect makes the TypeScript server an agent for a client that starts commands.
 func TestConnectTypeScriptServer(t *testing.T) {
 	dir := typescript(t)
 	server := exec.Command("node", filepath.Join(dir, "server.mjs"))
@@ -76,7 +76,7 @@ func TestConnectTypeScriptServer(t *testing.T) {
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", scheme, err, out)
 		}
-		if scheme == "http" { // its server sends what is loaded and the answer on two streams
+		if scheme == "http" { // its server sends the loaded history and the response on two streams
 			conforms(t, scheme, recorded, "--ignore", "SES-6,SES-7")
 		} else {
 			conforms(t, scheme, recorded)
@@ -84,7 +84,7 @@ func TestConnectTypeScriptServer(t *testing.T) {
 	}
 }
 
-// conforms requires that a recording conforms.
+// conforms checks that a recording conforms.
 func conforms(t *testing.T, scheme, recorded string, flags ...string) {
 	t.Helper()
 	out, err := exec.Command(programPath(t, "acp"), append([]string{"check", "--level", "must", recorded}, flags...)...).CombinedOutput()

@@ -25,9 +25,9 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// parrot is an agent that does what its prompts say: it repeats them, tells a variable of its environment, counts, or dies.
+// parrot is an agent that does what its prompts say: it repeats them, prints an environment variable, counts, or dies.
 func parrot() {
-	fmt.Println("Loading models...") // as agents do by mistake
+	fmt.Println("Loading models...") // as some agents do by mistake
 	fmt.Fprintln(os.Stderr, "parrot: begins")
 	if err := serveParrot(context.Background(), acp.Stdio()); err != nil {
 		fmt.Fprintln(os.Stderr, "parrot:", err)
@@ -82,14 +82,14 @@ func (g *gatewayProcess) Write(b []byte) (int, error) {
 	return g.log.Write(b)
 }
 
-// logged is what it has written on standard error.
+// logged returns what it has written to standard error.
 func (g *gatewayProcess) logged() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.log.String()
 }
 
-// waitLog waits until something stands in the log.
+// waitLog waits until the log matches a pattern.
 func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
 	t.Helper()
 	matches := regexp.MustCompile(pattern).MatchString
@@ -100,7 +100,7 @@ func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
 	}
 }
 
-// end interrupts it, and it must end well.
+// end interrupts the process, which must exit successfully.
 func (g *gatewayProcess) end(t *testing.T) {
 	t.Helper()
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -121,7 +121,7 @@ func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
 	return startServer(t, cmd)
 }
 
-// startServer starts a program that serves, and prints its URL.
+// startServer starts a program that serves and prints its URL.
 func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	t.Helper()
 	g := &gatewayProcess{cmd: cmd}
@@ -135,7 +135,7 @@ func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	}
 	t.Cleanup(func() {
 		if g.cmd.ProcessState == nil {
-			_ = g.cmd.Process.Kill() // the test has failed before its end
+			_ = g.cmd.Process.Kill() // the test failed before its end
 			_ = g.cmd.Wait()
 		}
 	})
@@ -145,7 +145,7 @@ func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	return g
 }
 
-// firstLine is the first line of what a program prints, or "" if it ends before.
+// firstLine returns the first line that a program prints, or "" if it exits before.
 func firstLine(t *testing.T, out io.Reader) string {
 	t.Helper()
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -155,13 +155,13 @@ func firstLine(t *testing.T, out io.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// at is the URL with another scheme.
+// at returns the URL with another scheme.
 func (g *gatewayProcess) at(scheme string) string {
 	_, rest, _ := strings.Cut(g.url, "://")
 	return scheme + "://" + rest
 }
 
-// get asks for a path beside the agent's.
+// get requests a path next to the agent's.
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
 	res, err := http.Get(url)
@@ -176,7 +176,7 @@ func get(t *testing.T, url string) (status int, text string) {
 	return res.StatusCode, string(body)
 }
 
-// heard connects a client under the tap, and returns how to prompt the agent.
+// heard connects a client under the tap, and returns a function that prompts the agent.
 func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (string, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -202,7 +202,7 @@ func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (str
 	}
 }
 
-// connectCommand is acp connect as the agent of a client.
+// connectCommand returns acp connect as the agent of a client.
 func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
 	t.Helper()
 	cmd := exec.Command(programPath(t, "acp"), append([]string{"connect"}, args...)...)
@@ -213,7 +213,7 @@ func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
 
 const secret = "a-very-secret-token"
 
-// An agent that is a command is reached at a URL and, through that, as a command again.
+// An agent that is a command can be used at a URL and, through that, as a command again.
 func TestServeAndConnect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte("# who may\nada "+secret+"\n"), 0o600); err != nil {
@@ -248,7 +248,7 @@ func TestServeAndConnect(t *testing.T) {
 				}
 			}
 			_, err := acp.Connect(t.Context(), connectCommand(t, []string{"ACP_CONNECT_TOKEN=wrong"}, g.at(scheme)), acp.ClientHandlers{}, nil)
-			// A WebSocket is refused before the client's request is read, over HTTP it is that request.
+			// A WebSocket is refused before the client's request is read; over HTTP it is that request that is refused.
 			said := fmt.Sprint(err)
 			if exit, ok := errors.AsType[*acp.ExitError](err); ok {
 				said = exit.Stderr
@@ -273,7 +273,7 @@ func TestServeAndConnect(t *testing.T) {
 	}
 }
 
-// An agent that dies fails the calls that wait, and not the gateway.
+// When an agent dies, pending calls fail, and the gateway continues.
 func TestServeAgentDies(t *testing.T) {
 	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
 	for _, scheme := range []string{"ws", "http"} {
@@ -291,7 +291,7 @@ func TestServeAgentDies(t *testing.T) {
 	g.end(t)
 }
 
-// Metrics are those of Prometheus.
+// The metrics are in the format of Prometheus.
 func TestServeMetrics(t *testing.T) {
 	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
 	g.waitLog(t, `metrics`)
@@ -313,7 +313,7 @@ func TestServeMetrics(t *testing.T) {
 	g.end(t)
 }
 
-// The gateway ends in order while a client is connected: the client's connection ends, and so does the agent.
+// The gateway ends in order while a client is connected: it closes the client's connection and ends the agent.
 func TestServeEnds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, scheme := range []string{"ws", "http"} {
@@ -337,7 +337,8 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// What connect and serve have between them is cut again and again, and nothing is lost; but a lost WebSocket is the end.
+// The connection between connect and serve is cut again and again, and nothing is lost; but losing a WebSocket is the
+// end.
 func TestConnectComesBack(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	g := startGateway(t, nil, "--", programPath(t, "parrot"))

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// newShowCommand is acp show.
+// newShowCommand returns the command acp show.
 func newShowCommand(p *program) *cobra.Command {
 	format := oneOf{value: "text", values: []string{"text", "json"}}
 	from := newSideFlag()
@@ -21,15 +21,14 @@ func newShowCommand(p *program) *cobra.Command {
 	var stats, full, turns bool
 	c := &cobra.Command{
 		Use:   "show [FLAGS] [FILE]",
-		Short: "Show a recording, one line a message",
-		Long: `Show a recording: a line for each message, with its line in the file, the time since the first one in
-seconds, who wrote it (-> the client, <- the agent), the method, the id, of an answer how long it took, the
-beginning of the session's id, and the payload without what is long. Without a file, or with -, it
-shows standard input as it comes.`,
+		Short: "Show a recording, one line per message",
+		Long: `Show a recording, one line per message: its line in the file, the seconds since the first message, who wrote it
+(-> the client, <- the agent), the method, the id, for a response how long it took, the beginning of the session's
+id, and the payload without long values. Without a file, or with -, it shows standard input as it arrives.`,
 		Example: `  acp show run.jsonl
   acp show --turns run.jsonl            the conversation
   acp show --method 'session/*' --from client run.jsonl
-  acp show --finding any run.jsonl      what is wrong, with the messages
+  acp show --finding any run.jsonl      the findings, with their messages
   acp show --stats run.jsonl            counts, delays, tokens`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -37,7 +36,7 @@ shows standard input as it comes.`,
 				return usagef("--method %s: %w", filter.Method, err)
 			}
 			if turns && (full || stats || format.value == "json") {
-				return usagef("--turns is text, and neither --full nor --stats")
+				return usagef("--turns prints text and cannot be combined with --full or --stats")
 			}
 			filter.Sender = from.side
 			name, open := "stdin", p.recordingInput
@@ -60,14 +59,14 @@ shows standard input as it comes.`,
 		},
 	}
 	flags := c.Flags()
-	flags.Var(&format, "format", "text, or json: one document")
-	flags.StringVar(&filter.Session, "session", "", "only the session whose `ID` begins like this")
-	flags.StringVar(&filter.Method, "method", "", "only this `METHOD` and its answers; * stands for any text without a slash")
+	flags.Var(&format, "format", "text or json (one document)")
+	flags.StringVar(&filter.Session, "session", "", "only the session whose `ID` begins with this")
+	flags.StringVar(&filter.Method, "method", "", "only this `METHOD` and its responses; * matches any text without a slash")
 	flags.Var(&from, "from", "only what this `SIDE` wrote: client or agent")
-	flags.StringVar(&filter.Findings, "finding", "", "only what breaks this requirement, an `ID` such as SES-7, or any")
-	flags.BoolVar(&full, "full", false, "the whole payloads")
-	flags.BoolVar(&turns, "turns", false, "turns as text: messages joined from their chunks, tool calls when their state changes, plans, permissions")
-	flags.BoolVar(&stats, "stats", false, "counts and bytes by method, delays of answers, tokens and cost of sessions as far as reported")
+	flags.StringVar(&filter.Findings, "finding", "", "only messages that break this requirement, an `ID` such as SES-7, or any")
+	flags.BoolVar(&full, "full", false, "show whole payloads")
+	flags.BoolVar(&turns, "turns", false, "show turns as text: messages joined from their chunks, changes of tool calls, plans, permissions")
+	flags.BoolVar(&stats, "stats", false, "show counts and bytes by method, response times, and the tokens and cost of sessions as far as reported")
 	complete(c, "format", format.values...)
 	complete(c, "from", from.values...)
 	return c

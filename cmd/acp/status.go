@@ -8,7 +8,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
 
-// The exit statuses. Commands that run an agent in place of itself end as the agent does.
+// The exit statuses. Commands that run in place of an agent end as the agent does.
 const (
 	statusOK       = 0
 	statusFindings = 1
@@ -20,10 +20,10 @@ const statusHelp = `Exit status:
   0  what was judged conforms
   1  there are findings of the chosen level or above
   2  wrong usage
-  3  something could not be read or run; what was readable is judged all the same
+  3  something could not be read or run; what could be read is still judged
 `
 
-// exit is an error that ends the program with a status. Without an error nothing is printed.
+// exit is an error that ends the program with a status. Nothing is printed if err is nil.
 type exit struct {
 	status int
 	err    error
@@ -38,12 +38,12 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// usagef is an error of whoever calls the program.
+// usagef returns an error about how the program was called.
 func usagef(format string, args ...any) error {
 	return &exit{statusUsage, fmt.Errorf(format, args...)}
 }
 
-// isUsage reports whether an error is about what the user has said: the configuration, or a name that no agent has.
+// isUsage reports whether an error is about what the user gave: the configuration, or a name that no agent has.
 func isUsage(err error) bool {
 	_, wrong := errors.AsType[*config.Error](err)
 	_, ambiguous := errors.AsType[*agents.AmbiguousError](err)
@@ -51,7 +51,7 @@ func isUsage(err error) bool {
 	return wrong || ambiguous || unknown
 }
 
-// failed gives an error of a command the status for what could not be read or run, unless it has another.
+// failed gives an error the status for what could not be read or run, unless it has a status.
 func failed(err error) error {
 	if _, has := errors.AsType[*exit](err); err == nil || has {
 		return err

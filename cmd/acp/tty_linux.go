@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardInput discards what was typed into a terminal and not yet read.
+// discardInput discards typed input of a terminal that has not been read yet.
 func discardInput(file *os.File) {
-	_ = unix.IoctlSetInt(int(file.Fd()), unix.TCFLSH, unix.TCIFLUSH) // it fails for what is not a terminal
+	_ = unix.IoctlSetInt(int(file.Fd()), unix.TCFLSH, unix.TCIFLUSH) // fails if file is not a terminal
 }

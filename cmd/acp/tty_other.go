@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// discardInput discards nothing here: what was typed before the first question is read as an answer to it.
+// discardInput does nothing here: what was typed before the first question is read as an answer to it.
 func discardInput(*os.File) {}

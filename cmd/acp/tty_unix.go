@@ -2,5 +2,5 @@
 
 package main
 
-// ttyName is the terminal of the process.
+// ttyName is the path of the process's terminal.
 const ttyName = "/dev/tty"

@@ -1,4 +1,4 @@
 package main
 
-// ttyName is the terminal of the process.
+// ttyName is the path of the process's terminal.
 const ttyName = "CONIN$"

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk"
 )
 
-// newVersionCommand is acp version.
+// newVersionCommand returns the command acp version.
 func newVersionCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -25,18 +25,18 @@ func newVersionCommand(p *program) *cobra.Command {
 	}
 }
 
-// version is what acp version and acp --version print.
+// version returns what acp version and acp --version print.
 func version() string {
 	return fmt.Sprintf("acp %s (%s, %s/%s)\nschemas of %s %s, %s\nrelease of the schema: %s\n",
 		moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		sdk.SchemaPackage, sdk.SchemaVersion, sdk.SchemaDate, cmp.Or(sdk.SchemaRelease, "not named by the package"))
 }
 
-// released is the version of a released binary. The release sets it with -ldflags=-X: the go command stamps no tag
-// on a module below the root of its repository.
+// released is the version of a released binary. The release sets it with -ldflags=-X, because the go command does not
+// stamp a tag on a module below the root of its repository.
 var released string
 
-// moduleVersion is the version of this module, or "(devel)" when it was built from a clone.
+// moduleVersion returns the version of this module, or "(devel)" if it was built from a clone.
 func moduleVersion() string {
 	if released != "" {
 		return released

@@ -20,36 +20,36 @@ import (
 
 // Agent is an agent that can be connected to.
 type Agent struct {
-	// Name is what the user calls it: a name of the configuration, an id of the registry, the address of a URL without
-	// what may be secret in it, or the program of a command.
+	// Name is what the user calls the agent: a name of the configuration, an id of the registry, a URL without the
+	// parts that may be secret, or the program of a command.
 	Name string
-	// Command is how it is started. Nil for an agent at a URL.
+	// Command is how the agent is started; nil for an agent at a URL.
 	Command *launch.Command
-	// URL is where it is, if it is at a URL. It may hold a secret.
+	// URL is the agent's URL, if it has one. It may contain a secret.
 	URL string
-	// Installed says what is installed, of an agent of the registry.
+	// Installed describes the installation of an agent of the registry.
 	Installed *registry.Installed
-	// Settings are the settings for it, some of which may be its own.
+	// Settings are the settings for the agent, some of which may be its own.
 	Settings config.Settings
-	// Connect returns a new transport to it, for one connection.
+	// Connect returns a new transport for one connection to the agent.
 	Connect func(context.Context) (acp.Transport, error)
 }
 
 // Resolver finds agents.
 type Resolver struct {
-	// Config has the user's agents, and what is sent to an agent at a URL.
+	// Config has the user's agents, and the credentials for agents at URLs.
 	Config *config.Config
-	// Registry has the agents that are installed, and those that could be.
+	// Registry has the agents that are or can be installed.
 	Registry *registry.Client
-	// Ask asks the user. Nil: no user can be asked, and what is not installed is a *NotInstalledError.
+	// Ask asks the user. If it is nil, resolving an agent that is not installed fails with a *NotInstalledError.
 	Ask func(ctx context.Context, question string) (bool, error)
-	// Say tells what is going on. Nil tells nobody.
+	// Say prints a progress message. It may be nil.
 	Say func(line string)
-	// Logger gets the diagnostics of connections to URLs. Nil means slog.Default.
+	// Logger gets the diagnostics of connections to URLs; nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// New returns a resolver with what the configuration says, which was loaded. No user can be asked before Ask is set.
+// New returns a resolver for a loaded configuration. It cannot ask the user until Ask is set.
 func New(cfg *config.Config) *Resolver {
 	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings)}
 	r.Registry.Environ = cfg.Environ()
@@ -57,7 +57,7 @@ func New(cfg *config.Config) *Resolver {
 	return r
 }
 
-// Registry returns a client of the registry as the settings say. It has nobody to consent.
+// Registry returns a registry client according to the settings. It has no function that asks for consent.
 func Registry(s *config.Settings) *registry.Client {
 	c := &registry.Client{URL: s.RegistryURL, Dir: s.RegistryDir, Offline: s.RegistryOffline, MaxAge: s.RegistryMaxAge}
 	if c.MaxAge == 0 {
@@ -69,10 +69,10 @@ func Registry(s *config.Settings) *registry.Client {
 	return c
 }
 
-// ErrRefused says that the user does not want an agent to be installed.
+// ErrRefused is returned when the user does not want an agent to be installed.
 var ErrRefused = errors.New("declined by the user")
 
-// consent asks the user before something is fetched.
+// consent asks the user before anything is fetched.
 func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 	if r.Ask == nil {
 		return &NotInstalledError{ID: plan.Entry.ID}
@@ -88,7 +88,7 @@ func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 	return nil
 }
 
-// NotInstalledError says that an agent of the registry is not installed, and that no user can be asked.
+// NotInstalledError is returned when an agent of the registry is not installed and the user cannot be asked.
 type NotInstalledError struct{ ID string }
 
 // Error implements the error interface.
@@ -96,7 +96,7 @@ func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("the agent %s is not installed; install it first: acp agents install %s", e.ID, e.ID)
 }
 
-// AmbiguousError says that a short name is that of several agents.
+// AmbiguousError is returned when a short name matches several agents.
 type AmbiguousError struct {
 	Name string
 	IDs  []string
@@ -104,17 +104,17 @@ type AmbiguousError struct {
 
 // Error implements the error interface.
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q may be %s: say which", e.Name, orList(e.IDs))
+	return fmt.Sprintf("%q is ambiguous: it may be %s", e.Name, orList(e.IDs))
 }
 
-// UnknownError says that there is no agent of a name.
+// UnknownError is returned when no agent has a name.
 type UnknownError struct {
 	Name string
 	// Near are names that may have been meant.
 	Near []string
-	// Program is the path of a program of that name.
+	// Program is the path of a program with that name.
 	Program string
-	// List is why the registry's list could not be looked at, or nil.
+	// List is why the registry's list could not be read, or nil.
 	List error
 }
 
@@ -125,10 +125,10 @@ func (e *UnknownError) Error() string {
 		text += fmt.Sprintf("; did you mean %s?", orList(e.Near))
 	}
 	if e.Program != "" {
-		text += fmt.Sprintf("; a command goes after two hyphens: -- %s", e.Name)
+		text += fmt.Sprintf("; to run it as a command, use -- %s", e.Name)
 	}
 	if e.List != nil {
-		text += fmt.Sprintf("; the registry could not be asked: %v", e.List)
+		text += fmt.Sprintf("; the registry could not be searched: %v", e.List)
 	}
 	return text
 }
@@ -136,7 +136,7 @@ func (e *UnknownError) Error() string {
 // Unwrap returns List.
 func (e *UnknownError) Unwrap() error { return e.List }
 
-// orList is "a, b or c".
+// orList returns "a, b or c".
 func orList(names []string) string {
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " or " + names[last]
@@ -144,7 +144,7 @@ func orList(names []string) string {
 	return strings.Join(names, "")
 }
 
-// Command returns the agent that is a command: the program and its arguments.
+// Command returns the agent that a command starts: the program and its arguments.
 func (r *Resolver) Command(args []string) (*Agent, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, errors.New("want the agent's command")
@@ -154,7 +154,7 @@ func (r *Resolver) Command(args []string) (*Agent, error) {
 	return a, nil
 }
 
-// started is an agent that is a program. It does not inherit what is sent to other agents.
+// started returns an agent that is a program. It does not inherit the credentials of other agents.
 func (r *Resolver) started(name string, command *launch.Command) *Agent {
 	own := *command
 	command, own.Environ = &own, r.Config.Environ()
@@ -163,10 +163,11 @@ func (r *Resolver) started(name string, command *launch.Command) *Agent {
 	}}
 }
 
-// Resolve finds an agent: one of the configuration first, then one that is installed, then one of the registry, which is
-// installed if the user consents. Of an id of the registry, the beginning is enough if it is that of one agent only.
+// Resolve finds an agent: first in the configuration, then among the installed agents, then in the registry, from which
+// it is installed if the user consents. The beginning of a registry id is enough if only one id begins with it.
 //
-// The error is an *UnknownError, an *AmbiguousError or a *NotInstalledError, one of the registry's, or matches ErrRefused.
+// The error is an *UnknownError, an *AmbiguousError or a *NotInstalledError, an error of the registry, or matches
+// ErrRefused.
 func (r *Resolver) Resolve(ctx context.Context, name string) (*Agent, error) {
 	a, err := r.resolve(ctx, name)
 	if err != nil {
@@ -219,14 +220,14 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 	return r.ofRegistry(installed.ID(), installed), nil
 }
 
-// ofRegistry is an agent that is installed.
+// ofRegistry returns an installed agent.
 func (r *Resolver) ofRegistry(name string, installed *registry.Installed) *Agent {
 	a := r.started(name, installed.Command())
 	a.Installed = installed
 	return a
 }
 
-// at is an agent at a URL.
+// at returns an agent at a URL.
 func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*Agent, error) {
 	if err := send.Check(); err != nil {
 		return nil, err
@@ -234,7 +235,7 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	if name == "" {
 		u, err := url.Parse(address)
 		if err != nil {
-			return nil, errors.New("not a URL") // the error would repeat what may be secret
+			return nil, errors.New("not a URL") // the parser's error would repeat what may be secret
 		}
 		name = u.Host
 	}
@@ -242,11 +243,12 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 		Header:        func(context.Context) (http.Header, error) { return send.Header() },
 		AllowInsecure: insecure, Resume: true, Logger: r.Logger,
 	})
-	// Each Connect of it opens a connection of its own.
+	// Each Connect opens a separate connection.
 	return &Agent{Name: name, URL: address, Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
 }
 
-// Installed finds an agent that is installed, by its id or the beginning of it; nil if there is none. It needs no network.
+// Installed finds an installed agent by its id or the beginning of it; nil if there is none. It does not use the
+// network.
 func (r *Resolver) Installed(name string) (*registry.Installed, error) {
 	found, err := r.Registry.Find(name)
 	switch {
@@ -270,7 +272,7 @@ func (r *Resolver) Installed(name string) (*registry.Installed, error) {
 	return all[slices.Index(ids, id)], nil
 }
 
-// InRegistry finds the id of an agent of the registry, by it or the beginning of it.
+// InRegistry finds the id of an agent in the registry by the id or the beginning of it.
 func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) {
 	list, err := r.Registry.List(ctx)
 	unknown := &UnknownError{Name: name, List: err}
@@ -294,9 +296,9 @@ func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) 
 	return "", unknown
 }
 
-// install installs an agent of the registry, if the user consents.
+// install installs an agent from the registry if the user consents.
 func (r *Resolver) install(ctx context.Context, id string) (*registry.Installed, error) {
-	if r.Ask == nil { // before the network is asked for more
+	if r.Ask == nil { // before the network is used further
 		return nil, &NotInstalledError{ID: id}
 	}
 	installed, err := r.Registry.Install(ctx, id, nil)
@@ -312,8 +314,9 @@ func (r *Resolver) say(format string, args ...any) {
 	}
 }
 
-// Match finds the id that a name is, or the only one that it begins, or else the only one that has it as a part between
-// hyphens: "claude" is claude-code-acp if no other id begins with "claude-". It is "" if there is none.
+// Match finds the id that equals name, or else the only one that begins with it, or else the only one that has it as a
+// part between hyphens: "claude" is claude-code-acp if no other id begins with "claude-". It returns "" if there is
+// none.
 func Match(name string, ids []string) (string, error) {
 	if name == "" || slices.Contains(ids, name) {
 		return name, nil
@@ -340,13 +343,13 @@ func Match(name string, ids []string) (string, error) {
 	return "", nil
 }
 
-// Names are the names of the user's agents and of those that are installed. It needs no network.
+// Names returns the names of the user's agents and of the installed ones. It does not use the network.
 func (r *Resolver) Names() []string {
 	var names []string
 	for name := range r.Config.File.Agents {
 		names = append(names, name)
 	}
-	all, _ := r.Registry.Installed() // what is damaged cannot be started
+	all, _ := r.Registry.Installed() // damaged agents cannot be started
 	for _, i := range all {
 		names = append(names, i.ID())
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testRegistry is a registry with agents of some ids, each a program without an archive.
+// testRegistry serves a registry with agents of the given ids, each a program without an archive.
 func testRegistry(t *testing.T, ids ...string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func testRegistry(t *testing.T, ids ...string) *httptest.Server {
 	return server
 }
 
-// resolver has a registry, and a configuration.
+// resolver returns a resolver with a registry and a configuration.
 func resolver(t *testing.T, registry *httptest.Server, file string) *Resolver {
 	t.Helper()
 	f, err := config.Parse("config.toml", []byte(file))
@@ -51,7 +51,7 @@ func resolver(t *testing.T, registry *httptest.Server, file string) *Resolver {
 	return New(cfg)
 }
 
-// yes consents, and notes what was asked.
+// yes consents, and records what was asked.
 func yes(asked *[]string) func(context.Context, string) (bool, error) {
 	return func(_ context.Context, question string) (bool, error) {
 		*asked = append(*asked, question)
@@ -84,7 +84,7 @@ func TestResolve(t *testing.T) {
 	r.Say = func(line string) { said = append(said, line) }
 	for _, test := range []struct{ name, called, command string }{
 		{"mine", "mine", "my-agent --acp"},
-		{"gemini", "gemini", "my-gemini"}, // the user's own ones come first
+		{"gemini", "gemini", "my-gemini"}, // the user's own ones take precedence
 		{"claude", "claude-code-acp", "claude-code-acp --acp"},
 		{"claude-code-acp", "claude-code-acp", "claude-code-acp --acp"},
 		{"cc", "cc", "claude-code-acp --acp"},
@@ -116,7 +116,7 @@ func TestResolve(t *testing.T) {
 	if len(said) != 4 || said[0] != "installing claude-code-acp 1.2.3" || said[1] != "installed claude-code-acp 1.2.3" {
 		t.Errorf("said: %q", said)
 	}
-	// What is there needs no network, and is told before what is not.
+	// Installed agents need no network, and are found before those that are not installed.
 	r.Registry.URL, r.Registry.Offline, r.Ask = "http://127.0.0.1:1/", true, nil
 	if a, err := r.Resolve(t.Context(), "claude"); err != nil || a.Installed.ID() != "claude-code-acp" {
 		t.Errorf("offline: %v", err)
@@ -129,10 +129,10 @@ func TestResolve(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	r := resolver(t, testRegistry(t, "codex-acp", "codex-other", "gemini", "two--hyphens"), "[agents.mine]\ncommand = [\"a\"]\n[agents.gone]\nregistry = \"gone\"")
 	for name, want := range map[string]string{
-		"codex":              `"codex" may be codex-acp or codex-other: say which`,
+		"codex":              `"codex" is ambiguous: it may be codex-acp or codex-other`,
 		"gemni":              `there is no agent "gemni"; did you mean gemini?`,
 		"min":                `there is no agent "min"; did you mean mine?`,
-		"sh":                 `there is no agent "sh"; a command goes after two hyphens: -- sh`,
+		"sh":                 `there is no agent "sh"; to run it as a command, use -- sh`,
 		"../../etc":          `there is no agent "../../etc"`,
 		"":                   `there is no agent ""`,
 		"\x1b[2J":            `there is no agent "\x1b[2J"`,
@@ -146,7 +146,7 @@ func TestResolveErrors(t *testing.T) {
 		}
 	}
 	r.Registry.URL, r.Registry.Dir = "http://127.0.0.1:1/", t.TempDir()
-	if _, err := r.Resolve(t.Context(), "gemini"); !errors.As(err, new(*UnknownError)) || !strings.Contains(err.Error(), "the registry could not be asked") {
+	if _, err := r.Resolve(t.Context(), "gemini"); !errors.As(err, new(*UnknownError)) || !strings.Contains(err.Error(), "the registry could not be searched") {
 		t.Errorf("without a registry: %v", err)
 	}
 	if _, err := r.Command(nil); err == nil {
@@ -157,7 +157,7 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// An agent whose record is damaged is not taken for another one.
+// An agent whose record is damaged is not confused with another one.
 func TestResolveDamaged(t *testing.T) {
 	var asked []string
 	r := resolver(t, testRegistry(t, "gemini"), "")
@@ -210,8 +210,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfOtherEditors: line endings of Windows, a mark before the text and white space round a value are no part
-// of it, in files and in variables.
+// TestCredentialsOfOtherEditors: Windows line endings, a byte order mark and white space around a value are ignored, in
+// files and in variables.
 func TestCredentialsOfOtherEditors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

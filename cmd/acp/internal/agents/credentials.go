@@ -1,7 +1,7 @@
 package agents
 
-// What is sent to an agent at a URL with every request. Nothing of it is ever given on a command line, which other
-// users see.
+// The credentials that are sent with every request to an agent at a URL. None of them is ever given on a command line,
+// which other users can see.
 
 import (
 	"errors"
@@ -17,18 +17,18 @@ import (
 
 // Credentials say where a token and headers are. They are read for each request, so that they may change.
 type Credentials struct {
-	// TokenFile is a file with a token, TokenEnv the variable that has it if there is no file.
+	// TokenFile is a file with a token. If it is empty, TokenEnv is the environment variable that has the token.
 	TokenFile, TokenEnv string
-	// HeaderFile is a file of headers, one a line.
+	// HeaderFile is a file of headers, one per line.
 	HeaderFile string
-	// HeaderEnv are headers whose values are in variables, as NAME=VARIABLE.
+	// HeaderEnv lists headers whose values are in environment variables, as NAME=VARIABLE.
 	HeaderEnv []string
 }
 
-// maxSecrets is how many bytes a file of tokens or headers may have.
+// maxSecrets is the maximum size of a file of tokens or headers in bytes.
 const maxSecrets = 1 << 20
 
-// Check says what is wrong with the credentials themselves. It reads neither files nor variables.
+// Check checks the credentials. It reads neither files nor variables.
 func (c *Credentials) Check() error {
 	for _, pair := range c.HeaderEnv {
 		if name, variable, ok := strings.Cut(pair, "="); !ok || name == "" || variable == "" {
@@ -38,7 +38,7 @@ func (c *Credentials) Check() error {
 	return nil
 }
 
-// Header is what is sent with a request.
+// Header returns the headers to send with a request.
 func (c *Credentials) Header() (http.Header, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (c *Credentials) Header() (http.Header, error) {
 			}
 			name, value, ok := strings.Cut(line, ":")
 			if !ok {
-				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", c.HeaderFile, n) // the line may have a secret
+				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", c.HeaderFile, n) // the line may contain a secret
 			}
 			header.Add(textproto.TrimString(name), textproto.TrimString(value))
 		}
@@ -84,7 +84,7 @@ func (c *Credentials) Header() (http.Header, error) {
 	return header, nil
 }
 
-// Tokens reads the tokens of a file, by the name of each, or that of a variable if there is no file; none if there is
+// Tokens returns the tokens of a file by their names, or the token of a variable if there is no file; none if there is
 // neither.
 func Tokens(file, variable string) (map[string]string, error) {
 	if file == "" {
@@ -111,7 +111,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 			continue
 		}
 		if len(words) > 2 {
-			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", file, n) // the line has a secret
+			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", file, n) // the line contains a secret
 		}
 		name := ""
 		if len(words) == 2 {
@@ -132,13 +132,14 @@ func Tokens(file, variable string) (map[string]string, error) {
 	return tokens, nil
 }
 
-// readSecrets reads a file of tokens or headers. Who can write to it would decide what is sent, or who may connect.
+// readSecrets reads a file of tokens or headers. It refuses files that others can write to, because those would decide
+// what is sent or who may connect.
 func readSecrets(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%s: writable by others: its mode is %v", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: writable by others (mode %v)", path, info.Mode().Perm())
 	}
 	return input.ReadFile(path, maxSecrets)
 }
 
-// withoutMark is a text without the mark that some editors put before UTF-8.
+// withoutMark removes the byte order mark that some editors write.
 func withoutMark(text []byte) string { return strings.TrimPrefix(string(text), "\ufeff") }

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Source says where a value comes from.
+// Source is where a value comes from.
 type Source string
 
-// The sources, in the order in which they count.
+// The sources, in order of precedence.
 const (
 	FromFlag     Source = "flag"
 	FromVariable Source = "variable"
@@ -21,12 +21,12 @@ const (
 	FromDefault  Source = "default"
 )
 
-// Config is what a command gets: its settings, and the file. It is filled before the command runs.
+// Config is the configuration of a command: its settings and the file. It is filled before the command runs.
 type Config struct {
 	Settings
-	// File is what the file says.
+	// File is the parsed file.
 	File *File
-	// Sources say where the values come from, by the keys of the settings.
+	// Sources says where each value comes from, by the key of the setting.
 	Sources map[string]Source
 
 	path  string
@@ -34,8 +34,8 @@ type Config struct {
 	rows  []*Setting
 }
 
-// Bind gives a command the flags of its settings, and of the commands below it, and has them filled before it runs. Which
-// settings those are says the table, by the command's name.
+// Bind gives a command and its subcommands the flags of its settings, which are loaded before it runs. The table says
+// which settings a command has, by the command's name.
 func Bind(c *cobra.Command) *Config {
 	cfg := &Config{Settings: defaults(), flags: c.PersistentFlags()}
 	for i := range Table {
@@ -50,35 +50,35 @@ func Bind(c *cobra.Command) *Config {
 			flag.NoOptDefVal = "true"
 		}
 		if row.Path || row.Agents {
-			continue // the shell completes names of files by itself
+			continue // the shell itself completes file names
 		}
 		if err := c.RegisterFlagCompletionFunc(row.Flag(), cobra.FixedCompletions(row.Values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // twice
+			panic(err) // registered twice
 		}
 	}
 	cfg.bindFile(c)
 	return cfg
 }
 
-// bindFile adds the flag for the file.
+// bindFile adds the flag --config.
 func (cfg *Config) bindFile(c *cobra.Command) {
-	cfg.flags.StringVar(&cfg.path, "config", "", "the `FILE` of the configuration; default: acp/config.toml in the folder for configuration of the user")
+	cfg.flags.StringVar(&cfg.path, "config", "", "the configuration `FILE`; default: acp/config.toml in the user's configuration directory")
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return cfg.Load() }
 }
 
-// Path is the path of the file, and whether it was named. It does not need to be there.
+// Path returns the path of the file, and whether the user named it. The file need not exist.
 func (cfg *Config) Path() (path string, named bool) { return Path(cfg.path) }
 
 // Value is a setting with its value.
 type Value struct {
 	*Setting
-	// Text is the value as text; Value as a string, bool, int or list of strings.
+	// Text is the value as text; Value is a string, bool, int or list of strings.
 	Text   string
 	Value  any
 	Source Source
 }
 
-// Values are all settings, as commands without flags get them.
+// Values returns all settings, with the values that commands without flags get.
 func (cfg *Config) Values() ([]Value, error) {
 	all := defaults()
 	var values []Value
@@ -103,7 +103,7 @@ func (cfg *Config) Values() ([]Value, error) {
 	return values, nil
 }
 
-// Load fills the settings. It is called before the command runs; completions of flags call it themselves.
+// Load loads the settings. It is called before the command runs; completion functions call it themselves.
 func (cfg *Config) Load() (err error) {
 	if cfg.File, err = Read(Path(cfg.path)); err != nil {
 		return err
@@ -121,7 +121,8 @@ func (cfg *Config) Load() (err error) {
 	return nil
 }
 
-// For are the settings for an agent of the file: those in its table count before those at the top of the file.
+// For returns the settings for an agent of the file. Settings in the agent's table take precedence over those at the
+// top of the file.
 func (cfg *Config) For(own *Agent) Settings {
 	s := cfg.Settings
 	for key, v := range own.settings {
@@ -130,14 +131,14 @@ func (cfg *Config) For(own *Agent) Settings {
 			continue
 		}
 		if err := row.set(row.field(&s), v); err != nil {
-			panic(err) // it was taken from the file before
+			panic(err) // it was checked before
 		}
 	}
 	return s
 }
 
-// Environ is the environment for the programs that run for agents: that of this process, without the variables whose values
-// are sent to agents at URLs.
+// Environ returns the environment for programs that run for agents: that of this process without the variables whose
+// values are sent to agents at URLs.
 func (cfg *Config) Environ() []string {
 	var secret []string
 	add := func(token string, headers []string) {
@@ -159,7 +160,7 @@ func (cfg *Config) Environ() []string {
 	})
 }
 
-// load sets a field to what the variable or the file says, if one does.
+// load sets a field to the value of the variable or the file, if one has it.
 func (s *Setting) load(field any, file *File) (Source, error) {
 	if text := os.Getenv(s.Variable()); text != "" {
 		if err := s.parse(field, text); err != nil {

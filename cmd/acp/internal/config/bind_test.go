@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// load runs a command with arguments, and returns what it got.
+// load runs a command with arguments, and returns its configuration.
 func load(t *testing.T, file string, env map[string]string, args ...string) (*Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
@@ -29,7 +29,7 @@ func load(t *testing.T, file string, env map[string]string, args ...string) (*Co
 	return cfg, c.Execute()
 }
 
-// What is said first counts: flag, variable, file, default.
+// The order of precedence is flag, variable, file, default.
 func TestOrder(t *testing.T) {
 	const file = "registry.max-age = \"2h\"\nagent = [\"a\", \"b\"]\nallow-insecure = true"
 	for _, test := range []struct {
@@ -72,7 +72,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Lists whose values may have commas take one from each flag; a variable has commas between them.
+// Lists whose values may contain commas take one value from each flag; in a variable, commas separate the values.
 func TestLists(t *testing.T) {
 	cfg, err := load(t, "", map[string]string{"ACP_AGENT": "a,b"}, "--header-env=A=B,C", "--header-env=D=E", "--registry-prefer=npx,binary", "--registry-prefer=uvx")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// An agent's own settings count before those at the top of the file, and behind flags and variables.
+// An agent's own settings take precedence over those at the top of the file, but not over flags and variables.
 func TestFor(t *testing.T) {
 	const file = "mode = \"ask\"\nmodel = \"large\"\noption = \"a=1\"\n[agents.x]\nurl = \"ws://h\"\nmode = \"plan\"\nmodel = \"small\"\noption = [\"b=2\"]\n"
 	cfg, err := load(t, file, map[string]string{"ACP_MODEL": "middle"}, "--option=c=3")
@@ -134,7 +134,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// Each row has a field of its own, and its flag, variable and key take the same.
+// Each row has its own field, and its flag, variable and key accept the same values.
 func TestTable(t *testing.T) {
 	fields := map[uintptr]string{}
 	names := map[string]bool{}

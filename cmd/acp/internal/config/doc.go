@@ -1,8 +1,8 @@
-// Package config is the user's configuration: settings, which are flags, variables of the environment and keys of a file
-// at once, and the user's own agents.
+// Package config is the user's configuration: the user's own agents, and settings, each of which is at once a flag, an
+// environment variable and a key of a file.
 //
-// [Table] is the one list of settings. Flags, variables, keys, help and docs/config.md are made of it. A command gets its
-// settings from [Bind]. What is said first here counts: flag, variable, file, default.
+// [Table] is the only list of settings. Flags, variables, keys, help and docs/config.md are generated from it. A command
+// gets its settings from [Bind]. The order of precedence is flag, variable, file, default.
 //
-// The file is read strictly: a key that nobody knows is an error with its line and column.
+// The file is read strictly: an unknown key is an error with its line and column.
 package config

@@ -1,7 +1,7 @@
 package config
 
 // Changes of the file. Comments, order and everything else in it stay: only the text of one key is replaced, added or
-// removed, and a change that would do anything else is refused.
+// removed, and a change that would have another effect is refused.
 
 import (
 	"bytes"
@@ -23,18 +23,18 @@ import (
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
-// ErrByHand says that a change cannot be made without a change of something else.
+// ErrByHand says that a change cannot be made without changing something else.
 var ErrByHand = errors.New("this cannot be changed on its own: edit the file")
 
-// section is the top of the file, or a table with a header, up to the next header.
+// section is the top of the file, or a table with its header, up to the next header.
 type section struct {
 	parts  []string // the name of the table
 	start  int      // where the line of the header begins
-	end    int      // behind the line of its last key, or of the header
-	dotted []string // tables that its dotted keys have made
+	end    int      // after the line of its last key, or of the header
+	dotted []string // tables defined by its dotted keys
 }
 
-// Set sets a key of the file to values: several, or separated by commas, for a list.
+// Set sets a key of the file. For a list, the values may be several or separated by commas.
 func Set(ctx context.Context, path, key string, values []string) error {
 	v, err := valueOf(key, values)
 	if err != nil {
@@ -43,7 +43,8 @@ func Set(ctx context.Context, path, key string, values []string) error {
 	return change(ctx, path, keyPath(key), v)
 }
 
-// Unset removes a key of the file, or an agent with all its keys and the comments above them. A key that is not there is no error.
+// Unset removes a key of the file, or an agent with all its keys and the comments above them. Removing a missing key is
+// not an error.
 func Unset(ctx context.Context, path, key string) error {
 	if Find(key) == nil && partsOfAgent(key) == nil {
 		if name, is := strings.CutPrefix(key, "agents."); !is || !namePattern.MatchString(name) {
@@ -53,7 +54,7 @@ func Unset(ctx context.Context, path, key string) error {
 	return change(ctx, path, keyPath(key), nil)
 }
 
-// UnknownKey is the error for a key that is none of a setting.
+// UnknownKey returns the error for a key that belongs to no setting.
 func UnknownKey(key string) error {
 	var known []string
 	for i := range Table {
@@ -66,7 +67,8 @@ func UnknownKey(key string) error {
 	return err
 }
 
-// partsOfAgent are the name and the last part of the key of an agent that can be set, as in agents.NAME.url; nil if it is none.
+// partsOfAgent returns the name and the last part of a key of an agent that can be set, as in agents.NAME.url; nil for
+// other keys.
 func partsOfAgent(key string) []string {
 	parts := strings.Split(key, ".")
 	if len(parts) < 3 || parts[0] != "agents" {
@@ -81,7 +83,7 @@ func partsOfAgent(key string) []string {
 	return nil
 }
 
-// valueOf makes a value for the file of words.
+// valueOf converts words to a value for the file.
 func valueOf(key string, values []string) (any, error) {
 	one := func() (string, error) {
 		if len(values) != 1 {
@@ -157,7 +159,7 @@ func array(list []string) []any {
 	return all
 }
 
-// tomlOf is a value as the file has it.
+// tomlOf returns a value in TOML.
 func tomlOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -190,10 +192,10 @@ func tomlOf(v any) (string, error) {
 		}
 		return "{" + strings.Join(pairs, ", ") + "}", nil
 	}
-	return "", fmt.Errorf("a value of the type %T", v)
+	return "", fmt.Errorf("a value of type %T", v)
 }
 
-// quoted is a text as a string of TOML.
+// quoted returns a text as a TOML string.
 func quoted(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -212,7 +214,7 @@ func quoted(text string) string {
 	return b.String()
 }
 
-// keyPath are the parts of a key.
+// keyPath splits a key into its parts.
 func keyPath(key string) []string {
 	if parts := partsOfAgent(key); parts != nil {
 		return append([]string{"agents"}, parts...)
@@ -223,7 +225,7 @@ func keyPath(key string) []string {
 	return strings.Split(key, ".")
 }
 
-// pathOf is the path of parts, as places has it.
+// pathOf joins parts to a path as used in places.
 func pathOf(parts []string) (path string) {
 	for _, part := range parts {
 		path = joinKey(path, part)
@@ -231,7 +233,7 @@ func pathOf(parts []string) (path string) {
 	return path
 }
 
-// bare is parts as a dotted key or the header of a table.
+// bare returns parts as a dotted key or the header of a table.
 func bare(parts []string) string {
 	words := slices.Clone(parts)
 	for i, word := range words {
@@ -261,7 +263,7 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 		i = slices.IndexFunc(f.sections, func(s section) bool { return slices.Contains(s.dotted, table) })
 	}
 	newline := "\n"
-	if bytes.Contains(f.text, []byte("\r\n")) { // of Windows
+	if bytes.Contains(f.text, []byte("\r\n")) { // Windows line endings
 		newline = "\r\n"
 	}
 	if i < 0 {
@@ -282,19 +284,19 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 	return f.replace(s.end, s.end, line), nil
 }
 
-// replace is the text with a part of it replaced.
+// replace returns the text with a part replaced.
 func (f *File) replace(from, to int, text string) []byte {
 	return slices.Concat(f.text[:from], []byte(text), f.text[to:])
 }
 
-// unset returns the text without a key, and without all below it.
+// unset returns the text without a key and everything below it.
 func (f *File) unset(parts []string) []byte {
 	path := pathOf(parts)
 	under := func(other string) bool { return other == path || strings.HasPrefix(other, path+".") }
 	var cuts [][2]int
 	for i, s := range f.sections {
 		if i > 0 && under(pathOf(s.parts)) {
-			// With the comments above it, which would be about another table then.
+			// Remove the comments above it too; otherwise they would seem to be about another table.
 			cuts = append(cuts, [2]int{f.aboutNext(f.sections[i-1].end, s.start), f.aboutNext(s.end, f.next(i))})
 		}
 	}
@@ -320,7 +322,7 @@ func (f *File) unset(parts []string) []byte {
 	return append(text, f.text[at:]...)
 }
 
-// next is where the section behind one begins.
+// next returns where the section after section i begins.
 func (f *File) next(i int) int {
 	if i+1 < len(f.sections) {
 		return f.sections[i+1].start
@@ -328,8 +330,8 @@ func (f *File) next(i int) int {
 	return len(f.text)
 }
 
-// aboutNext is where the comments begin that stand directly before a header, between the end of the section before it and
-// its own line.
+// aboutNext returns where the comments directly before a header begin, between the end of the previous section and the
+// header's line.
 func (f *File) aboutNext(from, to int) int {
 	if from > to || to == len(f.text) {
 		return to
@@ -346,7 +348,7 @@ func (f *File) aboutNext(from, to int) int {
 	return at
 }
 
-// lineEnd is behind the line of a place.
+// lineEnd returns the offset after the line that contains at.
 func (f *File) lineEnd(at int) int {
 	if i := strings.IndexByte(string(f.text[at:]), '\n'); i >= 0 {
 		return at + i + 1
@@ -354,11 +356,11 @@ func (f *File) lineEnd(at int) int {
 	return len(f.text)
 }
 
-// change sets a key of a file, or removes it if v is nil: under a lock, so that of several processes each sees what the
-// one before has written. A file that is a link stays one.
+// change sets a key of a file, or removes it if v is nil. It holds a lock, so that of several processes each sees the
+// changes of the previous one. A file that is a symbolic link stays one.
 func change(ctx context.Context, path string, parts []string, v any) (err error) {
 	if path == "" {
-		return errors.New("the user has no folder for configuration: name a file with --config")
+		return errors.New("the user has no configuration directory: name a file with --config")
 	}
 	path = behindLinks(path)
 	dir := filepath.Dir(path)
@@ -381,10 +383,10 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	return replaceFile(path, text)
 }
 
-// maxLinks bounds how many links are followed.
+// maxLinks is the maximum number of symbolic links that are followed.
 const maxLinks = 40
 
-// behindLinks is what a path is a link to, also if that is not there yet.
+// behindLinks returns the target of a path that is a symbolic link, even if the target does not exist yet.
 func behindLinks(path string) string {
 	for range maxLinks {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -406,8 +408,7 @@ func behindLinks(path string) string {
 	return path
 }
 
-// changed is the text of the file with a key set, or removed if v is nil. That the result says this and nothing else is
-// checked.
+// changed returns the text of the file with a key set, or removed if v is nil. It checks that this is the only effect.
 func (f *File) changed(parts []string, v any) (text []byte, err error) {
 	want, err := meaning(f.text)
 	if err != nil {
@@ -420,7 +421,7 @@ func (f *File) changed(parts []string, v any) (text []byte, err error) {
 	}
 	if _, err := Parse(f.Path, text); err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
-			err = e.Err // the place is in a text that nobody has
+			err = e.Err // the position is in a text that the user does not have
 		}
 		return nil, fmt.Errorf("the file would become invalid: %w", err)
 	}
@@ -435,7 +436,7 @@ func (f *File) changed(parts []string, v any) (text []byte, err error) {
 	return text, nil
 }
 
-// meaning is what a text says, without empty tables.
+// meaning decodes a text, without empty tables.
 func meaning(text []byte) (map[string]any, error) {
 	all := map[string]any{}
 	err := toml.Unmarshal(text, &all)
@@ -454,7 +455,7 @@ func prune(table map[string]any) {
 	}
 }
 
-// put sets what a key means, or removes it if v is nil.
+// put sets a key in decoded tables, or removes it if v is nil.
 func put(all map[string]any, parts []string, v any) {
 	table := all
 	for _, part := range parts[:len(parts)-1] {
@@ -471,7 +472,7 @@ func put(all map[string]any, parts []string, v any) {
 	prune(all)
 }
 
-// replaceFile replaces a file at once: others see it as it was or as it is. It keeps its permissions.
+// replaceFile replaces a file atomically: others see either the old or the new text. It keeps the permissions.
 func replaceFile(path string, text []byte) (err error) {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(path); err == nil {

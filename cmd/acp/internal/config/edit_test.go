@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// edited does a change to a file with a text, and returns what is in it then. Without values the key is removed.
+// edited applies a change to a file with a text, and returns the new text. Without values, the key is removed.
 func edited(t *testing.T, text, key string, values ...string) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
@@ -102,7 +102,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// What cannot be changed stays as it is.
+// A change that fails leaves the file as it was.
 func TestEditErrors(t *testing.T) {
 	for _, test := range []struct {
 		name, text, key string
@@ -136,7 +136,7 @@ func TestEditErrors(t *testing.T) {
 	}
 }
 
-// A file that is a link stays one, and its folder is made for the user alone.
+// A file that is a symbolic link stays one, and its directory is created for the user only.
 func TestEditFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "acp", "config.toml")
@@ -165,11 +165,11 @@ func TestEditFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Set(t.Context(), filepath.Join(dir, "file", "config.toml"), "agent", []string{"a"}); err == nil {
-		t.Error("a file was taken for a folder")
+		t.Error("a file was taken for a directory")
 	}
 }
 
-// Of many changes at once none is lost.
+// Of many concurrent changes, none is lost.
 func TestEditAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	var wait sync.WaitGroup
@@ -187,12 +187,12 @@ func TestEditAtOnce(t *testing.T) {
 		t.Errorf("%d agents, %v", len(f.Agents), err)
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	if err != nil || len(left) != 2 { // the file, and that of the lock
+	if err != nil || len(left) != 2 { // the file and the lock file
 		t.Errorf("%v, %v", left, err)
 	}
 }
 
-// A change of any file that is right says this and nothing else, or is refused; comments stay.
+// A change of any valid file has only this effect, or is refused; comments stay.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(commented), 0, "x", false)
 	f.Add([]byte("registry = {url='a'} # c\nagents.'a.b'.url='ws://h'"), 6, "x", false)
@@ -225,7 +225,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// A file that was written on Windows keeps its line ends, and may begin with a mark.
+// A file written on Windows keeps its line endings, and may begin with a byte order mark.
 func TestEditWindows(t *testing.T) {
 	for _, c := range []struct{ text, key, value, want string }{
 		{"format = \"text\"\r\n", "timeout", "3s", "format = \"text\"\r\ntimeout = \"3s\"\r\n"},
@@ -239,7 +239,7 @@ func TestEditWindows(t *testing.T) {
 	}
 }
 
-// A link to a file that is not there yet stays a link.
+// A symbolic link to a file that does not exist yet stays a link.
 func TestEditLinkToNothing(t *testing.T) {
 	dir := t.TempDir()
 	link, file := filepath.Join(dir, "link.toml"), filepath.Join(dir, "file.toml")

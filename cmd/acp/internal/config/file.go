@@ -22,15 +22,16 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// maxFile bounds the file, in bytes.
+// maxFile is the maximum size of the file in bytes.
 const maxFile = 1 << 20
 
-// Error is what is wrong in the file, or with a variable.
+// Error is an error in the file or in a variable.
 type Error struct {
-	// Path is the file, Line and Column are the place in it, from 1. Of a variable it is its name, and the place is 0.
+	// Path is the file, and Line and Column are the position in it, counting from 1. For a variable Path is its name,
+	// and the position is 0.
 	Path         string
 	Line, Column int
-	// Err says what is wrong.
+	// Err describes the error.
 	Err error
 }
 
@@ -48,22 +49,22 @@ func (e *Error) Unwrap() error { return e.Err }
 // Agent is an agent of the file: its command, its URL, or another name for an agent of the registry.
 type Agent struct {
 	Name string
-	// Command is how it is started. Nil for the others.
+	// Command is how the agent is started; nil for the others.
 	Command *launch.Command
-	// URL is where it is, and the rest says what is sent with every request, see Settings.
+	// URL is the agent's URL. The other fields say what is sent with every request; see Settings.
 	URL                             string
 	TokenFile, TokenEnv, HeaderFile string
 	HeaderEnv                       []string
 	AllowInsecure                   bool
-	// Registry is its id in the registry.
+	// Registry is the agent's id in the registry.
 	Registry string
 
-	settings map[string]any // those of its own, see Config.For
+	settings map[string]any // the agent's own; see Config.For
 }
 
-// File is what a file says.
+// File is the parsed configuration file.
 type File struct {
-	// Path is where it is, or would be.
+	// Path is the path of the file, which need not exist.
 	Path string
 	// Agents are the user's own agents, by name.
 	Agents map[string]*Agent
@@ -74,15 +75,15 @@ type File struct {
 	values   map[string]any   // of settings
 }
 
-// place is where a key is: offsets into the text.
+// place is the position of a key, as offsets into the text.
 type place struct {
 	key        int // where it begins
-	value, end int // where the value begins, and what follows it
+	value, end int // where the value begins, and the offset after it
 }
 
-// Path is the path of the file: what is given, else $ACP_CONFIG, else config.toml in the folder acp of the user's
-// configuration. named says that it was named, so that it must be there. The path is "" if the user has no folder for
-// configuration.
+// Path returns the path of the file: given, or else $ACP_CONFIG, or else config.toml in the directory acp of the user's
+// configuration directory. named reports whether the user named it, so that it must exist. The path is "" if the user
+// has no configuration directory.
 func Path(given string) (path string, named bool) {
 	if given == "" {
 		given = os.Getenv("ACP_CONFIG")
@@ -100,7 +101,7 @@ func Path(given string) (path string, named bool) {
 	return filepath.Join(dir, "acp", "config.toml"), false
 }
 
-// Read reads a file. If it is not there, and was not named, nothing is set. What is wrong in it is an *Error.
+// Read reads a file. If it is missing and was not named, nothing is set. The error for invalid content is an *Error.
 func Read(path string, named bool) (*File, error) {
 	if path == "" {
 		return Parse("", nil)
@@ -115,7 +116,7 @@ func Read(path string, named bool) (*File, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the text of a file. The mark that some editors of Windows begin one with is not part of it.
+// Parse parses the text of a file. It ignores a byte order mark.
 func Parse(path string, text []byte) (*File, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	f := &File{Path: path, Agents: map[string]*Agent{}, text: text, places: map[string]place{}, values: map[string]any{}}
@@ -132,7 +133,7 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, f.table("", all)
 }
 
-// locate notes where the keys are.
+// locate records the positions of the keys.
 func (f *File) locate() {
 	p := &unstable.Parser{}
 	p.Reset(f.text)
@@ -163,14 +164,14 @@ func (f *File) locate() {
 	}
 }
 
-// note notes where a key is that has no value of its own.
+// note records the position of a key without a value of its own.
 func (f *File) note(path string, at int) {
 	if _, again := f.places[path]; !again {
 		f.places[path] = place{key: at}
 	}
 }
 
-// keyValue notes a key with its value. It returns the paths of the parts of the key, and the end.
+// keyValue records a key with its value. It returns the paths of the parts of the key, and the end.
 func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int) {
 	path, last := table, 0
 	for keys := e.Key(); keys.Next(); {
@@ -194,8 +195,8 @@ func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int
 	return paths, at.end
 }
 
-// joinKey is the path of a key in a table. The keys of this package have no dots; one of the file that has some must not
-// look like another.
+// joinKey returns the path of a key in a table. The keys of this package have no dots; a key of the file that has some
+// must not look like another.
 func joinKey(table, key string) string {
 	if strings.ContainsAny(key, ".\"") {
 		key = fmt.Sprintf("%q", key)
@@ -206,7 +207,7 @@ func joinKey(table, key string) string {
 	return table + "." + key
 }
 
-// wrong is an error about a key.
+// wrong returns an error about a key.
 func (f *File) wrong(path string, format string, args ...any) error {
 	before := f.text[:f.places[path].key]
 	e := &Error{Path: f.Path, Line: 1 + strings.Count(string(before), "\n")}
@@ -215,14 +216,14 @@ func (f *File) wrong(path string, format string, args ...any) error {
 	return e
 }
 
-// inOrder are the keys of a table as they are in the file, so that the first mistake is told.
+// inOrder returns the keys of a table in the order of the file, so that the first error is reported.
 func (f *File) inOrder(table string, all map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return f.places[joinKey(table, a)].key - f.places[joinKey(table, b)].key
 	})
 }
 
-// table reads a table with settings in it.
+// table reads a table that contains settings.
 func (f *File) table(table string, all map[string]any) error {
 	for _, key := range f.inOrder(table, all) {
 		path := joinKey(table, key)
@@ -237,7 +238,7 @@ func (f *File) table(table string, all map[string]any) error {
 			f.values[path] = all[key]
 		case path == "agents":
 			if !isTable {
-				return f.wrong(path, "want a table for each agent, as [agents.NAME]")
+				return f.wrong(path, "want a table for each agent, such as [agents.NAME]")
 			}
 			if err := f.agents(inner); err != nil {
 				return err
@@ -265,19 +266,20 @@ func (f *File) table(table string, all map[string]any) error {
 	return nil
 }
 
-// unknown is the error of a key that nobody knows, in a table that has others.
+// unknown returns the error for an unknown key in a table whose keys are known.
 func (f *File) unknown(table, key string, known []string) error {
 	path := joinKey(table, key)
 	if near := Nearest(key, known); len(near) > 0 {
-		return f.wrong(path, "there is no such key; did you mean %s?", orList(near))
+		return f.wrong(path, "unknown key; did you mean %s?", orList(near))
 	}
-	return f.wrong(path, "there is no such key")
+	return f.wrong(path, "unknown key")
 }
 
-// namePattern is what an agent may be called: nothing that a shell, a URL or a terminal takes for something else.
+// namePattern matches valid names of agents: they contain nothing that a shell, a URL or a terminal would interpret.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// agentKeys are the keys of an agent. How is that of the three that it goes with, or anyAgent; "" for those three.
+// agentKeys lists the keys of an agent. how is the key among command, url and registry that it belongs to, or anyAgent;
+// "" for those three.
 var agentKeys = append([]agentKey{
 	{"command", ""},
 	{"env", "command"},
@@ -296,7 +298,7 @@ type agentKey struct{ key, how string }
 // anyAgent is the how of keys that all agents have.
 const anyAgent = "any"
 
-// settingKeys are the settings that an agent may have for itself.
+// settingKeys returns the settings that an agent may have in its own table.
 func settingKeys() (keys []agentKey) {
 	for i := range Table {
 		if Table[i].Each {
@@ -312,9 +314,9 @@ func (f *File) agents(all map[string]any) error {
 		table, ok := all[name].(map[string]any)
 		switch {
 		case !namePattern.MatchString(name):
-			return f.wrong(path, "a name has letters and digits, and . _ - after the first of them")
+			return f.wrong(path, "a name consists of letters, digits, . _ and -, and begins with a letter or a digit")
 		case !ok:
-			return f.wrong(path, "want a table, as [agents.NAME]")
+			return f.wrong(path, "want a table, such as [agents.NAME]")
 		}
 		a, err := f.agent(name, path, table)
 		if err != nil {
@@ -326,7 +328,7 @@ func (f *File) agents(all map[string]any) error {
 }
 
 func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
-	hows := map[string]string{} // what the keys go with
+	hows := map[string]string{} // what the keys belong to
 	var known []string
 	for _, k := range agentKeys {
 		hows[k.key], known = k.how, append(known, k.key)
@@ -348,7 +350,7 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 	for _, key := range keys {
 		at := joinKey(path, key)
 		if how := hows[key]; how != "" && how != anyAgent && how != given[0] {
-			return nil, f.wrong(at, "this goes with %s", how)
+			return nil, f.wrong(at, "this key is only for agents with %s", how)
 		}
 		if err := a.set(key, table[key]); err != nil {
 			return nil, f.wrong(at, "%w", err)
@@ -357,7 +359,7 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 	return a, nil
 }
 
-// set sets what a key says.
+// set sets the field of a key.
 func (a *Agent) set(key string, v any) (err error) {
 	if row := Find(key); row != nil && row.Each {
 		if a.settings == nil {
@@ -378,7 +380,7 @@ func (a *Agent) set(key string, v any) (err error) {
 		}
 		a.Command.Program, a.Command.Args = expand(words[0]), words[1:]
 		if p := a.Command.Program; filepath.Base(p) != p && !filepath.IsAbs(p) {
-			// What is in the folder where acp is started may be of others.
+			// A program in the directory where acp is started may be someone else's.
 			return errors.New("want the name of a program in PATH, or an absolute path")
 		}
 		return nil
@@ -400,7 +402,7 @@ func (a *Agent) set(key string, v any) (err error) {
 		return wrongType("a string", v)
 	}
 	if text == "" {
-		return errors.New("it is empty")
+		return errors.New("the text is empty")
 	}
 	switch key {
 	case "dir":
@@ -422,7 +424,7 @@ func (a *Agent) set(key string, v any) (err error) {
 	return nil
 }
 
-// variables are a table of variables of the environment.
+// variables reads a table of environment variables.
 func variables(v any) (map[string]string, error) {
 	table, ok := v.(map[string]any)
 	if !ok {
@@ -445,7 +447,7 @@ func variables(v any) (map[string]string, error) {
 // IsURL reports whether a word can only be a URL.
 func IsURL(word string) bool { return strings.Contains(word, "://") }
 
-// CheckURL says what is wrong with the URL of an agent. The error does not have the URL in it, which may hold a token.
+// CheckURL checks the URL of an agent. The error does not contain the URL, which may hold a token.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

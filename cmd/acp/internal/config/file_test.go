@@ -53,16 +53,16 @@ claude = { registry = "claude-code-acp" }
 	}
 }
 
-// What is wrong is told with its place, whatever is in the file.
+// Errors are reported with their position, whatever the file contains.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"agent = \"a\"\nagnt = 1":                 `2:1: agnt: there is no such key; did you mean agent?`,
-		"x = 1":                                   `1:1: x: there is no such key`,
+		"agent = \"a\"\nagnt = 1":                 `2:1: agnt: unknown key; did you mean agent?`,
+		"x = 1":                                   `1:1: x: unknown key`,
 		"agent = 1":                               `1:1: agent: want an array of strings, not a number`,
 		"agent = [\"a\", 1]":                      `1:1: agent: want an array of strings, not a number`,
 		"agent = ":                                `1:8: expected value, not end of input`,
 		"agent = \"a\"\nagent = \"b\"":            `2:1: key agent is already defined`,
-		"\n [registry]\n  ulr = \"x\"":            `3:3: registry.ulr: there is no such key; did you mean url?`,
+		"\n [registry]\n  ulr = \"x\"":            `3:3: registry.ulr: unknown key; did you mean url?`,
 		"registry = 1":                            `1:1: registry: want a table`,
 		"registry.max-age = \"1 hour\"":           `1:1: registry.max-age: want a time such as 30s, 10m or 1h30m`,
 		"registry.max-age = \"-1h\"":              `1:1: registry.max-age: want a time that is not less than 0`,
@@ -70,9 +70,9 @@ func TestParseErrors(t *testing.T) {
 		"registry.prefer = [\"npx\", \"docker\"]": `1:1: registry.prefer: "docker": want binary, npx or uvx`,
 		"registry.offline = \"yes\"":              `1:1: registry.offline: want true or false, not a string`,
 		"token-file = [\"x\"]":                    `1:1: token-file: want a string, not an array`,
-		"agents = 1":                              `1:1: agents: want a table for each agent, as [agents.NAME]`,
-		"[[agents]]\nurl=\"x\"":                   `1:3: agents: want a table for each agent, as [agents.NAME]`,
-		"agents.a = 1":                            `1:1: agents.a: want a table, as [agents.NAME]`,
+		"agents = 1":                              `1:1: agents: want a table for each agent, such as [agents.NAME]`,
+		"[[agents]]\nurl=\"x\"":                   `1:3: agents: want a table for each agent, such as [agents.NAME]`,
+		"agents.a = 1":                            `1:1: agents.a: want a table, such as [agents.NAME]`,
 		"[agents.a]":                              `1:9: agents.a: want one of command, url and registry`,
 		"[agents.a]\nurl = \"ws://h\"\ncommand = [\"a\"]":           `1:9: agents.a: want one of command, url and registry`,
 		"[agents.a]\ncommand = \"a b\"":                             `2:1: agents.a.command: want an array of strings, not a string`,
@@ -82,17 +82,17 @@ func TestParseErrors(t *testing.T) {
 		"[agents.a]\ncommand = [\"a\"]\nenv = { A = 1 }":            `3:1: agents.a.env: A: want a string, not a number`,
 		"[agents.a]\ncommand = [\"a\"]\nenv = { \"A=B\" = \"1\"}":   `3:1: agents.a.env: "A=B" is not a valid variable name`,
 		"[agents.a]\ncommand = [\"a\"]\nenv = { \"A\\nB\" = \"1\"}": `3:1: agents.a.env: "A\nB" is not a valid variable name`,
-		"[agents.a]\ncommand = [\"a\"]\ntoken-env = \"X\"":          `3:1: agents.a.token-env: this goes with url`,
+		"[agents.a]\ncommand = [\"a\"]\ntoken-env = \"X\"":          `3:1: agents.a.token-env: this key is only for agents with url`,
 		"[agents.a]\nurl = \"ftp://h\"":                             `2:1: agents.a.url: the URL of an agent must begin with ws, wss, http or https, not "ftp"`,
 		"[agents.a]\nurl = \"h\"":                                   `2:1: agents.a.url: not a URL`,
-		"[agents.a]\nulr = \"ws://h\"\nurl = \"ws://h\"":            `2:1: agents.a.ulr: there is no such key; did you mean url?`,
+		"[agents.a]\nulr = \"ws://h\"\nurl = \"ws://h\"":            `2:1: agents.a.ulr: unknown key; did you mean url?`,
 		"[agents.a]\nurl = \"ws://h\"\nallow-insecure = 1":          `3:1: agents.a.allow-insecure: want true or false, not a number`,
 		"[agents.a]\nurl = \"ws://h\"\nmodel = 3":                   `3:1: agents.a.model: want a string, not a number`,
-		"[agents.a]\nurl = \"ws://h\"\nformat = \"json\"":           `3:1: agents.a.format: there is no such key`,
-		"[agents.a]\nregistry = \"\"":                               `2:1: agents.a.registry: it is empty`,
-		"[agents.\"a b\"]\nurl = \"ws://h\"":                        `1:9: agents.a b: a name has letters and digits, and . _ - after the first of them`,
-		"\"\\u001b[2J\" = 1":                                        `1:1: \x1b[2J: there is no such key`,
-		"\"registry.url\" = \"x\"":                                  `1:1: "registry.url": there is no such key; did you mean registry.url or registry.dir?`,
+		"[agents.a]\nurl = \"ws://h\"\nformat = \"json\"":           `3:1: agents.a.format: unknown key`,
+		"[agents.a]\nregistry = \"\"":                               `2:1: agents.a.registry: the text is empty`,
+		"[agents.\"a b\"]\nurl = \"ws://h\"":                        `1:9: agents.a b: a name consists of letters, digits, . _ and -, and begins with a letter or a digit`,
+		"\"\\u001b[2J\" = 1":                                        `1:1: \x1b[2J: unknown key`,
+		"\"registry.url\" = \"x\"":                                  `1:1: "registry.url": unknown key; did you mean registry.url or registry.dir?`,
 		"agent = \"a\x01b\"":                                        `1:11: basic strings cannot have control characters`,
 		"agent = \"\xff\"":                                          `1:10: invalid UTF-8 character in basic string`,
 		"a = " + strings.Repeat("[", 100_000):                       `1:10005: arrays and inline tables are nested more than the maximum of 10000 levels deep`,
@@ -115,7 +115,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("a file that was named: %v", err)
 	}
 	if _, err := Read(dir, false); err == nil {
-		t.Error("a folder was read")
+		t.Error("a directory was read")
 	}
 	large := filepath.Join(dir, "large.toml")
 	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", maxFile)), 0o600); err != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxNear is how many names are suggested.
+// maxNear is the number of names that are suggested.
 const maxNear = 3
 
-// Nearest returns the names that may have been meant, the most likely first: those with few other letters, and those that
-// begin with it.
+// Nearest returns the names that may have been meant, the most likely first: those that differ in few letters, and
+// those that begin with name.
 func Nearest(name string, known []string) []string {
 	type near struct {
 		name     string
@@ -34,10 +34,10 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// distance is how many letters have to be added, removed, replaced or exchanged with the next one.
+// distance returns how many letters have to be added, removed, replaced or swapped with the next one.
 func distance(a, b string) int {
 	if most := 64; len(a) > most || len(b) > most {
-		return math.MaxInt // nobody mistypes that
+		return math.MaxInt // too different to be a typing error
 	}
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Settings are the values of all settings. A command sees only those that the table gives it; the others are zero.
+// Settings are the values of all settings. A command sees only those that the table assigns to it; the others are zero.
 type Settings struct {
 	Agents []string
 
@@ -16,7 +16,7 @@ type Settings struct {
 	RegistryMaxAge  time.Duration
 	RegistryOffline bool
 
-	// What acp exec and acp run have agents do, and how.
+	// What agents do for acp exec and acp run, and how.
 	Policy               string
 	Mode, Model          string
 	Options, Dirs        []string
@@ -37,32 +37,33 @@ type Settings struct {
 
 // Setting is a row of the table.
 type Setting struct {
-	// Key is the key in the file; a dot begins the key in a table. The flag is the key with hyphens for dots, see Flag,
-	// and the variable is in capitals, see Variable.
+	// Key is the key in the file; a dot separates a table from the key in it. The flag and the variable are derived
+	// from it; see Flag and Variable.
 	Key string
 	// Short is the letter of the flag, or "".
 	Short string
-	// Usage says what it is. A word in backquotes stands for the value in the help.
+	// Usage describes the setting. A word in backquotes stands for the value in the help.
 	Usage string
-	// Commands are the commands that have it, by their first word.
+	// Commands lists the commands that have the setting, by their first word.
 	Commands []string
-	// Values are all values that it may have; nil for any.
+	// Values lists all possible values; nil means any.
 	Values []string
-	// Path says that the value is the path of a file or folder: "~/" at its beginning in the file is the user's.
+	// Path says that the value is the path of a file or directory: in the file, a leading "~/" stands for the user's
+	// home directory.
 	Path bool
-	// Agents says that its values are names of agents, which the command completes.
+	// Agents says that the values are names of agents, which the shell completes.
 	Agents bool
-	// Each says that an agent of the file may have a value of its own, in its table.
+	// Each says that an agent of the file may have its own value in its table.
 	Each bool
 
-	// check, if it is set, says what is wrong with a value of a text or list.
+	// check, if set, checks a value of a text or list.
 	check func(string) error
-	// field is where its value is: a *string, *bool, *int, *time.Duration or *[]string. What is there already is the
-	// default.
+	// field returns where the value is stored: a *string, *bool, *int, *time.Duration or *[]string. The value that it
+	// already has is the default.
 	field func(*Settings) any
 }
 
-// The commands that talk to agents, those for scripts, those for people, and those that start agents.
+// The commands that talk to agents, those of them for scripts and for people, and those that start agents.
 var (
 	talking  = []string{"exec", "run"}
 	scripts  = []string{"exec"}
@@ -70,23 +71,23 @@ var (
 	starting = []string{"agents", "exec", "run"}
 )
 
-// Table are all settings, in the order of the help. To add one, add a row and its field.
+// Table lists all settings in the order of the help. To add a setting, add a row and its field.
 var Table = []Setting{
 	{
 		Key: "agent", Agents: true, Commands: talking, field: func(s *Settings) any { return &s.Agents },
-		Usage: "the `AGENT`: a name of the configuration or of the registry, or a URL",
+		Usage: "the `AGENT`: a name from the configuration or the registry, or a URL",
 	},
 	{
 		Key: "policy", Path: true, Commands: talking, field: func(s *Settings) any { return &s.Policy },
-		Usage: "a `FILE` of rules about what agents may do without a question",
+		Usage: "a `FILE` of rules for what agents may do without asking",
 	},
 	{
 		Key: "allow", Commands: scripts, field: func(s *Settings) any { return &s.Allow },
-		Usage: "allow what no rule covers",
+		Usage: "allow requests that no rule covers",
 	},
 	{
 		Key: "deny", Commands: scripts, field: func(s *Settings) any { return &s.Deny },
-		Usage: "reject what no rule allows, without asking, as happens without a terminal",
+		Usage: "reject requests that no rule allows, without asking, as is done without a terminal",
 	},
 	{
 		Key: "mode", Each: true, Commands: talking, field: func(s *Settings) any { return &s.Mode },
@@ -102,7 +103,7 @@ var Table = []Setting{
 	},
 	{
 		Key: "dir", Path: true, Commands: talking, field: func(s *Settings) any { return &s.Dirs },
-		Usage: "a further `FOLDER` in which agents may work",
+		Usage: "another `DIR` in which agents may work",
 	},
 	{
 		Key: "mcp", Path: true, Commands: talking, field: func(s *Settings) any { return &s.MCP },
@@ -110,7 +111,7 @@ var Table = []Setting{
 	},
 	{
 		Key: "no-files", Commands: talking, field: func(s *Settings) any { return &s.NoFiles },
-		Usage: "do not read and write files for agents; most have their own tools for it",
+		Usage: "do not read or write files for agents; most have their own tools for it",
 	},
 	{
 		Key: "no-terminals", Commands: talking, field: func(s *Settings) any { return &s.NoTerminals },
@@ -126,11 +127,11 @@ var Table = []Setting{
 	},
 	{
 		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"}, field: func(s *Settings) any { return &s.Notify },
-		Usage: "`WHEN` the terminal's bell rings at the end of a turn and at a question: unfocused (the window has not the focus), always or never",
+		Usage: "`WHEN` to ring the terminal's bell at the end of a turn and at a question: unfocused (if the window does not have the focus), always or never",
 	},
 	{
 		Key: "forget-prompts", Commands: people, field: func(s *Settings) any { return &s.ForgetPrompts },
-		Usage: "do not keep your prompts for later runs in the same folder",
+		Usage: "do not keep your prompts for later runs in the same directory",
 	},
 	{
 		Key: "token-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.TokenFile },
@@ -138,11 +139,11 @@ var Table = []Setting{
 	},
 	{
 		Key: "token-env", Commands: starting, field: func(s *Settings) any { return &s.TokenEnv },
-		Usage: "for an agent at a URL: the `VARIABLE` of the environment that has the token",
+		Usage: "for an agent at a URL: the environment `VARIABLE` that has the token",
 	},
 	{
 		Key: "header-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.HeaderFile },
-		Usage: "for an agent at a URL: a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"",
+		Usage: "for an agent at a URL: a `FILE` of headers for every request, one per line as \"NAME: VALUE\"",
 	},
 	{
 		Key: "header-env", Commands: starting, check: pair("NAME=VARIABLE"), field: func(s *Settings) any { return &s.HeaderEnv },
@@ -154,27 +155,27 @@ var Table = []Setting{
 	},
 	{
 		Key: "registry.url", Commands: starting, field: func(s *Settings) any { return &s.RegistryURL },
-		Usage: "the `ADDRESS` of the registry's list of agents, if it is another one than the public registry",
+		Usage: "the `ADDRESS` of the registry's list of agents, if not the public registry",
 	},
 	{
 		Key: "registry.dir", Path: true, Commands: starting, field: func(s *Settings) any { return &s.RegistryDir },
-		Usage: "the `FOLDER` of the agents that are installed; default: acp in the folder for data of the user",
+		Usage: "the `DIR` of the installed agents; default: acp in the user's data directory",
 	},
 	{
 		Key: "registry.prefer", Commands: starting, Values: []string{"binary", "npx", "uvx"}, field: func(s *Settings) any { return &s.RegistryPrefer },
-		Usage: "the `KINDS` in which agents are installed, the preferred one first: binary, npx (npm), uvx (PyPI)",
+		Usage: "the `KINDS` of packages to install agents from, preferred ones first: binary, npx (npm), uvx (PyPI)",
 	},
 	{
 		Key: "registry.max-age", Commands: starting, field: func(s *Settings) any { return &s.RegistryMaxAge },
-		Usage: "the `TIME` after which the registry is asked for its list again",
+		Usage: "the `TIME` after which the registry's list is fetched again",
 	},
 	{
 		Key: "registry.offline", Commands: starting, field: func(s *Settings) any { return &s.RegistryOffline },
-		Usage: "do not use the network for the registry: what is kept is used",
+		Usage: "do not use the network for the registry; use the stored list",
 	},
 }
 
-// pair checks that a value is a name, an equals sign, and something.
+// pair returns a check that a value is a name, an equals sign, and something.
 func pair(form string) func(string) error {
 	return func(text string) error {
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
@@ -184,7 +185,7 @@ func pair(form string) func(string) error {
 	}
 }
 
-// defaults are the values of settings that nobody has set.
+// defaults returns the defaults of all settings.
 func defaults() Settings {
 	return Settings{
 		Format:         "text",
@@ -195,10 +196,10 @@ func defaults() Settings {
 	}
 }
 
-// Flag is the name of the flag, without the hyphens in front.
+// Flag returns the name of the flag without the leading hyphens.
 func (s *Setting) Flag() string { return strings.ReplaceAll(s.Key, ".", "-") }
 
-// Variable is the name of the variable of the environment.
+// Variable returns the name of the environment variable.
 func (s *Setting) Variable() string {
 	return "ACP_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.Key))
 }
@@ -213,13 +214,13 @@ func Find(key string) *Setting {
 	return nil
 }
 
-// Default is the default as text.
+// Default returns the default as text.
 func (s *Setting) Default() string {
 	values := defaults()
 	return textOf(s.field(&values))
 }
 
-// Template is the text of a new file: all settings as comments.
+// Template returns the text of a new file: all settings as comments.
 func Template() string {
 	var b strings.Builder
 	b.WriteString("# The configuration of acp: see acp help config. All settings are commented out, with their defaults.\n")
@@ -256,7 +257,7 @@ func Template() string {
 	return b.String()
 }
 
-// example is the value of a setting as the file has it.
+// example returns the value of a setting in TOML.
 func (s *Setting) example(values *Settings) string {
 	switch p := s.field(values).(type) {
 	case *bool, *int:
@@ -272,7 +273,7 @@ func (s *Setting) example(values *Settings) string {
 	}
 }
 
-// Manual is the list of settings as a table of Markdown.
+// Manual returns the list of settings as a Markdown table.
 func Manual() string {
 	var b strings.Builder
 	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | --- | --- |\n")

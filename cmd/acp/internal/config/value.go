@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// value is a setting as a flag.
+// value makes a setting a flag.
 type value struct {
 	row   *Setting
 	field any
-	given bool // by a flag; the next value of a list is added
+	given bool // by a flag; the next value is added to a list
 }
 
 func (v *value) String() string {
-	if v.row == nil { // as pflag makes one to compare
+	if v.row == nil { // pflag makes one to compare
 		return ""
 	}
 	return textOf(v.field)
 }
 
-// Type is what the help calls the value, if the usage does not.
+// Type returns the name of the value in the help, if the usage does not have one.
 func (v *value) Type() string {
 	switch v.field.(type) {
 	case *bool:
@@ -42,7 +42,7 @@ func (v *value) Set(text string) error {
 		return v.row.parse(v.field, text)
 	}
 	more := []string{text}
-	if v.row.Values != nil || v.row.Agents { // others may have commas in them, and are given several times
+	if v.row.Values != nil || v.row.Agents { // the values of others may contain commas, so the flag is repeated
 		more = split(text, ",")
 	}
 	if err := v.row.allow(more); err != nil {
@@ -56,7 +56,7 @@ func (v *value) Set(text string) error {
 	return nil
 }
 
-// split are the parts of a list, but for empty ones.
+// split returns the parts of a list without empty ones.
 func split(text, separator string) (list []string) {
 	for one := range strings.SplitSeq(text, separator) {
 		if one = strings.TrimSpace(one); one != "" {
@@ -66,7 +66,7 @@ func split(text, separator string) (list []string) {
 	return list
 }
 
-// textOf is a value as a flag has it.
+// textOf returns a value in the form of a flag.
 func textOf(field any) string {
 	switch p := field.(type) {
 	case *string:
@@ -80,10 +80,10 @@ func textOf(field any) string {
 	case *[]string:
 		return strings.Join(*p, ",")
 	}
-	panic(fmt.Sprintf("a setting of the type %T", field))
+	panic(fmt.Sprintf("a setting of type %T", field))
 }
 
-// shortDuration is a duration without zeros at its end: "1h", not "1h0m0s".
+// shortDuration formats a duration without zeros at its end: "1h", not "1h0m0s".
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -95,8 +95,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// parse sets a field to what a text says: of a flag, or of a variable, where a list has commas, or is as in PATH if it is of
-// paths.
+// parse sets a field to the value of a text, which comes from a flag or a variable. In a variable the values of a list
+// are separated by commas, or as in PATH if they are paths.
 func (s *Setting) parse(field any, text string) (err error) {
 	switch p := field.(type) {
 	case *string:
@@ -129,7 +129,7 @@ func (s *Setting) parse(field any, text string) (err error) {
 	return err
 }
 
-// allows says what is wrong with a text.
+// allows checks a text.
 func (s *Setting) allows(text string) error {
 	if s.check != nil {
 		return s.check(text)
@@ -140,7 +140,7 @@ func (s *Setting) allows(text string) error {
 	return fmt.Errorf("%q: want %s", text, orList(s.Values))
 }
 
-// allow is allows for all values of a list.
+// allow checks all values of a list.
 func (s *Setting) allow(list []string) error {
 	for _, one := range list {
 		if err := s.allows(one); err != nil {
@@ -150,7 +150,7 @@ func (s *Setting) allow(list []string) error {
 	return nil
 }
 
-// orList is "a, b or c".
+// orList returns "a, b or c".
 func orList(values []string) string {
 	last := len(values) - 1
 	if last == 0 {
@@ -190,7 +190,7 @@ func (s *Setting) set(field, v any) error {
 		}
 		return s.parse(p, text)
 	case *[]string:
-		if text, ok := v.(string); ok { // one may stand alone
+		if text, ok := v.(string); ok { // a single text stands for a list of one
 			v = []any{text}
 		}
 		list, err := stringsOf(v)
@@ -210,7 +210,7 @@ func (s *Setting) set(field, v any) error {
 	return nil
 }
 
-// stringsOf is an array of strings.
+// stringsOf converts an array of strings.
 func stringsOf(v any) ([]string, error) {
 	array, ok := v.([]any)
 	if !ok {
@@ -225,7 +225,7 @@ func stringsOf(v any) ([]string, error) {
 	return list, nil
 }
 
-// wrongType says that a value of the file has another type than it must have.
+// wrongType returns the error for a value of the file that has the wrong type.
 func wrongType(want string, v any) error {
 	is := "something else"
 	switch v.(type) {
@@ -243,7 +243,7 @@ func wrongType(want string, v any) error {
 	return fmt.Errorf("want %s, not %s", want, is)
 }
 
-// expand writes the user's folder for "~/".
+// expand replaces a leading "~/" with the user's home directory.
 func expand(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok && path != "~" {
@@ -251,7 +251,7 @@ func expand(path string) string {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return path // what is opened then says that it is not there
+		return path // opening it then reports that it does not exist
 	}
 	return filepath.Join(home, rest)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// tabWidth is how far apart tab stops are.
+// tabWidth is the distance between tab stops.
 const tabWidth = 4
 
-// clean makes a text of any number of lines harmless. Tabs become spaces.
+// clean makes a text, which may have several lines, harmless. Tabs become spaces.
 func clean(text string) string {
 	if simple(text) {
 		return text
@@ -42,7 +42,7 @@ func clean(text string) string {
 	return b.String()
 }
 
-// simple reports whether a text has only printable ASCII characters and newlines: it is clean.
+// simple reports whether a text contains only printable ASCII characters and newlines, so that it is clean.
 func simple(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c > '~') && c != '\n' {
@@ -52,10 +52,10 @@ func simple(text string) bool {
 	return true
 }
 
-// maxLabel is how many bytes are shown of a text that is to be one short line.
+// maxLabel is how many bytes of a text are shown as one short line.
 const maxLabel = 2000
 
-// label makes a text one line: a title, a name, a path. Ends of lines are shown as spaces.
+// label returns a text such as a title, a name or a path as one line. Line breaks are shown as spaces.
 func label(text string) string {
 	more := ""
 	if len(text) > maxLabel {
@@ -65,7 +65,7 @@ func label(text string) string {
 	return strings.Join(strings.FieldsFunc(clean(text), func(r rune) bool { return r == '\n' }), " ") + more
 }
 
-// linesOf splits a text into lines, without an empty one at its end.
+// linesOf splits a text into lines, without an empty last line.
 func linesOf(text string) []string {
 	text = strings.TrimSuffix(text, "\n")
 	if text == "" {
@@ -74,7 +74,7 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// paragraph are the lines of a text of an agent in one style.
+// paragraph returns the lines of a text of an agent in one style.
 func paragraph(text string, s style) []line {
 	var out []line
 	for _, l := range linesOf(clean(text)) {

@@ -12,10 +12,10 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-// maxHighlight is how many bytes are highlighted at once; what is longer is drawn in one colour.
+// maxHighlight is how many bytes are highlighted at once; longer code is drawn in one color.
 const maxHighlight = 256 << 10
 
-// highlight are the lines of a clean text in a language, or in that of a file with a name.
+// highlight returns the lines of a clean text, highlighted for a language or for the language of a file name.
 func (p *painter) highlight(text, language, file string) []line {
 	lines := linesOf(text)
 	plain := func() []line {
@@ -39,16 +39,17 @@ func (p *painter) highlight(text, language, file string) []line {
 	return out[:len(lines)]
 }
 
-// maxName is how many bytes a name may have that a lexer is looked up by: it is compared with hundreds of patterns.
+// maxName is the maximum length of a name for looking up a lexer, because the name is compared with hundreds of
+// patterns.
 const maxName = 64
 
-// lexerCache remembers lexers by language and name of a file, for all painters: looking one up takes milliseconds.
+// lexerCache stores lexers by language and file name, for all painters: looking one up takes milliseconds.
 var lexerCache struct {
 	sync.Mutex
 	lexers map[string]chroma.Lexer
 }
 
-// lexerOf returns the lexer of a language, or else of a file with a name, or nil.
+// lexerOf returns the lexer of a language, or else of a file name, or nil.
 func lexerOf(language, file string) chroma.Lexer {
 	name := language + "\n" + file
 	if name == "\n" || len(name) > maxName {
@@ -73,14 +74,14 @@ func lexerOf(language, file string) chroma.Lexer {
 	return lexer
 }
 
-// maxLexing bounds the time that is spent on highlighting one text: the expressions of a lexer may take very long for a
-// text that is made for it.
+// maxLexing is the maximum time for highlighting a text: a text made for that purpose may keep the expressions of a
+// lexer busy for very long.
 const maxLexing = 200 * time.Millisecond
 
-// tokens are the lines of a text as a lexer sees them.
+// tokens returns the lines of a text as split by a lexer.
 func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) {
 	defer func() {
-		// A lexer is a set of expressions of others, run on a text of others.
+		// A lexer is third-party code run on third-party text.
 		if recover() != nil {
 			out, ok = nil, false
 		}
@@ -115,7 +116,8 @@ func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) 
 // errSlow says that highlighting takes too long.
 var errSlow = errors.New("draw: highlighting takes too long")
 
-// formatter is how glamour draws code in lists and quotations, with the bound of time that there is for other code.
+// formatter is the formatter for code in lists and quotations, which glamour draws, with the same time limit as for
+// other code.
 const formatter = "acp"
 
 var _ = formatters.Register(formatter, chroma.FormatterFunc(func(w io.Writer, s *chroma.Style, tokens chroma.Iterator) error {
@@ -149,7 +151,7 @@ func styleOf(entry chroma.StyleEntry) style {
 	return s
 }
 
-// codeBlock draws code with a bar in front. Long lines go on below.
+// codeBlock draws code with a bar on the left. Long lines are wrapped.
 func (p *painter) codeBlock(text, info string, width int) []line {
 	language, _, _ := strings.Cut(strings.TrimSpace(info), " ")
 	var out []line
@@ -160,7 +162,7 @@ func (p *painter) codeBlock(text, info string, width int) []line {
 	return out
 }
 
-// wrapBehind draws a line behind a prefix, and what does not fit below, behind another of the same width.
+// wrapBehind draws a line after the prefix first; continuation lines have the prefix rest, which has the same width.
 func wrapBehind(first, rest, l line, width int) []line {
 	room := width - max(first.width(), rest.width())
 	if room < 4 {

@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxText is how many bytes of one text of a tool call are drawn.
+// maxText is how many bytes of a text of a tool call are drawn.
 const maxText = 1 << 20
 
 // content draws a content block.
@@ -68,7 +68,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 	return one(line{{"? no content", p.warn}})
 }
 
-// markdownText draws Markdown of any length that does not grow.
+// markdownText draws complete Markdown of any length.
 func (p *painter) markdownText(text string, width int) []line {
 	s := &splitter{}
 	text = limit(text, maxText)
@@ -89,15 +89,15 @@ func (p *painter) markdownText(text string, width int) []line {
 	return out
 }
 
-// limit returns the beginning of a text, and says how much is missing.
+// limit returns the beginning of a text and says how much is missing.
 func limit(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	return fmt.Sprintf("%s\n(%s more are not shown)", strings.ToValidUTF8(text[:n], ""), size(int64(len(text)-n)))
+	return fmt.Sprintf("%s\n(%s more not shown)", strings.ToValidUTF8(text[:n], ""), size(int64(len(text)-n)))
 }
 
-// json draws JSON with a name in front, on several lines.
+// json draws JSON with a name before it, on several lines.
 func (p *painter) json(name string, raw []byte, width int) []line {
 	text := string(raw)
 	if len(raw) <= maxHighlight {
@@ -113,13 +113,13 @@ func (p *painter) json(name string, raw []byte, width int) []line {
 	return append(out, p.codeBlock(clean(limit(text, maxText)), "json", width)...)
 }
 
-// decoded is how many bytes base64 text stands for.
+// decoded returns how many bytes a base64 text encodes.
 func decoded(data string) int64 {
 	n := int64(len(data))
 	return n/4*3 + max(n%4-1, 0) - int64(strings.Count(data[max(0, len(data)-2):], "="))
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n == 1:
@@ -134,7 +134,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// count is a large number for people, with three digits.
+// count formats a large number for people, with three digits.
 func count(n uint64) string {
 	switch {
 	case n < 1000:

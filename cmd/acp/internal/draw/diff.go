@@ -11,39 +11,39 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// DiffLayout says how diffs are drawn.
+// DiffLayout is the layout of diffs.
 type DiffLayout int
 
 const (
-	DiffAuto       DiffLayout = iota // side by side where there is room
-	DiffUnified                      // the new lines below the old ones
-	DiffSideBySide                   // the new lines beside the old ones
+	DiffAuto       DiffLayout = iota // side by side if there is room
+	DiffUnified                      // new lines below the old ones
+	DiffSideBySide                   // new lines beside the old ones
 )
 
 // The bounds of diffs.
 const (
-	maxDiffLines = 400     // lines that are drawn of one in the transcript
-	maxDiffAll   = 20_000  // lines that are drawn of one where everything is to be seen
-	maxDiffBytes = 4 << 20 // what is longer is not compared line by line
-	maxDiffLine  = 4 << 10 // bytes of a line in the transcript
-	sideBySide   = 110     // the width from which there is room for two columns
+	maxDiffLines = 400     // lines drawn of a diff in the transcript
+	maxDiffAll   = 20_000  // lines drawn of a diff in full views
+	maxDiffBytes = 4 << 20 // longer texts are not compared line by line
+	maxDiffLine  = 4 << 10 // bytes drawn of a line in the transcript
+	sideBySide   = 110     // the width from which two columns are used
 )
 
 // diffLine is a line of a hunk.
 type diffLine struct {
 	kind     udiff.OpKind
-	old, new int // its numbers, from 1
+	old, new int // its numbers, counting from 1
 	text     string
-	noEnd    bool // there is no newline behind it
-	code     line // the text, highlighted
+	noEnd    bool // no newline follows it
+	code     line // the highlighted text
 }
 
-// hunks are the parts of a diff that are to be drawn.
+// hunks are the parts of a diff that are drawn.
 type hunks struct {
 	hunks          [][]diffLine
 	added, removed int
 	notes          []string
-	crlf           bool // all lines of both end with CR LF
+	crlf           bool // all lines of both texts end with CR LF
 }
 
 // changedLines counts the lines that a diff adds and removes.
@@ -52,7 +52,7 @@ func changedLines(old, new string) (added, removed int) {
 	return h.added, h.removed
 }
 
-// compare finds out how two texts differ.
+// compare compares two texts.
 func compare(old, new string, exists bool) *hunks {
 	h := &hunks{}
 	if exists && allCRLF(old) && allCRLF(new) && old+new != "" {
@@ -62,7 +62,7 @@ func compare(old, new string, exists bool) *hunks {
 		h.crlf = true
 		new = strings.ReplaceAll(new, "\r\n", "\n")
 	}
-	// What is the same at both ends is cut off first: comparing takes time that grows with the rest.
+	// Common lines at both ends are removed first, because the time for comparing grows with the rest.
 	prefix, suffix := common(old, new)
 	const context = udiff.DefaultContextLines
 	from := lastLines(old[:prefix], context)
@@ -71,11 +71,11 @@ func compare(old, new string, exists bool) *hunks {
 	a, b := old[from:len(old)-suffix+to], new[from:len(new)-suffix+to]
 	if len(a)+len(b) > maxDiffBytes {
 		h.whole(old[prefix:len(old)-suffix], new[prefix:len(new)-suffix], strings.Count(old[:prefix], "\n"))
-		h.notes = append(h.notes, "too large to be compared line by line")
+		h.notes = append(h.notes, "too large to compare line by line")
 		return h
 	}
 	unified, err := udiff.ToUnifiedDiff("", "", a, udiff.Lines(a, b), context)
-	if err != nil { // the edits are those of the same text
+	if err != nil { // the edits belong to the same text
 		h.whole(a, b, before)
 		return h
 	}
@@ -107,7 +107,7 @@ func compare(old, new string, exists bool) *hunks {
 	return h
 }
 
-// whole replaces one text by another.
+// whole replaces all of one text with another.
 func (h *hunks) whole(old, new string, before int) {
 	var lines []diffLine
 	for i, side := range []string{old, new} {
@@ -135,7 +135,7 @@ func allCRLF(text string) bool {
 	return n == strings.Count(text, "\r\n") && (n > 0 || text == "") && n == strings.Count(text, "\r")
 }
 
-// common is how many bytes of whole lines are the same at the beginning, and at the end.
+// common returns the length of the whole lines in common at the beginning and at the end, in bytes.
 func common(a, b string) (prefix, suffix int) {
 	n := min(len(a), len(b))
 	for prefix < n && a[prefix] == b[prefix] {
@@ -148,7 +148,7 @@ func common(a, b string) (prefix, suffix int) {
 	for suffix < n && a[len(a)-1-suffix] == b[len(b)-1-suffix] {
 		suffix++
 	}
-	// The end begins behind a newline.
+	// The common end begins after a newline.
 	for suffix > 0 {
 		at := len(a) - suffix
 		if (at == 0 || a[at-1] == '\n') && (len(b)-suffix == 0 || b[len(b)-suffix-1] == '\n') {
@@ -164,7 +164,7 @@ func common(a, b string) (prefix, suffix int) {
 	return prefix, suffix
 }
 
-// lastLines is where the last n lines of a text begin, which ends with a newline or is empty.
+// lastLines returns where the last n lines of a text begin. The text ends with a newline or is empty.
 func lastLines(text string, n int) int {
 	at := len(text)
 	for ; n > 0 && at > 0; n-- {
@@ -173,7 +173,7 @@ func lastLines(text string, n int) int {
 	return at
 }
 
-// firstLines is where the first n lines of a text end.
+// firstLines returns where the first n lines of a text end.
 func firstLines(text string, n int) int {
 	at := 0
 	for ; n > 0; n-- {
@@ -186,7 +186,7 @@ func firstLines(text string, n int) int {
 	return at
 }
 
-// diff draws a diff with at most maxLines lines of it, and says how many are left out.
+// diff draws at most maxLines lines of a diff, and says how many are left out.
 func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 	old, exists := d.OldText.Get()
 	h := compare(old, d.NewText, exists)
@@ -211,9 +211,9 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 	p.highlightDiff(lines, d.Path, maxLines > maxDiffLines)
 	two := exists && (p.diffs == DiffSideBySide || p.diffs == DiffAuto && width >= sideBySide)
 	if p.styles == stylesNone && p.diffs == DiffAuto {
-		two = false // who listens to a screen hears one line after another
+		two = false // screen readers read one line after another
 	}
-	// Agents send parts of files too, which seldom end with a newline: only a change of the end is shown.
+	// Agents also send parts of files, which seldom end with a newline, so only a change of the end is shown.
 	sameEnd := exists && strings.HasSuffix(old, "\n") == strings.HasSuffix(d.NewText, "\n")
 	for i, hunk := range lines {
 		for j := range hunk {
@@ -242,7 +242,7 @@ func lineCount(n int) string {
 	return strconv.Itoa(n) + " lines"
 }
 
-// limited are the first lines of the hunks, and how many more there are.
+// limited returns the first n lines of the hunks, and how many more there are.
 func (h *hunks) limited(n int) (out [][]diffLine, left int) {
 	for _, hunk := range h.hunks {
 		if len(hunk) > n {
@@ -288,7 +288,7 @@ func (p *painter) highlightDiff(hunks [][]diffLine, path string, all bool) {
 	}
 }
 
-// digits is how wide the numbers of a hunk's lines are.
+// digits returns the width of the line numbers of a hunk.
 func digits(hunk []diffLine) int {
 	n := 0
 	for _, l := range hunk {
@@ -297,7 +297,7 @@ func digits(hunk []diffLine) int {
 	return n
 }
 
-// sideStyle is the style of a line's background, and its sign.
+// sideStyle returns the style of a line's background, its sign, and the style of the sign.
 func (p *painter) sideStyle(kind udiff.OpKind) (style, string, style) {
 	switch kind {
 	case udiff.Delete:
@@ -308,7 +308,7 @@ func (p *painter) sideStyle(kind udiff.OpKind) (style, string, style) {
 	return style{}, " ", p.dim
 }
 
-// unified draws a hunk with the new lines below the old ones.
+// unified draws a hunk with new lines below the old ones.
 func (p *painter) unified(hunk []diffLine, width int) []line {
 	var out []line
 	n := digits(hunk)
@@ -336,7 +336,7 @@ func (p *painter) unified(hunk []diffLine, width int) []line {
 	return out
 }
 
-// columns draws a hunk with the new lines beside the old ones.
+// columns draws a hunk with new lines beside the old ones.
 func (p *painter) columns(hunk []diffLine, width int) []line {
 	var out []line
 	n := digits(hunk)
@@ -406,14 +406,14 @@ func (p *painter) columns(hunk []diffLine, width int) []line {
 	return out
 }
 
-// Diff returns the lines of a diff, all of them up to 20,000.
+// Diff returns the lines of a whole diff, at most 20,000.
 func Diff(t *Theme, d *acp.Diff, layout DiffLayout, width int) []string {
 	p := newPainter(t)
 	p.diffs = layout
 	return p.strings(p.diff(d, maxDiffAll, width), width)
 }
 
-// TurnDiffs returns the lines of all diffs of a turn, in order, and how many there are. Turn 0 means all turns.
+// TurnDiffs returns the lines of all diffs of a turn in order, and the number of diffs. Turn 0 means all turns.
 func TurnDiffs(t *Theme, s *view.Snapshot, turn int, layout DiffLayout, width int) (lines []string, count int) {
 	p := newPainter(t)
 	p.diffs = layout

@@ -12,8 +12,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Every line of a diff has the number that it has in its file, what is equal is so, and what is not drawn is the same in
-// both files.
+// Every line of a diff has its line number in the file, equal lines are marked as equal, and lines that are not drawn
+// are the same in both files.
 func TestCompare(t *testing.T) {
 	for seed := range 5000 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -130,7 +130,7 @@ func TestDiffKinds(t *testing.T) {
 	}
 }
 
-// Both columns are as wide as each other, with characters of any width.
+// Both columns have the same width, with characters of any width.
 func TestDiffColumns(t *testing.T) {
 	d := &acp.Diff{Path: "/a", OldText: acp.Some("same\n世界 old 👩\u200d🚀\nlong long long long long long long\n"), NewText: "same\nnew é\nshort\nmore\n"}
 	for _, l := range Diff(Plain(), d, DiffSideBySide, 61)[1:] {
@@ -159,7 +159,7 @@ func TestDiffHuge(t *testing.T) {
 	if len(few) != maxDiffLines+2 || few[len(few)-1].text() != "(199600 lines more not shown)" {
 		t.Errorf("%d lines, the last is %q", len(few), few[len(few)-1].text())
 	}
-	// A change in a large file is compared line by line however large the file is.
+	// A change in a large file is compared line by line, however large the file is.
 	large := strings.Repeat("same\n", 2<<20)
 	one := diffText(&acp.Diff{Path: "/a", OldText: acp.Some(large + "old\n" + large), NewText: large + "new\n" + large}, DiffUnified, 80)
 	if want := "+1 -1"; !strings.Contains(one, want) || strings.Count(one, "\n") != 9 {

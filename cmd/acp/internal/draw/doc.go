@@ -1,16 +1,16 @@
-// Package draw makes lines of text for a terminal out of what an agent says: the conversation of a session, its plan, what
-// it asks permission for, the output of terminals, and a session as Markdown for a file.
+// Package draw converts what an agent sends to lines of text for a terminal: the conversation of a session, its plan,
+// permission requests, the output of terminals. It also writes a session as a Markdown file.
 //
-// It computes only: it starts no goroutine, reads nothing and writes nothing but what [Export] is told to. Its types are
+// The package only computes: it starts no goroutines, reads nothing, and writes nothing except in [Export]. Its types are
 // not safe for concurrent use.
 //
 // # What reaches the terminal
 //
-// A line that a function of this package returns contains printable characters and sequences that set colours and
-// attributes (SGR), which this package has composed itself. Text of an agent is cleaned by package plain before anything
-// else is done with it: what a terminal would obey is shown as Go writes it in a string, such as \x1b. What libraries make
-// of cleaned text (Markdown, highlighting) is taken apart again into characters and styles, and everything else of it is
-// dropped. A line needs no other line: it begins without a style and ends so.
+// Lines that functions of this package return contain only printable characters and sequences that set colors and
+// attributes (SGR), which this package composes itself. Text of an agent is cleaned by package plain before anything else:
+// what a terminal would interpret is shown as Go writes it in a string, such as \x1b. The output of libraries for cleaned
+// text (Markdown, highlighting) is split into characters and styles again, and everything else in it is dropped. Lines
+// are independent of each other: each begins and ends without a style.
 //
-// No line is wider than asked for. A character is taken for as wide as the widest terminal draws it.
+// No line is wider than requested. The width of a character is the largest that any terminal uses for it.
 package draw

@@ -27,13 +27,13 @@ type ExportOptions struct {
 	Facts []string
 	// Terminal returns the output of a terminal.
 	Terminal func(acp.TerminalID) (Output, bool)
-	// Media says that images, audio and files are written out as data URLs. Without it their type and size are told.
+	// Media writes images, audio and files as data URLs. Otherwise only their type and size are written.
 	Media bool
 }
 
-// Export writes a whole conversation as Markdown. Nothing that is text is left out. Messages are written as they came,
-// with what they leave open closed; everything else is behind fences that are longer than any in it. Control characters
-// are written as package plain does, so that the file is safe to be shown in a terminal.
+// Export writes a whole conversation as Markdown. No text is left out. Messages are written unchanged, except that what
+// they leave open is closed; everything else is within fences that are longer than any in it. Control characters are
+// written as package plain does, so that the file can safely be shown in a terminal.
 func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 	if o == nil {
 		o = &ExportOptions{}
@@ -42,7 +42,7 @@ func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 	e.heading("#", cmp.Or(o.Title, s.Title.Value(), "Session"))
 	e.facts(o.Facts)
 	if n := s.First(); n > 0 {
-		e.note("%d older items were not kept", n)
+		e.note("%d older items are not stored", n)
 	}
 	last := map[int]int{}
 	for item := range s.Items() {
@@ -87,7 +87,7 @@ func (e *exporter) blank()                            { e.w.WriteByte('\n') }
 func (e *exporter) heading(level, text string)        { e.printf("%s %s\n\n", level, inline(text)) }
 func (e *exporter) bullet(text string)                { e.printf("- %s\n", inline(text)) }
 
-// facts writes a list, if there is something in it.
+// facts writes a list unless it is empty.
 func (e *exporter) facts(facts []string) {
 	for _, fact := range facts {
 		e.bullet(fact)
@@ -97,10 +97,10 @@ func (e *exporter) facts(facts []string) {
 	}
 }
 
-// note writes a remark of this program. Its arguments are the program's own.
+// note writes a remark of this program. The arguments must not contain text of an agent.
 func (e *exporter) note(format string, args ...any) { e.printf("*("+format+")*\n\n", args...) }
 
-// inline is a text of others in a line of Markdown, where it means nothing but itself.
+// inline returns a text of an agent for a line of Markdown, with all markup escaped.
 func inline(text string) string {
 	text = strings.Join(strings.Fields(plain.Text(text)), " ")
 	return escapes.Replace(text)
@@ -108,7 +108,7 @@ func inline(text string) string {
 
 var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "#", `\#`, "~", `\~`)
 
-// fenced writes a text that is to stay as it is.
+// fenced writes a text that must not be interpreted.
 func (e *exporter) fenced(info, text string) {
 	text = plain.Text(text)
 	fence := longer(text, "`")
@@ -119,7 +119,7 @@ func (e *exporter) fenced(info, text string) {
 	e.printf("%s\n\n", fence)
 }
 
-// json writes JSON with a name.
+// json writes JSON with a name before it.
 func (e *exporter) json(name string, raw []byte) {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {
@@ -130,7 +130,7 @@ func (e *exporter) json(name string, raw []byte) {
 	e.fenced("json", b.String())
 }
 
-// markdown writes Markdown of others, and closes what it leaves open.
+// markdown writes Markdown of an agent, and closes what it leaves open.
 func (e *exporter) markdown(text string) {
 	text = strings.TrimRight(plain.Screen(text), "\n")
 	e.printf("%s\n", text)
@@ -140,8 +140,8 @@ func (e *exporter) markdown(text string) {
 	e.blank()
 }
 
-// closingOf is what ends the code block, or the block of HTML, that a Markdown text leaves open: the first of all that can
-// end one behind which a heading is one.
+// closingOf returns what ends the code block or HTML block that a Markdown text leaves open: the first candidate after
+// which a heading is recognized.
 func closingOf(text string) string {
 	candidates := append([]string{"", longer(text, "`"), longer(text, "~")}, htmlEnds...)
 	for _, closing := range candidates {
@@ -156,10 +156,10 @@ func closingOf(text string) string {
 
 var commonMark = goldmark.DefaultParser()
 
-// htmlEnds end the blocks of HTML that an empty line does not end.
+// htmlEnds end the HTML blocks that an empty line does not end.
 var htmlEnds = []string{"-->", "]]>", "?>", "</script>", "</pre>", "</style>", "</textarea>", ">"}
 
-// longer is a fence of a character that is longer than any in a text.
+// longer returns a fence of the given character that is longer than any in a text.
 func longer(text, char string) string {
 	longest, run := 2, 0
 	for i := range len(text) {
@@ -201,7 +201,7 @@ func (e *exporter) item(item *view.Item) {
 		}
 	case *view.Unknown:
 		e.heading("###", "Unknown update "+v.Tag)
-		e.json("As it came", v.Raw)
+		e.json("As received", v.Raw)
 	}
 }
 
@@ -222,7 +222,7 @@ func (e *exporter) content(c view.Content) {
 		e.block(b)
 	}
 	if c.Dropped > 0 {
-		e.note("%d bytes more were not kept", c.Dropped)
+		e.note("%d more bytes are not stored", c.Dropped)
 	}
 }
 
@@ -260,7 +260,7 @@ func (e *exporter) block(b acp.ContentBlock) {
 	}
 }
 
-// address is a text of others as the target of a link.
+// address returns a text of an agent as the target of a link.
 func address(text string) string {
 	return strings.NewReplacer("<", "%3C", ">", "%3E", " ", "%20", "\n", "", "\\", "%5C").Replace(plain.Text(text))
 }
@@ -322,7 +322,7 @@ func (e *exporter) terminal(id acp.TerminalID) {
 	}
 	lines, dropped := terminalLines(out.Text)
 	if out.Truncated || dropped > 0 {
-		e.note("the beginning of the output is left out")
+		e.note("the beginning of the output is omitted")
 	}
 	var b strings.Builder
 	for _, l := range lines {
@@ -334,7 +334,7 @@ func (e *exporter) terminal(id acp.TerminalID) {
 	}
 }
 
-// diff writes a diff as programs read it.
+// diff writes a diff in the format that programs read.
 func (e *exporter) diff(d *acp.Diff) {
 	old, exists := d.OldText.Get()
 	from, to := "a/"+strings.TrimPrefix(d.Path, "/"), "b/"+strings.TrimPrefix(d.Path, "/")

@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// outline are the headings and the code blocks of a Markdown document that are not in anything.
+// outline returns the top-level headings and code blocks of a Markdown document.
 func outline(source string) (headings, code []string) {
 	doc := goldmark.New().Parser().Parse(text.NewReader([]byte(source)))
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
@@ -35,8 +35,8 @@ func outline(source string) (headings, code []string) {
 	return headings, code
 }
 
-// Another reader of Markdown finds every text that was behind fences as it was, whatever fences are in it, and every message
-// under its heading, whatever the one before leaves open.
+// Another Markdown parser finds every fenced text unchanged, whatever fences it contains, and every message under its
+// heading, whatever the previous message leaves open.
 func TestExportRoundTrip(t *testing.T) {
 	fragments := []string{"```\n", "````\n", "``` x\n", "~~~\n", "text\n", "\n", "  ```go\n", "- ```\n  x\n", "> ```\n", "# heading\n", "    indented\n", "`", "\ttab", "<!-- open\n", "<pre>\n", "<script>\n\n", "1. ~~~~\n\n   y\n"}
 	for seed := range 3000 {
@@ -87,7 +87,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An error of the writer is returned, wherever it comes.
+// An error of the writer is returned, wherever it occurs.
 func TestExportError(t *testing.T) {
 	s := story(t).Snapshot()
 	for _, n := range []int{0, 1000, 4096} {
@@ -97,7 +97,7 @@ func TestExportError(t *testing.T) {
 	}
 }
 
-// What a State has dropped is told, and nothing else is missing.
+// The number of items that a State has dropped is reported, and nothing else is missing.
 func TestExportWhole(t *testing.T) {
 	s := view.New(&view.Options{MaxItems: 10})
 	for i := range 20 {
@@ -107,7 +107,7 @@ func TestExportWhole(t *testing.T) {
 	if err := Export(&b, s.Snapshot(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "*(10 older items were not kept)*") || strings.Count(got, "message ") != 10 {
+	if got := b.String(); !strings.Contains(got, "*(10 older items are not stored)*") || strings.Count(got, "message ") != 10 {
 		t.Error(got)
 	}
 }

@@ -59,7 +59,7 @@ const article = "# Title\n\nA paragraph with *emphasis*, **strong**, `code`, ~~s
 const oldFile = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n}\n\nfunc unused() {}\n"
 const newFile = "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc main() {\n\tfmt.Println(\"hello\", os.Args[1:])\n}\n"
 
-// story is a session with something of everything.
+// story returns a session with all kinds of content.
 func story(t testing.TB) *view.State {
 	s := view.New(nil)
 	add := func(text string) { s.Update(update(t, text)) }

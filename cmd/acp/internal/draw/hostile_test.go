@@ -24,7 +24,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// corpus are texts that a terminal would obey, that change how others look, or that make lines of a wrong width.
+// corpus are texts that a terminal would interpret, that change the appearance of other text, or that make lines of a
+// wrong width.
 var corpus = []string{
 	"\x1b[2J\x1b[H", "\x1b[31mred\x1b[0m", "\x1b[5m\x1b[8mhidden", "\x1b[38;2;1;2;3mrgb", "\x1b[?1049h", "\x1b[6n", "\x1b[c", "\x1b[20t", "\x1b[1;1H",
 	"\x1b]0;title\x07", "\x1b]52;c;cm0gLXJm\x07", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "\x1b]8;;file:///etc/passwd\x07x", "\x1b]1337;File=:AAAA\x07",
@@ -45,7 +46,7 @@ var corpus = []string{
 	"", " ", "\n", "%s %d %!x(MISSING)", "{{.text}}", "\\x1b[31m",
 }
 
-// templates are updates with @ for each text of the agent.
+// templates are updates in which @ stands for each text of the agent.
 var templates = []string{
 	`{"sessionUpdate":"user_message_chunk","messageId":"@","content":{"type":"text","text":"@"}}`,
 	`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"@"}}`,
@@ -76,7 +77,7 @@ var templates = []string{
 	`{"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"m","content":"@"}}`,
 }
 
-// hostileState has a text in every member of every update.
+// hostileState returns a state with a text in every member of every update.
 func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -92,7 +93,7 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 		}
 		s.Update(u)
 	}
-	// JSON cannot carry bytes that are not UTF-8, but a text may get here otherwise.
+	// JSON cannot carry bytes that are not UTF-8, but such a text may arrive in another way.
 	s.Update(acp.AgentMessageText(text))
 	s.Update(acp.AgentThoughtText(text))
 	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "2"}, Options: []acp.PermissionOption{{OptionID: "x", Name: text, Kind: acp.PermissionOptionKind(text)}}})(
@@ -105,7 +106,7 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 	return s, out
 }
 
-// drawn is what every function of the package makes of a text.
+// drawn calls use with the output of every function of the package for a text.
 func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout, use func(name string, lines []string)) {
 	s, outputs := hostileState(t, text)
 	snapshot := s.Snapshot()
@@ -161,12 +162,13 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 	}
 }
 
-// clipFor is for what the caller clips.
+// clipFor clips a text as callers do.
 func clipFor(text string, width int) string { return line{{text, style{}}}.clip(width, "").text() }
 
 var sgr = regexp.MustCompile(`\x1b\[0(;[0-9]+)*m`)
 
-// check reports what a terminal would obey in a line, but styles of this package, and a line that is too wide.
+// check returns an error if a line contains anything that a terminal would interpret, except styles of this package, or
+// if it is too wide.
 func check(theme *Theme, l string, width int) error {
 	rest := l
 	if theme.styles != stylesNone {
@@ -190,7 +192,7 @@ func check(theme *Theme, l string, width int) error {
 			return fmt.Errorf("the colour %q without colours", seq)
 		}
 	}
-	// A stranger's parser sees nothing else either.
+	// An independent parser does not see anything else either.
 	p := ansi.GetParser()
 	defer ansi.PutParser(p)
 	var err error
@@ -223,8 +225,8 @@ func themes() map[string]*Theme {
 	return map[string]*Theme{"dark": Dark(), "light": Light(), "no colours": NoColor(), "plain": Plain()}
 }
 
-// No byte of an agent's text does anything to the terminal, in whatever member of whatever update it comes, and no line is
-// too wide. Tier Nightly draws each text in all themes.
+// No byte of an agent's text affects the terminal, in whatever member of whatever update it arrives, and no line is too
+// wide. Tier Nightly draws each text in all themes.
 func TestHostile(t *testing.T) {
 	all, names := themes(), []string{"dark", "light", "no colours", "plain"}
 	for i, text := range corpus {
@@ -236,7 +238,7 @@ func TestHostile(t *testing.T) {
 			drawn(t, theme, "a "+text+" b\n"+text, width, DiffLayout(1+n%2), func(function string, lines []string) {
 				for _, l := range lines {
 					if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
-						l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colours of terminals are kept
+						l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colors in the output of terminals are kept
 					}
 					if err := check(theme, l, width); err != nil {
 						t.Fatalf("%s of %q with theme %s: %v in\n%q", function, text, name, err, l)
@@ -247,7 +249,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Neither the name of a language nor that of a file is looked up if it is long: that takes minutes.
+// Long names of languages and files are not looked up, because that would take minutes.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	p := newPainter(Dark())

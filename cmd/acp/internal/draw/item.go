@@ -12,31 +12,31 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// part is a piece of an item that is drawn at once, when it is visible.
+// part is a piece of an item. It is drawn as a whole when it becomes visible.
 type part struct {
 	draw func(p *painter, width int) []line
-	// joined says that there is no empty line between this part and the one before.
+	// joined says that no empty line separates this part from the previous one.
 	joined bool
 
 	lines []line // nil: not drawn
-	used  uint64 // when they were last needed
+	used  uint64 // when they were last used
 }
 
-// itemParts are the parts of an item as it is at one time.
+// itemParts are the parts of an item at one time.
 type itemParts struct {
 	version  uint64
 	unfolded bool
-	turn     *view.TurnState // that ends with the item
+	turn     *view.TurnState // the turn that ends with the item
 	parts    []part
-	footer   int // the parts that tell of the turn
+	footer   int // the number of parts about the turn
 	segments []segment
 }
 
-// segment is one block of a message's content, and how many parts it is.
+// segment is a block of a message's content, and its number of parts.
 type segment struct {
-	split *splitter // of text
+	split *splitter // for text
 	parts int
-	// firm is how many of the parts stay as they are.
+	// firm is how many of the parts are final.
 	firm int
 }
 
@@ -44,7 +44,7 @@ func staticPart(joined bool, draw func(p *painter, width int) []line) part {
 	return part{joined: joined, draw: draw}
 }
 
-// build brings the parts up to the item. It keeps what stays as it is.
+// build updates the parts to the item. It reuses what has not changed.
 func (ip *itemParts) build(p *painter, item *view.Item, unfolded bool, turn *view.TurnState) {
 	if ip.parts != nil && ip.version == item.Version && ip.unfolded == unfolded && ip.turn == turn {
 		return
@@ -72,7 +72,7 @@ func (ip *itemParts) build(p *painter, item *view.Item, unfolded bool, turn *vie
 	ip.footer = len(footer)
 }
 
-// message brings the parts up to a message, whose content only grows.
+// message updates the parts to a message, whose content only grows.
 func (ip *itemParts) message(m *view.Message, same bool) {
 	if !same || len(ip.segments) == 0 {
 		ip.parts, ip.segments = nil, nil
@@ -109,7 +109,7 @@ func (ip *itemParts) message(m *view.Message, same bool) {
 // maxLate is how many blocks before the definition of a link are drawn again because of it.
 const maxLate = 1000
 
-// grow brings the parts of the last segment up to its text.
+// grow updates the parts of the last segment to its text.
 func (ip *itemParts) grow(text string, role view.Role) {
 	seg := &ip.segments[len(ip.segments)-1]
 	known := len(seg.split.refs)
@@ -167,7 +167,7 @@ func (p *painter) block(text string, b block, s *splitter, role view.Role, width
 	return out
 }
 
-// prefixLines puts a prefix in front of lines, which are drawn over a style.
+// prefixLines puts a prefix before lines, which are drawn over a style.
 func (p *painter) prefixLines(prefix line, under style, lines []line) []line {
 	out := make([]line, len(lines))
 	for i, l := range lines {
@@ -176,7 +176,7 @@ func (p *painter) prefixLines(prefix line, under style, lines []line) []line {
 	return out
 }
 
-// variantParts are the parts of what is not a message of the agent.
+// variantParts returns the parts of an item that is not a message of the agent.
 func variantParts(item *view.Item, unfolded bool) []part {
 	one := func(draw func(p *painter, width int) []line) []part { return []part{{draw: draw}} }
 	switch v := item.Variant.(type) {
@@ -203,10 +203,10 @@ func variantParts(item *view.Item, unfolded bool) []part {
 	})
 }
 
-// maxUser is how many bytes of a text of the user are one part.
+// maxUser is the maximum length in bytes of a text of the user in one part.
 const maxUser = 8 << 10
 
-// userParts are what the user said, as it is.
+// userParts returns the parts of a message of the user, whose text is not interpreted.
 func userParts(m *view.Message) []part {
 	var out []part
 	for b := range m.Blocks() {
@@ -243,7 +243,7 @@ func userParts(m *view.Message) []part {
 	return out
 }
 
-// thoughtLine is a thought in one line.
+// thoughtLine returns a thought as one line.
 func thoughtLine(p *painter, text string, unfolded bool, width int) []line {
 	mark := p.marks.folded
 	if unfolded {
@@ -257,12 +257,13 @@ func thoughtLine(p *painter, text string, unfolded bool, width int) []line {
 	return []line{l.clip(width, p.marks.ellipsis)}
 }
 
-// footerParts tell what is missing of a message, and how the turn ended that an item is the last of.
+// footerParts returns the parts that say what is missing from a message, and how the turn ended if the item is its last
+// one.
 func footerParts(item *view.Item, turn *view.TurnState) []part {
 	parts := []part{}
 	if m, ok := item.Variant.(*view.Message); ok && m.Dropped > 0 {
 		parts = append(parts, staticPart(false, func(p *painter, width int) []line {
-			return []line{{{fmt.Sprintf("(%s more were not kept)", size(int64(m.Dropped))), p.warn}}}
+			return []line{{{fmt.Sprintf("(%s more not stored)", size(int64(m.Dropped))), p.warn}}}
 		}))
 	}
 	if turn != nil {
@@ -271,7 +272,7 @@ func footerParts(item *view.Item, turn *view.TurnState) []part {
 	return parts
 }
 
-// turnEnd says how a turn ended.
+// turnEnd returns how a turn ended.
 func (p *painter) turnEnd(turn *view.TurnState) []line {
 	var out []line
 	say := func(text string, s style) { out = append(out, line{{text, s}}) }
@@ -283,11 +284,11 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 	case turn.StopReason == acp.StopReasonCancelled:
 		say(p.marks.ended+" cancelled", p.warn)
 	case turn.StopReason == acp.StopReasonRefusal:
-		say(p.marks.failed+" the agent refused to go on", p.bad)
+		say(p.marks.failed+" the agent refused to continue", p.bad)
 	case turn.StopReason == acp.StopReasonMaxTokens:
-		say(p.marks.failed+" stopped: the limit of tokens is reached", p.bad)
+		say(p.marks.failed+" stopped: token limit reached", p.bad)
 	case turn.StopReason == acp.StopReasonMaxTurnRequests:
-		say(p.marks.failed+" stopped: the limit of requests in one turn is reached", p.bad)
+		say(p.marks.failed+" stopped: limit of requests in one turn reached", p.bad)
 	default:
 		say(p.marks.failed+" stopped: "+label(string(turn.StopReason)), p.bad)
 	}
@@ -320,7 +321,7 @@ func turnUsage(u acp.Usage) string {
 	return s.String()
 }
 
-// error shows an error, with what the agent says of it.
+// error draws an error, with the agent's additional data.
 func (p *painter) error(err error) []line {
 	out := []line{}
 	for i, l := range linesOf(clean(err.Error())) {
@@ -338,13 +339,13 @@ func (p *painter) error(err error) []line {
 
 func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []line {
 	mark, s := p.marks.running, p.accent
-	words := "The context is being made shorter"
+	words := "The context is being compacted"
 	switch c.Status {
 	case acp.CompactionStatusInProgress:
 	case acp.CompactionStatusCompleted:
-		mark, s, words = p.marks.done, p.good, "The context was made shorter"
+		mark, s, words = p.marks.done, p.good, "The context was compacted"
 	case acp.CompactionStatusFailed:
-		mark, s, words = p.marks.failed, p.bad, "The context could not be made shorter"
+		mark, s, words = p.marks.failed, p.bad, "The context could not be compacted"
 	default:
 		words = "Compaction of the context: " + label(string(c.Status))
 	}
@@ -383,13 +384,13 @@ func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
 	return out
 }
 
-// stateWords says in words what a session does.
+// stateWords describes the state of a session.
 func stateWords(s *acp.StateUpdate) string {
 	switch v := s.Variant.(type) {
 	case *acp.StateUpdateRunning:
 		return "working"
 	case *acp.StateUpdateRequiresAction:
-		return "waits for an answer"
+		return "waiting for an answer"
 	case *acp.StateUpdateIdle:
 		switch stop := v.Variant.(type) {
 		case nil, *acp.IdleStateUpdateNone, *acp.IdleStateUpdateEndTurn:
@@ -444,7 +445,7 @@ func (p *painter) notice(n *view.Notice, width int) []line {
 	return out
 }
 
-// unknown shows what this program does not know as what it is.
+// unknown draws a value of an unknown kind.
 func (p *painter) unknown(what, tag string, raw []byte, unfolded bool, width int) []line {
 	l := line{{"? ", p.warn}, {"unknown " + what + " " + label(tag), p.dim}}
 	if len(raw) > 0 && !unfolded {
@@ -458,7 +459,7 @@ func (p *painter) unknown(what, tag string, raw []byte, unfolded bool, width int
 	return out
 }
 
-// wrapAll wraps lines behind an indentation.
+// wrapAll wraps lines with an indentation.
 func wrapAll(lines []line, width int, indent string) []line {
 	var out []line
 	prefix := line{{indent, style{}}}

@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// long is a session of about n updates.
+// long returns a session of about n updates.
 func long(t testing.TB, n int) *view.State {
 	s := view.New(nil)
 	for i := 0; i < n; i += 20 {
@@ -30,8 +30,8 @@ func long(t testing.TB, n int) *view.State {
 	return s
 }
 
-// A session of 100,000 updates takes bounded memory beside the session itself, also when all of it was looked at; only what
-// is visible is drawn; and a chunk at the end costs as much as in a short session.
+// A session of 100,000 updates takes bounded memory in addition to the session itself, even after all of it was viewed;
+// only what is visible is drawn; and a chunk at the end costs as much as in a short session.
 func TestLarge(t *testing.T) {
 	s := long(t, 100_000)
 	heap := func() uint64 {
@@ -81,7 +81,7 @@ func TestLarge(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// One message of 16 MiB is shown at once.
+// A message of 16 MiB is shown immediately.
 func TestLargeMessage(t *testing.T) {
 	s := view.New(nil)
 	s.Update(acp.AgentMessageText(strings.Repeat("A paragraph of some words.\n\n- a list\n- of two\n\n", 16<<20/50)))
@@ -101,7 +101,7 @@ func TestLargeMessage(t *testing.T) {
 	}
 }
 
-// BenchmarkChunk is a chunk appended to the answer at the end of a session, shown at once.
+// BenchmarkChunk appends a chunk to the answer at the end of a session, and shows it.
 func BenchmarkChunk(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("updates=%d", n), func(b *testing.B) {
@@ -123,7 +123,7 @@ func BenchmarkChunk(b *testing.B) {
 	}
 }
 
-// BenchmarkView is a view that has not changed.
+// BenchmarkView shows a view that has not changed.
 func BenchmarkView(b *testing.B) {
 	s := long(b, 1000)
 	tr := NewTranscript(&Options{Width: 100})
@@ -134,7 +134,7 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// BenchmarkSplit is the splitting of one mebibyte of Markdown.
+// BenchmarkSplit splits one mebibyte of Markdown.
 func BenchmarkSplit(b *testing.B) {
 	text := strings.Repeat("A paragraph of some words.\n\n- a list\n- of two\n\n```go\nx := 1\n```\n", 1<<20/66)
 	b.SetBytes(int64(len(text)))
@@ -144,7 +144,7 @@ func BenchmarkSplit(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenBlock draws the largest blocks that are drawn again with each chunk.
+// BenchmarkOpenBlock draws the largest blocks that are redrawn with each chunk.
 func BenchmarkOpenBlock(b *testing.B) {
 	for name, text := range map[string]string{
 		"paragraph": strings.Repeat("some *words* and `code` ", maxBlock/25),

@@ -9,21 +9,21 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// span is a piece of text in one style. Its text is clean: it has no control characters.
+// span is a piece of text in one style. The text is clean: it has no control characters.
 type span struct {
 	text  string
 	style style
 }
 
-// line is one line of the screen, or one that is still to be wrapped.
+// line is a line of the screen, or one that has yet to be wrapped.
 type line []span
 
-// maxCluster is how many bytes a character may have with all its marks; more of them are dropped. The longest emoji
-// sequences have about 35.
+// maxCluster is the maximum length in bytes of a character with all its marks; additional marks are dropped. The
+// longest emoji sequences have about 35 bytes.
 const maxCluster = 64
 
-// next splits the first character off a text, with the marks and joined characters that belong to it, and says how many
-// columns a terminal may need for it: terminals do not agree, and the most counts.
+// next splits the first character off a text, with the marks and joined characters that belong to it, and returns its
+// maximum width in columns, because terminals do not agree on widths.
 func next(text string) (cluster, rest string, width int) {
 	if c := text[0]; c < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf) {
 		return text[:1], text[1:], 1
@@ -44,7 +44,7 @@ func next(text string) (cluster, rest string, width int) {
 	return cluster, rest, max(width, ansi.StringWidthWc(cluster))
 }
 
-// textWidth is how many columns a clean text may need.
+// textWidth returns the maximum width of a clean text in columns.
 func textWidth(text string) int {
 	n := 0
 	for len(text) > 0 {
@@ -63,7 +63,7 @@ func (l line) width() int {
 	return n
 }
 
-// text is the line without styles.
+// text returns the line without styles.
 func (l line) text() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -72,7 +72,7 @@ func (l line) text() string {
 	return b.String()
 }
 
-// applyStyle is the line over a style.
+// applyStyle returns the line over a style.
 func (l line) applyStyle(under style) line {
 	out := make(line, len(l))
 	for i, s := range l {
@@ -93,7 +93,7 @@ func (l *line) add(text string, s style) {
 	*l = append(*l, span{text, s})
 }
 
-// builder collects characters into a line in time that grows with their number.
+// builder collects characters into a line in linear time.
 type builder struct {
 	done  line
 	text  strings.Builder
@@ -117,7 +117,7 @@ func (b *builder) flush() {
 	}
 }
 
-// take returns the line, and begins another.
+// take returns the line and begins another.
 func (b *builder) take() line {
 	b.flush()
 	l := b.done
@@ -144,8 +144,8 @@ func (l line) cells(yield func(cell) bool) {
 	}
 }
 
-// wrap breaks a line into lines that are not wider than width, between words where there are some. Each line but the
-// first begins with indent, if that leaves room.
+// wrap breaks a line into lines that are not wider than width, between words where possible. Each line except the first
+// begins with indent, if that leaves room.
 func (l line) wrap(width int, indent line) []line {
 	width = max(width, 1)
 	if l.short(width) {
@@ -160,7 +160,7 @@ func (l line) wrap(width int, indent line) []line {
 		b     builder
 		word  []cell // what may move to the next line
 		wordW int
-		gap   []cell // spaces in front of the word
+		gap   []cell // spaces before the word
 		gapW  int
 	)
 	start := func() {
@@ -169,8 +169,8 @@ func (l line) wrap(width int, indent line) []line {
 		}
 		b.width = before
 	}
-	first := 0      // the width that a line has that nothing is on yet
-	goesOn := false // the word has its beginning on the line already
+	first := 0      // the width of a line that is still empty
+	goesOn := false // the beginning of the word is already on the line
 	flush := func() {
 		if len(word) == 0 {
 			return
@@ -204,12 +204,12 @@ func (l line) wrap(width int, indent line) []line {
 		}
 		word = append(word, c)
 		if wordW += c.width; c.width == 2 || wordW >= width {
-			flush() // scripts of wide characters have no spaces, and a word that fits no line need not wait
+			flush() // scripts of wide characters have no spaces; a word that is too long for a line need not wait
 			goesOn = c.width != 2
 		}
 	}
 	flush()
-	for _, c := range gap { // spaces at the end stay, as far as there is room: they may have a background
+	for _, c := range gap { // spaces at the end are kept as far as there is room, because they may have a background
 		if b.width+c.width > width {
 			break
 		}
@@ -218,7 +218,7 @@ func (l line) wrap(width int, indent line) []line {
 	return append(out, b.take())
 }
 
-// short reports whether a line fits, if that is seen without looking at each character.
+// short reports whether a line obviously fits, without looking at each character.
 func (l line) short(width int) bool {
 	n := 0
 	for _, s := range l {
@@ -234,7 +234,7 @@ func (l line) short(width int) bool {
 	return true
 }
 
-// clip returns the beginning of a line that is not wider than width. What is left out is shown by more, at its end.
+// clip returns the beginning of a line that is not wider than width. If something is left out, the line ends with more.
 func (l line) clip(width int, more string) line {
 	if l.short(width) || l.width() <= width {
 		return l
@@ -254,7 +254,7 @@ func (l line) clip(width int, more string) line {
 	return b.take()
 }
 
-// pad returns the line with spaces up to a width.
+// pad returns the line padded with spaces to a width.
 func (l line) pad(width int, s style) line {
 	if n := width - l.width(); n > 0 {
 		l = append(l[:len(l):len(l)], span{strings.Repeat(" ", n), s})
@@ -262,7 +262,7 @@ func (l line) pad(width int, s style) line {
 	return l
 }
 
-// string is the line for the terminal.
+// string returns the line for the terminal.
 func (l line) string(t *Theme) string {
 	if t.styles == stylesNone {
 		return l.text()
@@ -288,7 +288,7 @@ func (l line) string(t *Theme) string {
 	return b.String()
 }
 
-// strings makes lines for the terminal that are not wider than width.
+// strings returns the lines for the terminal, which must not be wider than width.
 func (t *Theme) strings(lines []line, width int) []string {
 	out := make([]string, 0, len(lines))
 	for _, l := range lines {
@@ -303,7 +303,7 @@ func (t *Theme) strings(lines []line, width int) []string {
 	return out
 }
 
-// harmless is a line that fits, as the lines that the theme makes of it.
+// harmless returns a line that fits, as the lines that the theme makes of it.
 func (t *Theme) harmless(l line, width int) []line {
 	if t.styles != stylesNone {
 		return []line{l}
@@ -315,8 +315,8 @@ func (t *Theme) harmless(l line, width int) []line {
 	return out
 }
 
-// bare are lines without styles. They may be the output of a program that a CI server reads, so they go without commands
-// for it, which may have come about by wrapping; that makes the line longer, so it is done until there is none.
+// bare returns lines without styles. They may be output that a CI server reads, so commands for CI servers, which
+// wrapping may create, are escaped. Escaping makes lines longer, so this is repeated until there are none.
 func (t *Theme) bare(text string, width int) []string {
 	safe := plain.Text(text)
 	if safe == text {
@@ -329,7 +329,7 @@ func (t *Theme) bare(text string, width int) []string {
 	return out
 }
 
-// parse takes a text apart that may have SGR sequences, of a library that was given clean text. All other sequences are
+// parse splits a text that may have SGR sequences, produced by a library from clean text. All other sequences are
 // dropped, and other control characters are shown as package plain does.
 func parse(text string) []line {
 	var (
@@ -364,7 +364,7 @@ func parse(text string) []line {
 	return append(out, b.take())
 }
 
-// isSequence reports whether a text that was decoded as one thing is an escape sequence, whole or not.
+// isSequence reports whether a text that was decoded as a unit is an escape sequence, complete or not.
 func isSequence(seq string) bool {
 	c := seq[0]
 	return c == 0x1b || c >= 0x80 && c < 0xa0 && !utf8.ValidString(seq)

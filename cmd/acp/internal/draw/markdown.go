@@ -22,13 +22,13 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// painter draws in one theme. It keeps what is expensive to make.
+// painter draws in one theme. It caches what is expensive to create.
 type painter struct {
 	*Theme
 	renderers map[int]goldmark.Markdown // by width
 	terminal  func(id string) (Output, bool)
 	diffs     DiffLayout
-	elapsed   func(acp.ToolCallID) time.Duration // nil for no times
+	elapsed   func(acp.ToolCallID) time.Duration // nil to show no times
 	took      func(turn int) time.Duration
 }
 
@@ -39,11 +39,11 @@ func newPainter(t *Theme) *painter {
 	return &painter{Theme: t, renderers: map[int]goldmark.Markdown{}}
 }
 
-// maxRenderers bounds the widths that are remembered.
+// maxRenderers is the maximum number of widths whose renderers are cached.
 const maxRenderers = 16
 
-// renderer returns glamour's renderer for a width, or for lines that are wrapped here if that is 0, behind a parser that knows no HTML: tags are shown as they came, where glamour
-// would leave them out, and with them what an agent writes like Option<T>.
+// renderer returns glamour's renderer for a width, or for lines that are wrapped here if width is 0. Its parser does
+// not know HTML: tags are shown unchanged, while glamour would drop them, and with them text like Option<T>.
 func (p *painter) renderer(width int) goldmark.Markdown {
 	if md := p.renderers[width]; md != nil {
 		return md
@@ -83,10 +83,10 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	return md
 }
 
-// LastCode returns the last block of code in a text of Markdown, and false if it has none.
+// LastCode returns the last code block in a Markdown text; ok is false if there is none.
 func LastCode(text string) (code string, ok bool) {
 	source := []byte(text)
-	// The walker returns no error, so Walk does not.
+	// The walker returns no error, so Walk does not either.
 	_ = ast.Walk(goldmark.DefaultParser().Parse(textpkg.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if kind := n.Kind(); entering && (kind == ast.KindFencedCodeBlock || kind == ast.KindCodeBlock) {
 			code, ok = string(n.Lines().Value(source)), true
@@ -96,8 +96,8 @@ func LastCode(text string) (code string, ok bool) {
 	return code, ok
 }
 
-// apart makes a paragraph in an item of a list that follows something begin below the first one: glamour draws what is in
-// an item one behind the other. It also removes the names of languages that take long to be looked up.
+// apart makes a paragraph in a list item that follows another block begin on a new line, because glamour draws the
+// blocks of an item one after the other. It also removes names of languages whose lookup takes long.
 type apart struct{}
 
 func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
@@ -124,10 +124,11 @@ func (apart) Transform(doc *ast.Document, _ textpkg.Reader, _ parser.Context) {
 	})
 }
 
-// reference is a character reference of HTML. Those of & before it are read again, because a library may do so.
+// reference matches a character reference of HTML. References of & before it are included, because a library may decode
+// them again.
 var reference = regexp.MustCompile(`&(?:amp;|AMP;|#38;|#[xX]26;)*(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?`)
 
-// unreference writes references to what is no printable character as that is shown.
+// unreference replaces references to unprintable characters with their visible form.
 func unreference(text string) string {
 	if !strings.Contains(text, "&") {
 		return text
@@ -148,7 +149,7 @@ func unreference(text string) string {
 	})
 }
 
-// markdownLines draws clean Markdown. Definitions are those of links that the text refers to.
+// markdownLines draws clean Markdown. definitions are those of links that the text refers to.
 func (p *painter) markdownLines(text, definitions string, width int) (out []line) {
 	source := unreference(text)
 	if definitions != "" {
@@ -161,7 +162,7 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 		return out
 	}
 	defer func() {
-		// The libraries have no promise for every text. What they cannot draw is drawn as it is.
+		// The libraries do not promise to handle every text. A text that they cannot draw is drawn unchanged.
 		if recover() != nil {
 			clear(p.renderers)
 			out = asIs()
@@ -186,12 +187,11 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 	return out
 }
 
-// maxDepth is how deep lists, quotations and emphasis may be nested: the time that glamour takes grows with more than the
-// square of that.
+// maxDepth is the maximum nesting of lists, quotations and emphasis: glamour's time grows faster than its square.
 const maxDepth = 20
 
-// survey reports whether a document is nested deeper, and whether it has tables, which glamour has to make as wide as
-// there is room.
+// survey reports whether a document is nested deeper than maxDepth, and whether it has tables, for which glamour needs
+// to know the width.
 func survey(n ast.Node) (deep, tables bool) {
 	depth := 0
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -200,7 +200,7 @@ func survey(n ast.Node) (deep, tables bool) {
 			return ast.WalkContinue, nil
 		}
 		tables = tables || n.Kind() == east.KindTable
-		if depth++; depth > 2*maxDepth { // a list in a list is two nodes
+		if depth++; depth > 2*maxDepth { // a nested list is two nodes
 			deep = true
 			return ast.WalkStop, nil
 		}
@@ -243,11 +243,10 @@ func value(s *string) string {
 	return *s
 }
 
-// itemMark is what glamour puts in front of an item.
+// itemMark matches the mark that glamour puts before a list item.
 var itemMark = regexp.MustCompile(`^(?:[•*] |[0-9]+\. |\[[ ✓xX]\] )`)
 
-// trimBlank removes spaces at the ends of lines, and empty lines at both ends and of several that follow each other all
-// but one.
+// trimBlank removes spaces at the ends of lines, empty lines at both ends, and all but one of successive empty lines.
 func trimBlank(lines []line) []line {
 	out := lines[:0]
 	for _, l := range lines {

@@ -16,7 +16,7 @@ func (t *Transcript) Marked() *view.Item {
 	return t.snapshot.Item(t.marked)
 }
 
-// Mark marks an item, and makes its first line visible; less than 0 marks none.
+// Mark marks an item and makes its first line visible; an index less than 0 removes the mark.
 func (t *Transcript) Mark(index int) {
 	t.marked = -1
 	if index >= 0 && t.snapshot.Item(index) != nil {
@@ -25,10 +25,10 @@ func (t *Transcript) Mark(index int) {
 	}
 }
 
-// Next marks the next item, or the first visible one if none is marked. It reports false if there is none.
+// Next marks the next item, or the first visible one if none is marked. It reports whether there is one.
 func (t *Transcript) Next() bool { return t.step(1) }
 
-// Prev marks the item before, or the last visible one if none is marked. It reports false if there is none.
+// Prev marks the previous item, or the last visible one if none is marked. It reports whether there is one.
 func (t *Transcript) Prev() bool { return t.step(-1) }
 
 func (t *Transcript) step(by int) bool {
@@ -47,7 +47,7 @@ func (t *Transcript) step(by int) bool {
 	return true
 }
 
-// show scrolls as little as makes a line visible.
+// show scrolls as little as possible to make a line visible.
 func (t *Transcript) show(at anchor) {
 	top, _ := t.start(t.height)
 	for i, seen := 0, top; i < t.height; i++ {
@@ -74,7 +74,7 @@ func (t *Transcript) show(at anchor) {
 	t.place(at)
 }
 
-// rows is how many lines the beginning of an item has, as far as the screen goes.
+// rows returns how many lines the beginning of an item has, at most the height of the screen.
 func (t *Transcript) rows(index int) int {
 	n := 0
 	for i := range t.partsOf(index) {
@@ -108,7 +108,7 @@ func (t *Transcript) Toggle() bool {
 	return true
 }
 
-// fold folds or unfolds an item. What is visible above it stays where it is.
+// fold folds or unfolds an item. The visible lines above it stay in place.
 func (t *Transcript) fold(index int, unfolded bool) {
 	at, _ := t.start(t.height)
 	t.folds[index] = unfolded
@@ -118,7 +118,7 @@ func (t *Transcript) fold(index int, unfolded bool) {
 	t.place(at)
 }
 
-// ToggleAll unfolds everything that can be folded, or folds it if the last call has unfolded it.
+// ToggleAll unfolds everything that can be folded, or folds it if the last call unfolded it.
 func (t *Transcript) ToggleAll() {
 	at, _ := t.start(t.height)
 	t.opts.Unfolded = !t.opts.Unfolded
@@ -131,12 +131,12 @@ func (t *Transcript) ToggleAll() {
 	t.follow = t.follow || follow
 }
 
-// AllUnfolded reports whether everything is shown whole that was not folded since.
+// AllUnfolded reports whether everything is unfolded that was not folded since.
 func (t *Transcript) AllUnfolded() bool { return t.opts.Unfolded }
 
-// Find marks the next item that contains a text, beginning at the marked item, or at the end when none is marked, and
-// makes the place visible. Capital and small letters are the same. It goes on at the other end when it comes to one. It
-// reports whether there is one. The text stays highlighted until the next call; "" only ends that.
+// Find marks the next item that contains a text, beginning at the marked item, or at the end if none is marked, and
+// makes the match visible. It ignores case, and continues at the other end. It reports whether there is a match. The
+// text stays highlighted until the next call; "" only removes the highlighting.
 func (t *Transcript) Find(text string, backwards bool) bool {
 	t.found = fold(clean(text))
 	if t.found == "" {
@@ -169,7 +169,7 @@ func (t *Transcript) Find(text string, backwards bool) bool {
 	return false
 }
 
-// searched is the text of an item that is searched.
+// searched returns the text of an item that Find searches.
 func searched(item *view.Item) string {
 	if m, ok := item.Variant.(*view.Message); ok {
 		return m.Text()
@@ -177,14 +177,14 @@ func searched(item *view.Item) string {
 	return item.String()
 }
 
-// visibleIn reports whether what is searched for is in the drawn lines of an item.
+// visibleIn reports whether the drawn lines of an item contain the text to find.
 func (t *Transcript) visibleIn(index int) bool {
 	at := t.placeOf(index)
 	lines := t.lines(at.item, at.part)
 	return at.line < len(lines) && strings.Contains(fold(lines[at.line].text()), t.found)
 }
 
-// placeOf is the first line of an item that has what is searched for, or its first line.
+// placeOf returns the first line of an item that contains the text to find, or else its first line.
 func (t *Transcript) placeOf(index int) anchor {
 	for part := range t.partsOf(index) {
 		for i, l := range t.lines(index, part) {
@@ -196,7 +196,7 @@ func (t *Transcript) placeOf(index int) anchor {
 	return anchor{item: index}
 }
 
-// fold makes capital and small letters the same, and keeps the length of each character.
+// fold maps letters to lower case, and keeps the length of each character.
 func fold(text string) string {
 	return strings.Map(func(r rune) rune {
 		if low := unicode.ToLower(r); utf8.RuneLen(low) == utf8.RuneLen(r) {
@@ -206,7 +206,7 @@ func fold(text string) string {
 	}, text)
 }
 
-// highlightFound draws what is searched for over a style.
+// highlightFound draws the found text over a style.
 func highlightFound(l line, found string, s style) line {
 	text := fold(l.text())
 	if !strings.Contains(text, found) {

@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// visibleMark is the line with the mark, or "".
+// visibleMark returns the line with the mark, or "".
 func visibleMark(tr *Transcript, height int) string {
 	for _, l := range tr.Lines(height) {
 		if strings.HasPrefix(l, tr.p.marks.marked) {
@@ -19,7 +19,7 @@ func visibleMark(tr *Transcript, height int) string {
 	return ""
 }
 
-// The mark goes from item to item, and is always visible.
+// The mark moves from item to item, and is always visible.
 func TestMark(t *testing.T) {
 	s := conversation(t, 10)
 	tr := NewTranscript(&Options{Width: 40, Theme: Plain()})
@@ -49,8 +49,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// Thoughts and tool calls are folded at first, with their state; unfolding one shows what is in it, and keeps what is above
-// it where it is.
+// Thoughts and tool calls are initially folded, with their state; unfolding one shows its content, and the lines above
+// it stay in place.
 func TestFold(t *testing.T) {
 	s := conversation(t, 5)
 	tr := NewTranscript(&Options{Width: 60, Theme: Plain()})
@@ -103,7 +103,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// What is searched for is found from item to item, in folded ones too, and is visible and highlighted.
+// A text is found from item to item, also in folded ones, and is visible and highlighted.
 func TestFind(t *testing.T) {
 	s := view.New(nil)
 	for i := range 50 {
@@ -141,7 +141,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// After a session is loaded again nothing of what was is left, and dropped items are gone.
+// After a session is loaded again, nothing of its earlier state is left, and dropped items are gone.
 func TestResetAndDropped(t *testing.T) {
 	s := view.New(&view.Options{MaxItems: 20})
 	add := func(i int) {

@@ -12,40 +12,40 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// Permission is what a request for permission is about.
+// Permission is a permission request.
 type Permission struct {
-	// Call is everything that is known of the tool call, not only what the request has: see view.Asking.
+	// Call is everything that is known of the tool call, which may be more than the request contains; see view.Asking.
 	Call acp.ToolCall
-	// About is what the rules have read in the tool call: see policy.Decision.
+	// About is what the rules found in the tool call; see policy.Decision.
 	About []string
-	// Agent is who asks, and Session in which session, if there are several.
+	// Agent asks, and Session is the session that it asks in, if there are several.
 	Agent, Session string
-	// Reason says why the user is asked: what the agent or a rule says.
+	// Reason says why the user is asked, in words of the agent or a rule.
 	Reason string
-	// Always says what is remembered by options for always, and where.
+	// Always says what "always" options remember, and where.
 	Always []Always
-	// Warnings say what the user's own rules allow that the user may not think of.
+	// Warnings say what the user's own rules allow that the user may not expect.
 	Warnings []string
 }
 
-// Always is what is remembered by an option of a kind.
+// Always says what an option of a kind remembers.
 type Always struct {
 	Kind acp.PermissionOptionKind
 	Text string
 }
 
-// PermissionText is a request for permission in lines.
+// PermissionText is a permission request as lines.
 type PermissionText struct {
-	// Head are the facts, each with its name in front: first the kind, the command and the paths, in that order. None of the
-	// agent's own words begins a line there.
+	// Head are the facts, each after its name: first the kind, the command and the paths, in that order. No line of it
+	// begins with the agent's own words.
 	Head []string
-	// Facts is how many of the lines of the head have the kind, the command and the paths.
+	// Facts is how many lines of Head contain the kind, the command and the paths.
 	Facts int
-	// Body is what the agent says about it, behind a bar: the content, the input, and what is cut off in the head.
+	// Body is what the agent says about it, after a bar: the content, the input, and what was cut off in Head.
 	Body []string
 }
 
-// Lines are all of it for a terminal that is written line by line, with the facts in sight of what follows.
+// Lines returns all lines for a terminal that is used line by line, with the facts close to what follows.
 func (t *PermissionText) Lines() []string {
 	if len(t.Body) == 0 {
 		return t.Head
@@ -57,7 +57,7 @@ func (t *PermissionText) Lines() []string {
 	return lines
 }
 
-// Draw draws everything that is known. The lines may be many: see [Pager].
+// Draw draws everything that is known. There may be many lines; see [Pager].
 func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool), width int) PermissionText {
 	p := newPainter(t)
 	p.diffs = layout
@@ -77,8 +77,8 @@ func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.Termina
 			body = append(body, wrapBehind(bar, bar, l, width)...)
 		}
 	}
-	var cut []func() // draw in the body what is cut off in the head
-	// What an agent calls something is one line, however long it is.
+	var cut []func() // draws in the body what was cut off in the head
+	// The agent's names for things are shown on one line each, however long they are.
 	called := func(name, value string) {
 		if strings.TrimSpace(value) == "" {
 			return
@@ -130,9 +130,9 @@ func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.Termina
 	for _, about := range r.About {
 		name, rest, _ := strings.Cut(about, " ")
 		prefix, err := strconv.QuotedPrefix(rest)
-		text, _ := strconv.Unquote(prefix) // "" with an error
+		text, _ := strconv.Unquote(prefix) // "" on error
 		var words []string
-		if name == "line" && json.Unmarshal([]byte(text), &words) == nil { // the rules have a command in words as JSON
+		if name == "line" && json.Unmarshal([]byte(text), &words) == nil { // the rules give a command in words as JSON
 			text = quoted(words)
 		}
 		if err == nil && (name == "path" || name == "line") && !shown[text] {
@@ -176,10 +176,10 @@ func (r *Permission) Draw(t *Theme, layout DiffLayout, terminal func(acp.Termina
 	return PermissionText{p.strings(head, width), facts, p.strings(body, width)}
 }
 
-// visibly makes a text one line without a change of its meaning: ends of lines can be seen.
+// visibly returns a text as one line without changing its meaning: line breaks are shown as \n.
 func visibly(text string) string { return strings.ReplaceAll(clean(text), "\n", `\n`) }
 
-// kindWords is the kind of an option in words.
+// kindWords returns the kind of an option in words.
 func kindWords(kind acp.PermissionOptionKind) string {
 	words := label(string(kind))
 	if !kind.Known() {
@@ -188,11 +188,11 @@ func kindWords(kind acp.PermissionOptionKind) string {
 	return strings.ReplaceAll(words, "_", " ")
 }
 
-// maxOptionName is how wide the name of an option is at most.
+// maxOptionName is the maximum width of an option's name.
 const maxOptionName = 100
 
-// OptionText is an option in a line: first what is done by it, which its kind says, then its name. Contradicts reports that
-// the name says something else than the kind, which the text says too.
+// OptionText returns an option as one line: first what it does, according to its kind, then its name. contradicts
+// reports whether the name contradicts the kind, which the text then says.
 func OptionText(o acp.PermissionOption) (text string, contradicts bool) {
 	name := label(o.Name)
 	if strings.TrimSpace(name) == "" {
@@ -205,17 +205,17 @@ func OptionText(o acp.PermissionOption) (text string, contradicts bool) {
 	return text + ": " + line{{name, style{}}}.clip(maxOptionName, "…").text(), contradicts
 }
 
-// What the names of options are understood by.
+// The words by which the names of options are understood.
 var (
 	allowWords  = []string{"yes", "allow", "accept", "approve", "approved", "permit", "grant", "ok", "okay", "proceed", "continue", "run", "confirm", "trust"}
 	rejectWords = []string{"no", "not", "never", "don't", "deny", "reject", "refuse", "decline", "disallow", "forbid", "block", "cancel", "abort", "stop", "skip"}
 	alwaysWords = []string{"always", "never", "forever", "session", "permanently"}
 	onceWords   = []string{"once"}
-	// Ways to say always that have a word of those that reject.
+	// Phrases that mean "always" but contain a word of rejection.
 	noQuestions = strings.NewReplacer("don't ask", "always", "do not ask", "always", "never ask", "always", "stop asking", "always", "this time", "once")
 )
 
-// contradiction reports whether the name of an option says something else than its kind.
+// contradiction reports whether the name of an option contradicts its kind.
 func contradiction(o acp.PermissionOption) bool {
 	name := noQuestions.Replace(strings.ToLower(strings.ReplaceAll(o.Name, "’", "'")))
 	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' })
@@ -223,7 +223,7 @@ func contradiction(o acp.PermissionOption) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
 	}
 	allows, rejects := has(allowWords), has(rejectWords)
-	if allows && rejects { // such as "Yes, and skip the tests": the first word decides, and of "Always reject" the other
+	if allows && rejects { // such as "Yes, and skip the tests": the first word decides; in "Always reject" it is the other one
 		allows = slices.Contains(allowWords, words[0])
 		rejects = !allows
 	}
@@ -241,8 +241,8 @@ func contradiction(o acp.PermissionOption) bool {
 	return false
 }
 
-// Subject says in a line what a tool call does, by what cannot be mistaken for something else: its kind, and the command or
-// the paths. The title comes last, and alone if there is nothing else.
+// Subject says in one line what a tool call does, using what cannot be mistaken for something else: its kind, and the
+// command or the paths. The title comes last, and is shown alone if there is nothing else.
 func Subject(c *acp.ToolCall) string {
 	words := []string{string(c.Kind)}
 	if c.Kind == "" {
@@ -272,10 +272,10 @@ type Pager struct {
 	top   int
 }
 
-// SetLines changes the lines, and keeps the place.
+// SetLines replaces the lines and keeps the position.
 func (g *Pager) SetLines(lines []string) { g.lines = slices.Clone(lines) }
 
-// Len is how many lines there are.
+// Len returns the number of lines.
 func (g *Pager) Len() int { return len(g.lines) }
 
 // Scroll moves down by n lines, or up if n is less than 0.
@@ -301,7 +301,7 @@ func (g *Pager) View(height int) (lines []string, above, below int) {
 	return lines, g.top, below
 }
 
-// Where says which lines a pager shows, such as "lines 1-20 of 83", or "" if it shows all.
+// Where describes the visible lines, such as "lines 1-20 of 83"; "" if all are visible.
 func (g *Pager) Where(height int) string {
 	if len(g.lines) <= height {
 		return ""
@@ -309,7 +309,7 @@ func (g *Pager) Where(height int) string {
 	return fmt.Sprintf("lines %d-%d of %d", g.top+1, min(g.top+height, len(g.lines)), len(g.lines))
 }
 
-// ToolCall returns the lines of a tool call: one, or everything it has.
+// ToolCall returns the lines of a tool call: one line, or everything it contains if unfolded is set.
 func ToolCall(t *Theme, c *view.ToolCall, unfolded bool, terminal func(acp.TerminalID) (Output, bool), width int) []string {
 	p := newPainter(t)
 	if terminal != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// squeezed is a text without spaces and newlines, as which lines that were wrapped are compared, and without the marks of
-// lines that go on.
+// squeezed returns a text without spaces, newlines and the marks of continuation lines, for comparing wrapped lines.
 func squeezed(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '\n' || r == '|' {
@@ -22,7 +21,7 @@ func squeezed(text string) string {
 	}, text)
 }
 
-// Whatever members a request for permission has, everything in them can be read, at any width.
+// Whatever members a permission request has, everything in them can be read, at any width.
 func TestPermissionShowsEverything(t *testing.T) {
 	for seed := range 300 {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))
@@ -74,7 +73,7 @@ func TestPermissionShowsEverything(t *testing.T) {
 		got := squeezed(content(layout, width))
 		for _, w := range words {
 			if strings.HasPrefix(w, "new") || strings.HasPrefix(w, "old") || strings.HasPrefix(w, "gone") || strings.HasPrefix(w, "put") {
-				continue // lines of diffs have signs and numbers in front of what goes on: see below
+				continue // continuation lines of diffs begin with signs and numbers; see below
 			}
 			if !strings.Contains(got, w) {
 				t.Fatalf("width %d: %s is missing in\n%s", width, w, content(layout, width))
@@ -89,7 +88,7 @@ func TestPermissionShowsEverything(t *testing.T) {
 	}
 }
 
-// Nothing that an agent says looks like a fact, or comes before one: the facts are first, whatever the title is.
+// Nothing that an agent says looks like a fact or precedes one: the facts come first, whatever the title is.
 func TestPermissionIsNotForged(t *testing.T) {
 	const forged = "Read README.md\nkind read\nagent good\nreason it is harmless\n$ cat README.md"
 	long := forged + strings.Repeat("\n", 30)
@@ -152,7 +151,7 @@ func TestOptionText(t *testing.T) {
 	}
 }
 
-// A pager shows all lines, each where it is said to be.
+// A pager shows all lines, each at the reported position.
 func TestPager(t *testing.T) {
 	var lines []string
 	for i := range 30 {

@@ -1,14 +1,14 @@
 package draw
 
-// Where Markdown that is still coming may be cut, so that what is in front of a cut is drawn once and never again. A
-// cut is made only where CommonMark ends a block whatever comes, and not everywhere it does: a list is one piece up to
-// its end. What is drawn piece by piece looks like the whole but for these:
+// Where Markdown that is still arriving may be cut, so that the text before a cut is drawn once and never again. A cut
+// is made only where CommonMark ends a block whatever follows, and not everywhere it does: a list is one piece. Text
+// that is drawn piece by piece looks like the whole, with these exceptions:
 //
-//   - A block of more than maxBlock bytes is cut for its size, at the end of a line, and then looks like two.
-//   - A code block of more than maxCode lines is highlighted in parts, so that a comment or a string that goes over the edge
-//     of one may have the wrong colour.
-//   - Definitions of links are known to the whole message if they are one line each, at most maxDefinitions, and not in a list
-//     or a quotation; others only to the piece that they are in. One that comes late changes maxLate pieces.
+//   - A block of more than maxBlock bytes is cut for its size at the end of a line, and then looks like two.
+//   - A code block of more than maxCode lines is highlighted in parts, so that a comment or a string across the boundary
+//     may have the wrong color.
+//   - Definitions of links are known to the whole message if each is on one line, there are at most maxDefinitions, and
+//     they are not in a list or a quotation; others are known only to their own piece. A late one changes maxLate pieces.
 
 import (
 	"regexp"
@@ -18,42 +18,42 @@ import (
 const (
 	maxBlock = 16 << 10 // bytes
 	maxCode  = 200      // lines
-	maxLine  = 4 << 10  // bytes of a line that is not ended
+	maxLine  = 4 << 10  // bytes of an unfinished line
 )
 
-// block is a piece of Markdown text: text[start:end] of what was split.
+// block is a piece of Markdown: text[start:end] of the text that is split.
 type block struct {
 	start, end int
-	// code says that the piece is what is between fences, or a part of it; info is what the opening fence says, and indent
-	// how far it is indented.
+	// code says that the piece is the content of a fenced code block or a part of it; info is the info string of the
+	// opening fence, and indent its indentation.
 	code   bool
 	info   string
 	indent int
-	// joined says that the piece goes on with the one before: no empty line between them.
+	// joined says that the piece continues the previous one, without an empty line between them.
 	joined bool
 }
 
 // splitter splits a text that grows.
 type splitter struct {
-	done    []block // they stay as they are
-	scanned int     // the bytes that were looked at: whole lines, and forced cuts
-	open    block   // end is not set: it goes up to the end of the text
+	done    []block // final
+	scanned int     // the bytes that have been scanned: whole lines, and forced cuts
+	open    block   // its end is not set; it extends to the end of the text
 
 	fence   string // the characters that end the open code block, or ""
 	lines   int    // of the open code block
-	nested  bool   // the fence is in an item of a list, whose content begins at column item
+	nested  bool   // the fence is in a list item, whose content begins at column item
 	list    bool   // the open block is a list, or may be one
 	item    int
-	blank   bool // the line before is empty
-	para    bool // the line before may be continued as a paragraph
-	quote   bool // which is in a quotation
-	defs    bool // the paragraph consists of definitions of links so far
-	under   bool // the line before may be the underline of a heading
+	blank   bool // the previous line is empty
+	para    bool // a paragraph may continue from the previous line
+	quote   bool // that paragraph is in a quotation
+	defs    bool // so far, the paragraph consists of definitions of links
+	under   bool // the previous line may be the underline of a heading
 	started bool // the open block has a line that is not empty
-	cutNext bool // a block has ended with the line before
+	cutNext bool // a block ended with the previous line
 	midLine bool // the last cut was forced within a line
 
-	refs []definition // of links, in the order in which they came
+	refs []definition // of links, in order of appearance
 }
 
 // cut ends the open block at an offset.
@@ -68,7 +68,7 @@ func (s *splitter) cut(at int, next block) {
 	s.nested, s.fence = false, ""
 }
 
-// extend looks at a text that begins with the one that was given before.
+// extend scans a text that begins with the previously given text.
 func (s *splitter) extend(text string) {
 	for {
 		rest := text[s.scanned:]
@@ -85,7 +85,7 @@ func (s *splitter) extend(text string) {
 	}
 }
 
-// force cuts within a line that does not end.
+// force cuts within an unfinished line.
 func (s *splitter) force(text string) {
 	at := s.scanned + maxLine
 	if space := strings.LastIndexByte(text[s.scanned:at], ' '); space > 0 {
@@ -105,7 +105,7 @@ func (s *splitter) force(text string) {
 	s.midLine = true
 }
 
-// line looks at a line, which is clean and goes from start to end with its newline.
+// line scans a clean line from start to end, including its newline.
 func (s *splitter) line(text string, start, end int) {
 	if s.midLine {
 		s.midLine = false
@@ -136,7 +136,7 @@ func (s *splitter) line(text string, start, end int) {
 	}
 }
 
-// inFence looks at a line in a code block with fences. It reports false if the line is not in it.
+// inFence scans a line in a fenced code block. It reports false if the line is outside.
 func (s *splitter) inFence(content string, indent, start, end int) bool {
 	if s.nested && content != "" && indent < s.item {
 		s.fence, s.nested = "", false
@@ -166,7 +166,7 @@ func (s *splitter) inFence(content string, indent, start, end int) bool {
 	return true
 }
 
-// block looks at a line that is not empty and not in a code block with fences.
+// block scans a line that is not empty and not in a fenced code block.
 func (s *splitter) block(content string, indent, start, end int) {
 	marker := 0
 	if indent < 4 || s.list {
@@ -200,13 +200,13 @@ func (s *splitter) block(content string, indent, start, end int) {
 	case s.list && (s.blank || content[0] == '>' || !s.para):
 		s.cut(start, block{})
 	case s.list:
-		return // a paragraph of the last item goes on, without its indentation
+		return // continues a paragraph of the last item without its indentation
 	case s.blank && indent < 4:
 		s.cut(start, block{})
 	}
 	s.started = true
 	if indent < 4 && s.para && !s.quote && (setext(content) || strings.Trim(content, "= ") == "") {
-		s.para, s.under = false, true // what was a paragraph is a heading, but for some tables
+		s.para, s.under = false, true // the paragraph was a heading, except in some tables
 		return
 	}
 	s.under = false
@@ -229,7 +229,7 @@ func (s *splitter) block(content string, indent, start, end int) {
 	s.para = s.para || indent < 4
 }
 
-// definition says where the links go that have a label.
+// definition is the definition of a link label.
 type definition struct {
 	label, text string
 }
@@ -238,8 +238,8 @@ const maxDefinitions = 200
 
 var definitionLine = regexp.MustCompile(`^\[((?:[^\[\]\\]|\\.){1,300})\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:"[^"]*"|'[^']*'|\([^()]*\)))? *$`)
 
-// define notes a definition of a link, if a line is one. Of those that are not one line, and of those in lists and
-// quotations, only the block that they are in knows.
+// define records the definition of a link if a line is one. Definitions of several lines, and those in lists and
+// quotations, are known only to their own block.
 func (s *splitter) define(content string) bool {
 	if content[0] != '[' {
 		return false
@@ -254,10 +254,10 @@ func (s *splitter) define(content string) bool {
 	return true
 }
 
-// normal is a label, or a text with labels, as labels are compared.
+// normal normalizes a label, or a text with labels, for comparison.
 func normal(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// definitions are those of the labels that a clean text may mention.
+// definitions returns the definitions of the labels that a clean text may mention.
 func (s *splitter) definitions(text string) string {
 	if len(s.refs) == 0 || !strings.Contains(text, "[") {
 		return ""
@@ -272,13 +272,13 @@ func (s *splitter) definitions(text string) string {
 	return b.String()
 }
 
-// mentions reports whether a normal text may mention a label.
+// mentions reports whether a normalized text may mention a label.
 func mentions(text string, ref definition) bool {
 	return strings.Contains(text, "["+ref.label+"]") || strings.Contains(text, "[ "+ref.label) || strings.Contains(text, ref.label+" ]")
 }
 
-// leavesPara reports whether a line in a list may be continued as a paragraph by a line that is not indented. The line is
-// indented by so many columns within its item.
+// leavesPara reports whether a line in a list can be continued as a paragraph by a line that is not indented. indent is
+// the indentation of the line within its item.
 func (s *splitter) leavesPara(content string, indent int) bool {
 	para := s.para
 	for {
@@ -302,13 +302,13 @@ func (s *splitter) leavesPara(content string, indent int) bool {
 	}
 }
 
-// nestedFence notes that a line in a list begins a code block with fences.
+// nestedFence checks whether a line in a list begins a fenced code block.
 func (s *splitter) nestedFence(content string) {
 	for {
 		content = strings.TrimLeft(content, " ")
 		n := listMarker(content)
 		if n == 0 && strings.HasPrefix(content, ">") {
-			return // what is quoted ends with the quotation
+			return // a quoted fence ends with the quotation
 		}
 		if n == 0 {
 			break
@@ -326,7 +326,7 @@ func heading(content string) bool {
 	return n >= 1 && n <= 6 && (len(content) == n || content[n] == ' ')
 }
 
-// setext reports whether a line may make a heading of the paragraph before it.
+// setext reports whether a line may turn the previous paragraph into a heading.
 func setext(content string) bool {
 	return strings.Trim(strings.TrimRight(content, " "), "-") == ""
 }
@@ -343,7 +343,7 @@ func thematic(content string) bool {
 	return false
 }
 
-// fenceOf is the fence that a line begins a code block with, or "".
+// fenceOf returns the fence of a line that begins a code block, or "".
 func fenceOf(content string) string {
 	if content == "" || content[0] != '`' && content[0] != '~' {
 		return ""
@@ -355,7 +355,7 @@ func fenceOf(content string) string {
 	return content[:n]
 }
 
-// listMarker is how many columns the marker of an item takes with the spaces behind it, or 0 if the line begins no item.
+// listMarker returns the width of an item's marker and the spaces after it, or 0 if the line does not begin an item.
 func listMarker(content string) int {
 	n := 0
 	for n < len(content) && n < 9 && content[n] >= '0' && content[n] <= '9' {

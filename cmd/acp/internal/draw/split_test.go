@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// pieces are what documents of the tests consist of.
+// pieces are the parts of the test documents.
 var pieces = []string{
 	"A paragraph with *emphasis*, `code` and [a link](https://example.com/a).\n",
 	"A paragraph\nof three lines\nof text.\n",
@@ -32,7 +32,7 @@ var pieces = []string{
 	"世界 is wide 👩\u200d🚀\n",
 }
 
-// document is a random one.
+// document returns a random document.
 func document(r *rand.Rand) string {
 	var b strings.Builder
 	for range 1 + r.IntN(12) {
@@ -41,7 +41,8 @@ func document(r *rand.Rand) string {
 	return b.String()
 }
 
-// texts are lines without empty ones, for comparison: how far blocks are apart is this package's own.
+// texts returns lines without empty ones, for comparison, because this package itself determines the distance between
+// blocks.
 func texts(lines []line) []string {
 	var out []string
 	for _, l := range lines {
@@ -52,8 +53,8 @@ func texts(lines []line) []string {
 	return out
 }
 
-// Markdown that comes in pieces and is drawn block by block looks like the whole document, drawn at once. Code blocks with
-// fences that are not in anything are drawn by this package: they are compared as the lines of the code.
+// Markdown that arrives in pieces and is drawn block by block looks like the whole document drawn at once. Top-level
+// fenced code blocks are drawn by this package, so only the lines of their code are compared.
 func TestBlocksLikeWhole(t *testing.T) {
 	p := newPainter(Plain())
 	for seed := range tier.Pick(50, 500, 500, 20_000) {
@@ -94,7 +95,7 @@ func TestBlocksLikeWhole(t *testing.T) {
 	}
 }
 
-// words are lines without what this package's own code blocks have in front of each line.
+// words returns lines without the bar of this package's own code blocks.
 func words(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -105,7 +106,7 @@ func words(lines []string) []string {
 	return out
 }
 
-// Where a document is cut does not depend on how it comes.
+// Where a document is cut does not depend on how it arrives.
 func TestSplitStreaming(t *testing.T) {
 	for seed := range tier.Pick(200, 2000, 2000, 20_000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
@@ -123,7 +124,7 @@ func TestSplitStreaming(t *testing.T) {
 	}
 }
 
-// Every block is bounded, whatever comes: one line, a list or a paragraph that does not end, a code block.
+// Every block is bounded, whatever arrives: a line, a list or a paragraph that does not end, or a code block.
 func TestSplitBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"line":      strings.Repeat("word ", 100_000),
@@ -153,7 +154,7 @@ func TestSplitBounded(t *testing.T) {
 	}
 }
 
-// A definition that comes after a link that needs it is seen by it.
+// A definition that arrives after a link that refers to it is used for the link.
 func TestLateDefinition(t *testing.T) {
 	s := view.New(nil)
 	tr := NewTranscript(&Options{Width: 60, Theme: Plain()})

@@ -11,8 +11,8 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// Plan returns the lines of the agent's plans, at most height of them, or none if there is no plan. When there is not
-// enough room, what is being done and what comes next is shown, and how many entries are not.
+// Plan returns the agent's plans as at most height lines; none if there is no plan. If there is not enough room, it
+// shows the current and the next entries, and the number of entries that are hidden.
 func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 	p := newPainter(t)
 	var out []line
@@ -46,7 +46,7 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 	return lines
 }
 
-// plan draws entries in at most height lines, one line each. In a single line it is what is being done.
+// plan draws entries in at most height lines, one line each. If there is only one line, it shows the current entry.
 func (p *painter) plan(name string, entries []acp.PlanEntry, width, height int) []line {
 	done, current := 0, -1
 	for i, e := range entries {
@@ -99,7 +99,7 @@ func (p *painter) plan(name string, entries []acp.PlanEntry, width, height int) 
 	return out
 }
 
-// Usage returns in a few words how full the context is and what the session has cost, such as "45k/200k (22%) · 0.43 USD".
+// Usage describes briefly how full the context is and what the session has cost, such as "45k/200k (22%) · 0.43 USD".
 func Usage(t *Theme, u acp.UsageUpdate) string {
 	text := count(u.Used)
 	if u.Size > 0 {
@@ -111,7 +111,7 @@ func Usage(t *Theme, u acp.UsageUpdate) string {
 	return Line(t, text, 200)
 }
 
-// UsageLevel says how full the context is, from 0 to 1, and 0 if the agent does not say how large it is.
+// UsageLevel returns how full the context is, from 0 to 1; 0 if the agent does not report its size.
 func UsageLevel(u acp.UsageUpdate) float64 {
 	if u.Size == 0 {
 		return 0
@@ -129,8 +129,8 @@ func cost(c acp.Cost) string {
 	return strings.TrimSpace(amount + " " + label(c.Currency))
 }
 
-// Line returns a text of an agent, such as a title or the name of a mode, as one line that is not wider than width, without
-// a style.
+// Line returns a text of an agent, such as a title or the name of a mode, as one line without style that is not wider
+// than width.
 func Line(t *Theme, text string, width int) string {
 	p := newPainter(t)
 	l := line{{label(text), style{}}}.clip(width, p.marks.ellipsis)
@@ -140,7 +140,8 @@ func Line(t *Theme, text string, width int) string {
 	return l.text()
 }
 
-// Paragraph returns a text of an agent as lines that are not wider than width, without styles: descriptions, messages.
+// Paragraph returns a text of an agent, such as a description or a message, as lines without styles that are not wider
+// than width.
 func Paragraph(t *Theme, text string, width int) []string {
 	p := newPainter(t)
 	return p.strings(paragraph(text, style{}), width)
@@ -152,14 +153,14 @@ func Markdown(t *Theme, text string, width int) []string {
 	return p.strings(p.markdownText(text, width), width)
 }
 
-// Error returns an error as lines, with what the agent says of it.
+// Error returns an error as lines, with the agent's additional data.
 func Error(t *Theme, err error, width int) []string {
 	p := newPainter(t)
 	return p.strings(p.error(err), width)
 }
 
-// TurnEnd returns how a turn ended, as lines; none if it is not over, or ended as it should and says nothing of tokens.
-// took is how long it has taken, or 0.
+// TurnEnd returns lines that say how a turn ended; none if it is not over, or if it ended normally without reporting
+// tokens. took is the duration of the turn, or 0.
 func TurnEnd(t *Theme, turn *view.TurnState, took time.Duration, width int) []string {
 	p := newPainter(t)
 	p.took = func(int) time.Duration { return took }

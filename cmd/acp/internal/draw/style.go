@@ -18,7 +18,7 @@ const (
 	strike
 )
 
-// hue is a colour: 0 is the terminal's own, and otherwise one of its palette of 256, or any.
+// hue is a color: 0 is the terminal's default, others are one of its palette of 256 or any RGB value.
 type hue uint32
 
 const (
@@ -33,13 +33,13 @@ func hueOf(c color.Color) hue {
 	return rgb(uint8(r>>8), uint8(g>>8), uint8(b>>8))
 }
 
-// style is how a character looks.
+// style is the appearance of a character.
 type style struct {
 	fg, bg hue
 	attr   attr
 }
 
-// merge returns a style with the members that top has.
+// merge returns the style overridden by the fields that top sets.
 func (s style) merge(top style) style {
 	if top.fg != 0 {
 		s.fg = top.fg
@@ -65,7 +65,7 @@ func (s style) sgr(b *strings.Builder) {
 	b.WriteByte('m')
 }
 
-// sgr writes the parameters of a colour; base is 30 for the foreground.
+// sgr writes the parameters of a color; base is 30 for the foreground.
 func (h hue) sgr(b *strings.Builder, base int) {
 	n := int(h & 0xffffff)
 	switch {
@@ -90,7 +90,7 @@ func (h hue) sgr(b *strings.Builder, base int) {
 	b.WriteString(strconv.Itoa(n))
 }
 
-// apply changes the style as the parameters of an SGR sequence say. What is not known changes nothing.
+// apply applies the parameters of an SGR sequence to the style. Unknown ones are ignored.
 func (s *style) apply(params string) {
 	fields := strings.FieldsFunc(params, func(r rune) bool { return r == ';' || r == ':' })
 	if len(fields) == 0 {
@@ -110,7 +110,7 @@ func (s *style) apply(params string) {
 	}
 }
 
-// one applies the first of some codes, and returns how many belong to it.
+// one applies the first of the codes, and returns how many belong to it.
 func (s *style) one(codes []int) int {
 	set := func(a attr) { s.attr |= a }
 	clear := func(a attr) { s.attr &^= a }
@@ -163,7 +163,7 @@ func (s *style) one(codes []int) int {
 	return 1
 }
 
-// extended reads a colour of the palette of 256, or any, and returns how many codes it takes.
+// extended reads a color of the palette of 256 or an RGB value, and returns the number of codes.
 func extended(codes []int) (hue, int) {
 	inRange := func(codes []int) bool {
 		for _, n := range codes {

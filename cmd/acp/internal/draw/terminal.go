@@ -7,15 +7,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// The bounds of an output that is drawn.
+// The limits for drawing the output of a terminal.
 const (
 	maxOutput      = 256 << 10 // bytes, from the end
 	maxOutputLines = 1000
 	maxColumns     = 4096
-	maxGaps        = 256 << 10 // cells that the cursor went past and left empty, in all
+	maxGaps        = 256 << 10 // cells in all that the cursor skipped and left empty
 )
 
-// screen is what a terminal without a right edge shows.
+// screen is the screen of a terminal without a right edge.
 type screen struct {
 	lines    [][]cell
 	row, col int
@@ -25,7 +25,7 @@ type screen struct {
 	gaps     int
 }
 
-// terminalLines are the last lines of an output.
+// terminalLines returns the last lines of an output.
 func terminalLines(output string) (lines []line, dropped int) {
 	if len(output) > maxOutput {
 		output = output[len(output)-maxOutput:]
@@ -64,7 +64,7 @@ func terminalLines(output string) (lines []line, dropped int) {
 	return lines, dropped + s.dropped
 }
 
-// write carries out a sequence, or writes a character.
+// write executes a sequence or writes a character.
 func (s *screen) write(seq string, p *ansi.Parser) {
 	if len(seq) == 1 {
 		switch seq[0] {
@@ -109,7 +109,7 @@ func (s *screen) write(seq string, p *ansi.Parser) {
 	}
 }
 
-// put writes a character at the cursor. One that is two columns wide is followed by an empty cell.
+// put writes a character at the cursor. A character of two columns is followed by an empty cell.
 func (s *screen) put(c cell) {
 	row := s.lines[s.row]
 	if c.width == 0 {
@@ -134,13 +134,13 @@ func (s *screen) put(c cell) {
 		row[s.col+i] = cell{width: -1, cluster: " ", style: c.style}
 	}
 	if end := s.col + c.width; end < len(row) && row[end].width < 0 {
-		row[end] = cell{} // the other half of what is overwritten
+		row[end] = cell{} // the other half of an overwritten character
 	}
 	s.lines[s.row] = row
 	s.col += c.width
 }
 
-// down moves the cursor down, and makes lines.
+// down moves the cursor down and creates lines.
 func (s *screen) down(n int) {
 	for range min(n, maxOutputLines) {
 		s.row++
@@ -156,7 +156,7 @@ func (s *screen) down(n int) {
 	}
 }
 
-// control carries out a sequence that begins with CSI.
+// control executes a sequence that begins with CSI.
 func (s *screen) control(seq string, p *ansi.Parser) {
 	if params, ok := sgrParams(seq); ok {
 		s.style.apply(params)
@@ -167,7 +167,7 @@ func (s *screen) control(seq string, p *ansi.Parser) {
 		return // with a prefix or an intermediate character, such as modes
 	}
 	n, _ := p.Param(0, -1)
-	some := max(n, 1) // how far: at least 1
+	some := max(n, 1) // the distance: at least 1
 	some = min(some, maxColumns)
 	row := s.lines[s.row]
 	switch byte(cmd) {
@@ -217,15 +217,15 @@ func (s *screen) control(seq string, p *ansi.Parser) {
 			s.lines, s.row = [][]cell{nil}, 0 // the screen is cleared: what was on it is gone
 		}
 	case 'H', 'f':
-		// A program that draws a whole screen goes to its beginning; how high that is is not known, so that only going
-		// home after clearing it means something.
+		// A program that draws a whole screen moves to its beginning. The height of the screen is unknown, so only moving
+		// home after clearing the screen has an effect.
 		if len(s.lines) == 1 {
 			s.col = 0
 		}
 	}
 }
 
-// terminalBlock draws the output of a terminal that a tool call shows.
+// terminalBlock draws the output of a terminal of a tool call.
 func (p *painter) terminalBlock(id string, width int) []line {
 	if p.terminal == nil {
 		return line{{"terminal " + label(id), p.dim}}.wrap(width, nil)
@@ -240,7 +240,7 @@ func (p *painter) terminalBlock(id string, width int) []line {
 // maxLiveLines is how many lines of the output of a running command a folded tool call shows.
 const maxLiveLines = 6
 
-// lastOutput draws the last lines of a terminal that is known.
+// lastOutput draws the last lines of a known terminal.
 func (p *painter) lastOutput(id string, width int) []line {
 	if p.terminal == nil {
 		return nil
@@ -262,7 +262,7 @@ func (p *painter) output(o Output, width int) []line {
 	lines, dropped := terminalLines(o.Text)
 	var out []line
 	if o.Truncated || dropped > 0 {
-		out = append(out, line{{"(the beginning is left out)", p.dim}}.wrap(width, nil)...)
+		out = append(out, line{{"(the beginning is omitted)", p.dim}}.wrap(width, nil)...)
 	}
 	for _, l := range lines {
 		out = append(out, l.wrap(width, nil)...)
@@ -277,8 +277,8 @@ func (p *painter) output(o Output, width int) []line {
 	return out
 }
 
-// Terminal returns the lines of an output: colours and attributes are kept, progress bars show their last state, and
-// everything else that a terminal would obey is removed. Of a long output the end is kept.
+// Terminal returns the lines of an output: colors and attributes are kept, progress bars show their last state, and
+// everything else that a terminal would interpret is removed. Of a long output only the end is kept.
 func Terminal(t *Theme, o Output, width int) []string {
 	p := newPainter(t)
 	return p.strings(p.output(o, width), width)

@@ -47,7 +47,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Of an endless output the end is kept, in bounded time.
+// The end of an endless output is kept, in bounded time.
 func TestTerminalBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1_000_000 {
@@ -58,7 +58,7 @@ func TestTerminalBounded(t *testing.T) {
 	} {
 		began := time.Now()
 		lines := Terminal(Plain(), Output{Text: output}, 100)
-		if len(lines) > 50*maxOutputLines || name == "lines" && (lines[len(lines)-1] != "line 999999" || !strings.Contains(lines[0], "left out")) {
+		if len(lines) > 50*maxOutputLines || name == "lines" && (lines[len(lines)-1] != "line 999999" || !strings.Contains(lines[0], "omitted")) {
 			t.Errorf("%s: %d lines, the last is %q", name, len(lines), lines[len(lines)-1])
 		}
 		t.Logf("%s: %d lines in %v", name, len(lines), time.Since(began))

@@ -11,16 +11,17 @@ import (
 	chromastyles "github.com/alecthomas/chroma/v2/styles"
 )
 
-// styling is what of a style is shown.
+// styling says which parts of a style are shown.
 type styling int
 
 const (
 	stylesAll        styling = iota
-	stylesAttributes         // bold and the like, without colours
+	stylesAttributes         // attributes such as bold, without colors
 	stylesNone
 )
 
-// Theme says how things look. Themes are made by [Dark], [Light], [NoColor] and [Plain], and may be shared.
+// Theme is the appearance of everything. Themes are created by [Dark], [Light], [NoColor] and [Plain], and may be
+// shared.
 type Theme struct {
 	styles styling
 	marks  marks
@@ -64,13 +65,13 @@ func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Them
 	if code != "" {
 		t.code = chromastyles.Get(code)
 	}
-	// Margins are the caller's business, and empty lines between blocks are counted here. Code goes by a style of the
-	// registry: one that glamour composes itself would be registered once for all themes.
+	// Callers draw the margins, and empty lines between blocks are counted here. Code uses a style of the registry,
+	// because glamour would register a style of its own only once for all themes.
 	none := uint(0)
 	t.markdown.Document.Margin = &none
 	t.markdown.Document.BlockPrefix, t.markdown.Document.BlockSuffix = "", ""
 	t.markdown.Document.Color = nil
-	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, cmp.Or(code, "github") // without one, glamour changes code
+	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, cmp.Or(code, "github") // without one, glamour changes the code
 	t.markdown.CodeBlock.Margin = &none
 	t.markdown.H1.Prefix, t.markdown.H1.Suffix, t.markdown.H1.BackgroundColor = "# ", "", nil
 	return t
@@ -122,7 +123,7 @@ func Light() *Theme {
 	return t
 }
 
-// NoColor is the theme for NO_COLOR: attributes such as bold, and no colours.
+// NoColor is the theme for NO_COLOR: attributes such as bold, but no colors.
 func NoColor() *Theme {
 	t := newTheme(stylesAttributes, unicodeMarks, *styles.DefaultStyles[styles.DarkStyle], "")
 	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"
@@ -138,8 +139,8 @@ func NoColor() *Theme {
 	return t
 }
 
-// Plain is the theme for TERM=dumb, screen readers and pipes: no styles at all, and marks in ASCII. What it draws also
-// goes without commands for CI servers, see package plain.
+// Plain is the theme for TERM=dumb, screen readers and pipes: no styles, and ASCII marks. Its output also contains no
+// commands for CI servers; see package plain.
 func Plain() *Theme {
 	t := newTheme(stylesNone, asciiMarks, *styles.DefaultStyles[styles.AsciiStyle], "")
 	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"

@@ -12,18 +12,18 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// Output is what a terminal of the client has written.
+// Output is the output of a terminal of the client.
 type Output struct {
 	Text string
 	// Truncated says that the beginning is missing.
 	Truncated bool
-	// Status says how the command has ended, such as "exit status 1"; "" while it runs.
+	// Status says how the command ended, such as "exit status 1"; "" while it is running.
 	Status string
-	// Failed says that it ended badly.
+	// Failed says that the command failed.
 	Failed bool
 }
 
-// toolParts are the parts of a tool call: its line, and if it is unfolded everything it has. A folded one that is in
+// toolParts returns the parts of a tool call: its line and, if it is unfolded, all its content. A folded call in
 // progress shows the last lines of its terminals.
 func toolParts(c *view.ToolCall, unfolded bool) []part {
 	parts := []part{{draw: func(p *painter, width int) []line { return p.toolLine(c, unfolded, width) }}}
@@ -58,7 +58,7 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 	return parts
 }
 
-// state is the mark of a tool call's state, and what it is in a word.
+// state returns the mark, the style and the word for the state of a tool call.
 func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
 	switch {
 	case c.Cancelled:
@@ -70,7 +70,7 @@ func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
 	case c.Call.Status == acp.ToolCallStatusFailed:
 		return p.marks.failed, p.bad, "failed"
 	case WaitsForPermission(c):
-		return p.marks.pending, p.warn, "waits for permission"
+		return p.marks.pending, p.warn, "waiting for permission"
 	case c.Call.Status == acp.ToolCallStatusInProgress:
 		return p.marks.running, p.accent, ""
 	case c.Call.Status == acp.ToolCallStatusPending, c.Call.Status == "":
@@ -84,15 +84,15 @@ func Ended(c *view.ToolCall) bool {
 	return c.Cancelled || c.Unfinished || c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
 }
 
-// WaitsForPermission reports whether a tool call waits for the answer to a request for permission.
+// WaitsForPermission reports whether a tool call is waiting for the answer to a permission request.
 func WaitsForPermission(c *view.ToolCall) bool {
 	return c.Permission != nil && !c.Permission.Outcome.Present() && !c.Permission.Outcome.IsNull()
 }
 
-// duration is a time in words, in whole seconds.
+// duration formats a time in whole seconds.
 func duration(d time.Duration) string { return d.Truncate(time.Second).String() }
 
-// toolLine is a tool call in one line.
+// toolLine returns a tool call as one line.
 func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
 	mark, s, word := p.state(c)
 	l := line{{mark + " ", s}}
@@ -113,7 +113,7 @@ func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
 		}
 	}
 	if !unfolded {
-		if room := width - took.width(); room >= 10 { // the time stays visible behind a long title
+		if room := width - took.width(); room >= 10 { // the time stays visible after a long title
 			return []line{append(l.clip(room, p.marks.ellipsis), took...)}
 		}
 		return []line{l.clip(width, p.marks.ellipsis)}
@@ -130,7 +130,7 @@ func toolTitle(c *acp.ToolCall) string {
 	return label(title)
 }
 
-// notes say in a word each what a folded tool call contains.
+// notes returns words for the content of a folded tool call.
 func (p *painter) notes(c *view.ToolCall) []string {
 	var notes []string
 	added, removed, diffs, others := 0, 0, 0, 0
@@ -152,7 +152,7 @@ func (p *painter) notes(c *view.ToolCall) []string {
 	return notes
 }
 
-// toolFacts are the tool call's name, id and locations.
+// toolFacts returns the tool call's name, id and locations.
 func (p *painter) toolFacts(c *acp.ToolCall, width int) []line {
 	var out []line
 	fact := func(name, value string) {
@@ -179,7 +179,7 @@ func location(at acp.ToolCallLocation) string {
 	return at.Path
 }
 
-// permissionLine says what was answered to the request for permission.
+// permissionLine returns the answer to the permission request.
 func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 	l := line{{"permission ", p.dim}}
 	outcome, answered := perm.Outcome.Get()
@@ -187,7 +187,7 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 	case perm.Outcome.IsNull():
 		l.add("the request failed", p.bad)
 	case !answered:
-		l.add("waits for an answer", p.warn)
+		l.add("waiting for an answer", p.warn)
 	default:
 		id, ok := outcome.Selected()
 		if !ok {
@@ -206,7 +206,7 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 	return l.wrap(width, line{{"  ", style{}}})
 }
 
-// permissionText is that without a style.
+// permissionText returns the answer without a style.
 func (p *painter) permissionText(perm *view.Permission) string {
 	var words []string
 	for _, l := range p.permissionLine(perm, 1<<30) {
@@ -215,7 +215,7 @@ func (p *painter) permissionText(perm *view.Permission) string {
 	return strings.Join(words, " ")
 }
 
-// toolContent draws a piece of content of a tool call.
+// toolContent draws a content item of a tool call.
 func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line {
 	switch v := c.Variant.(type) {
 	case *acp.ToolCallContentContent:
@@ -230,7 +230,7 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 	return []line{{{"? no content", p.warn}}}
 }
 
-// command is the command that a tool call's input names, if it does so in one of the usual ways.
+// command returns the command in a tool call's input, if it is given in one of the usual ways.
 func command(raw json.RawMessage) string {
 	var input map[string]json.RawMessage
 	if json.Unmarshal(raw, &input) != nil {
@@ -255,7 +255,7 @@ func command(raw json.RawMessage) string {
 	return ""
 }
 
-// quoted is a command in words as a line.
+// quoted joins the words of a command to a line.
 func quoted(words []string) string {
 	var all []string
 	for _, w := range words {
@@ -264,7 +264,7 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// quote shows where a word of a command begins and ends.
+// quote quotes a word of a command so that its beginning and end are visible.
 func quote(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") == "" {
 		return word

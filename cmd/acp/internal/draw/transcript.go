@@ -11,34 +11,35 @@ import (
 
 // Options configure a [Transcript].
 type Options struct {
-	// Theme is [Dark] if it is nil.
+	// Theme is the theme; nil means [Dark].
 	Theme *Theme
-	// Width is how many columns there are; [Transcript.Resize] changes it.
+	// Width is the number of columns; [Transcript.Resize] changes it.
 	Width int
-	// Terminal returns the output of a terminal that a tool call shows. The client calls [Transcript.TerminalChanged]
-	// when there is more.
+	// Terminal returns the output of a terminal of a tool call. The client calls [Transcript.TerminalChanged] when
+	// there is more.
 	Terminal func(acp.TerminalID) (Output, bool)
-	// Diffs says how diffs are drawn.
+	// Diffs is the layout of diffs.
 	Diffs DiffLayout
-	// Unfolded says that thoughts and tool calls are shown whole at first.
+	// Unfolded says that thoughts and tool calls are initially unfolded.
 	Unfolded bool
-	// Elapsed returns how long a tool call takes, or has taken, and Took how long a turn has taken, by its number: 0 if
-	// that is unknown, or of no interest. The client calls [Transcript.Tick] when times of calls in progress have changed.
+	// Elapsed returns how long a tool call takes or took, and Took how long a turn took, by its number: 0 if that is
+	// unknown or too short to be shown. The client calls [Transcript.Tick] when times of calls in progress have
+	// changed.
 	Elapsed func(acp.ToolCallID) time.Duration
 	Took    func(turn int) time.Duration
 }
 
-// Transcript is the conversation of a session on the screen. It draws only what is visible, keeps that drawn, and draws a
-// finished piece of a message once, while the rest comes.
+// Transcript is the conversation of a session on the screen. It draws only what is visible and caches it, and draws a
+// finished piece of a message only once, while the rest arrives.
 type Transcript struct {
 	opts     Options
 	p        *painter
 	snapshot *view.Snapshot
 	width    int
 	height   int
-	follow   bool    // the end is visible, and stays so
-	top      anchor  // the first visible line, if not
-	within   float64 // how far that was in its part when it was placed there, from 0 to 1
+	follow   bool    // the end is visible and stays visible
+	top      anchor  // the first visible line otherwise
+	within   float64 // its relative position in its part when it was placed there, from 0 to 1
 	marked   int     // the index of the marked item, or -1
 	folds    map[int]bool
 	items    map[int]*itemParts
@@ -47,7 +48,7 @@ type Transcript struct {
 	kept     int // bytes of drawn lines
 	found    string
 
-	drawn int // parts that were drawn, for tests
+	drawn int // the number of drawn parts, for tests
 }
 
 // anchor is a line of a part of an item.
@@ -73,7 +74,7 @@ func (t *Transcript) forget() {
 	t.follow, t.marked, t.kept = true, -1, 0
 }
 
-// SetTheme changes how everything looks.
+// SetTheme changes the theme.
 func (t *Transcript) SetTheme(theme *Theme) {
 	t.p = newPainter(theme)
 	t.p.diffs, t.p.elapsed, t.p.took = t.opts.Diffs, t.opts.Elapsed, t.opts.Took
@@ -83,13 +84,13 @@ func (t *Transcript) SetTheme(theme *Theme) {
 	t.undraw()
 }
 
-// SetDiffs changes how diffs are drawn.
+// SetDiffs changes the layout of diffs.
 func (t *Transcript) SetDiffs(layout DiffLayout) {
 	t.opts.Diffs, t.p.diffs = layout, layout
 	t.undraw()
 }
 
-// undraw forgets what is drawn, and keeps the place.
+// undraw discards what is drawn, and keeps the position.
 func (t *Transcript) undraw() {
 	for _, ip := range t.items {
 		for i := range ip.parts {
@@ -103,7 +104,7 @@ func (t *Transcript) undraw() {
 	}
 }
 
-// Resize changes the width. What is at the top of the screen stays there.
+// Resize changes the width. The top line of the screen stays at the top.
 func (t *Transcript) Resize(width int) {
 	if width = max(width, 1); width != t.width {
 		t.width = width
@@ -111,8 +112,8 @@ func (t *Transcript) Resize(width int) {
 	}
 }
 
-// Update shows a newer snapshot of the session's state; an older one is ignored. What is visible stays where it is, unless the
-// end is visible.
+// Update shows a newer snapshot of the session's state; an older one is ignored. The visible lines stay in place,
+// unless the end is visible.
 func (t *Transcript) Update(s *view.Snapshot) {
 	if s == t.snapshot {
 		return
@@ -150,7 +151,7 @@ func (t *Transcript) Update(s *view.Snapshot) {
 	}
 }
 
-// TerminalChanged says that a terminal has new output. The tool calls that show it are drawn again.
+// TerminalChanged redraws the tool calls of a terminal that has new output.
 func (t *Transcript) TerminalChanged(id acp.TerminalID) {
 	for index, ip := range t.items {
 		item := t.snapshot.Item(index)
@@ -171,7 +172,7 @@ func (t *Transcript) TerminalChanged(id acp.TerminalID) {
 	}
 }
 
-// Tick says that time has passed, or that a turn has ended. What shows times that change is drawn again.
+// Tick redraws changing times after time has passed or a turn has ended.
 func (t *Transcript) Tick() {
 	for index, ip := range t.items {
 		for i := range ip.parts[len(ip.parts)-ip.footer:] {
@@ -201,7 +202,7 @@ func linesSize(lines []line) int {
 	return n
 }
 
-// unfolded reports whether an item is shown whole.
+// unfolded reports whether an item is unfolded.
 func (t *Transcript) unfolded(index int) bool {
 	if open, ok := t.folds[index]; ok {
 		return open
@@ -209,7 +210,7 @@ func (t *Transcript) unfolded(index int) bool {
 	return t.opts.Unfolded
 }
 
-// partsOf are the parts of an item, which may not be drawn.
+// partsOf returns the parts of an item, which need not be drawn.
 func (t *Transcript) partsOf(index int) []part {
 	item := t.snapshot.Item(index)
 	if item == nil {
@@ -228,7 +229,7 @@ func (t *Transcript) partsOf(index int) []part {
 	return ip.parts
 }
 
-// gutter is how many columns are in front of each line.
+// gutter returns the number of columns before each line.
 func (t *Transcript) gutter() int {
 	if t.width < 20 {
 		return 0
@@ -236,7 +237,7 @@ func (t *Transcript) gutter() int {
 	return 2
 }
 
-// lines are the lines of a part.
+// lines returns the lines of a part.
 func (t *Transcript) lines(index, number int) []line {
 	parts := t.partsOf(index)
 	if number >= len(parts) {
@@ -258,14 +259,14 @@ func (t *Transcript) lines(index, number int) []line {
 			}
 		}
 		if len(p.lines) == gap {
-			p.lines = p.lines[:0] // nothing is not kept apart from anything
+			p.lines = p.lines[:0] // an empty part needs no separation
 		}
 		t.kept += linesSize(p.lines)
 	}
 	return p.lines
 }
 
-// needsGap reports whether there is an empty line in front of a part.
+// needsGap reports whether an empty line precedes a part.
 func (t *Transcript) needsGap(index, number int, p *part) bool {
 	if number > 0 {
 		return !p.joined
@@ -277,7 +278,7 @@ func (t *Transcript) needsGap(index, number int, p *part) bool {
 	return !t.compact(before) || !t.compact(t.snapshot.Item(index))
 }
 
-// compact reports whether an item is one of those that follow each other without an empty line.
+// compact reports whether an item is of a kind whose items follow each other without an empty line.
 func (t *Transcript) compact(item *view.Item) bool {
 	switch v := item.Variant.(type) {
 	case *view.ToolCall, *view.Unknown, *view.Compaction:
@@ -288,13 +289,13 @@ func (t *Transcript) compact(item *view.Item) bool {
 	return false
 }
 
-// maxKept is about how many bytes of drawn lines are kept. maxItems is of how many items the parts are kept.
+// maxKept is about how many bytes of drawn lines are kept. maxItems is the number of items whose parts are kept.
 const (
 	maxKept  = 8 << 20
 	maxItems = 2000
 )
 
-// sweep forgets what is not visible, if too much is kept. The count of bytes is a hint that is never too small.
+// sweep discards what is not visible if too much is kept. The count of bytes is an estimate that is never too low.
 func (t *Transcript) sweep() {
 	if len(t.items) > maxItems {
 		for index, ip := range t.items {
@@ -328,7 +329,7 @@ func (t *Transcript) count() {
 	}
 }
 
-// previous is the part in front of another, or false.
+// previous returns the part before another; false if there is none.
 func (t *Transcript) previous(a anchor) (anchor, bool) {
 	if a.part > 0 {
 		return anchor{item: a.item, part: a.part - 1}, true
@@ -341,7 +342,7 @@ func (t *Transcript) previous(a anchor) (anchor, bool) {
 	return anchor{}, false
 }
 
-// next is the part behind another, or false.
+// next returns the part after another; false if there is none.
 func (t *Transcript) next(a anchor) (anchor, bool) {
 	if a.part+1 < len(t.partsOf(a.item)) {
 		return anchor{item: a.item, part: a.part + 1}, true
@@ -354,7 +355,7 @@ func (t *Transcript) next(a anchor) (anchor, bool) {
 	return anchor{}, false
 }
 
-// move goes some lines up or down from a line, and says how many were missing.
+// move moves an anchor by n lines, up if n is less than 0, and returns how many lines were missing.
 func (t *Transcript) move(a anchor, n int) (anchor, int) {
 	for n < 0 {
 		if a.line+n >= 0 {
@@ -389,7 +390,7 @@ func (t *Transcript) move(a anchor, n int) (anchor, int) {
 	return a, 0
 }
 
-// end is behind the last line.
+// end returns the position after the last line.
 func (t *Transcript) end() anchor {
 	for i := t.snapshot.End() - 1; i >= t.snapshot.First(); i-- {
 		if n := len(t.partsOf(i)); n > 0 {
@@ -399,7 +400,7 @@ func (t *Transcript) end() anchor {
 	return anchor{item: t.snapshot.First()}
 }
 
-// start is the first visible line, and whether the end is visible from there.
+// start returns the first visible line, and whether the end is visible from there.
 func (t *Transcript) start(height int) (anchor, bool) {
 	if !t.follow {
 		at := t.top
@@ -420,7 +421,7 @@ func (t *Transcript) View(height int) string {
 	return strings.Join(t.Lines(height), "\n")
 }
 
-// Lines is [Transcript.View] as lines.
+// Lines returns the lines of [Transcript.View].
 func (t *Transcript) Lines(height int) []string {
 	height = max(height, 0)
 	t.height = height
@@ -449,7 +450,7 @@ func (t *Transcript) Lines(height int) []string {
 	return out
 }
 
-// finish makes a line what the terminal gets.
+// finish returns a line as it is sent to the terminal.
 func (t *Transcript) finish(l line, index int) string {
 	if t.found != "" {
 		l = highlightFound(l, t.found, t.p.found)
@@ -474,23 +475,23 @@ func (t *Transcript) Scroll(n int) {
 	t.place(at)
 }
 
-// place makes a line the first visible one, or the end visible if too little follows.
+// place makes a line the first visible one, or shows the end if too little follows.
 func (t *Transcript) place(at anchor) {
 	t.top, t.follow = at, false
 	t.within = float64(at.line) / float64(max(len(t.lines(at.item, at.part)), 1))
 	_, t.follow = t.start(t.height)
 }
 
-// Bottom makes the end visible, and keeps it so.
+// Bottom shows the end, and keeps it visible.
 func (t *Transcript) Bottom() { t.follow = true }
 
-// Top makes the beginning visible.
+// Top shows the beginning.
 func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
 
-// AtBottom reports whether the end is visible, and stays so when more comes.
+// AtBottom reports whether the end is visible and stays visible when the conversation grows.
 func (t *Transcript) AtBottom() bool { return t.follow }
 
-// Below is how many items begin below the visible part.
+// Below returns how many items begin below the visible part.
 func (t *Transcript) Below() int {
 	if t.follow {
 		return 0

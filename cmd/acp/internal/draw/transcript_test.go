@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// update is an update from JSON text.
+// update decodes an update from JSON.
 func update(t testing.TB, text string) acp.SessionUpdate {
 	t.Helper()
 	var u acp.SessionUpdate
@@ -21,7 +21,7 @@ func update(t testing.TB, text string) acp.SessionUpdate {
 	return u
 }
 
-// conversation has n turns of many kinds of items.
+// conversation returns n turns with many kinds of items.
 func conversation(t testing.TB, n int) *view.State {
 	s := view.New(nil)
 	for i := range n {
@@ -36,7 +36,7 @@ func conversation(t testing.TB, n int) *view.State {
 	return s
 }
 
-// all are all lines of a transcript.
+// all returns all lines of a transcript.
 func all(tr *Transcript) []string {
 	var out []string
 	for i := tr.snapshot.First(); i < tr.snapshot.End(); i++ {
@@ -49,8 +49,8 @@ func all(tr *Transcript) []string {
 	return out
 }
 
-// Whatever is scrolled, what is visible is a part of all lines, and at the place that the same moves lead to when all lines
-// are known.
+// Whatever the scrolling, the visible lines are a part of all lines, at the position to which the same moves lead if
+// all lines are known.
 func TestScroll(t *testing.T) {
 	s := conversation(t, 8)
 	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Unfolded: true})
@@ -83,7 +83,7 @@ func TestScroll(t *testing.T) {
 	}
 }
 
-// The end stays visible while it is, and otherwise the place stays.
+// While the end is visible, it stays visible; otherwise the position stays the same.
 func TestFollow(t *testing.T) {
 	s := conversation(t, 3)
 	tr := NewTranscript(&Options{Width: 40, Theme: Plain()})
@@ -115,7 +115,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The line at the top of the screen is still there after any changes of the width.
+// The line at the top of the screen stays there when the width changes.
 func TestResizeKeepsPlace(t *testing.T) {
 	s := view.New(nil)
 	for i := range 100 {
@@ -137,7 +137,7 @@ func TestResizeKeepsPlace(t *testing.T) {
 	}
 }
 
-// Only what is visible is drawn, and what is drawn stays so while the last block of a message comes.
+// Only visible parts are drawn, and drawn parts are kept while the last block of a message arrives.
 func TestDrawnOnce(t *testing.T) {
 	s := conversation(t, 1000)
 	tr := NewTranscript(&Options{Width: 80})
@@ -164,7 +164,7 @@ func TestDrawnOnce(t *testing.T) {
 	}
 }
 
-// A folded plan is one line: what is being done.
+// A folded plan is one line with the current entry.
 func TestPlanInOneLine(t *testing.T) {
 	s := view.New(nil)
 	s.Update(update(t, `{"sessionUpdate":"plan","entries":[{"content":"read","priority":"low","status":"completed"},
@@ -174,7 +174,7 @@ func TestPlanInOneLine(t *testing.T) {
 	}
 }
 
-// A command that runs shows its last lines although it is folded, and what it has written is folded when it has ended.
+// A folded tool call shows the last lines of a running command; when the command has ended, they are folded.
 func TestLastOutput(t *testing.T) {
 	s := view.New(nil)
 	s.Update(update(t, `{"sessionUpdate":"tool_call","toolCallId":"a","title":"Run","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}]}`))
@@ -194,10 +194,10 @@ func TestLastOutput(t *testing.T) {
 	}
 }
 
-// What a subagent does is said in words.
+// The state of a subagent is described in words.
 func TestSubagentState(t *testing.T) {
 	for state, want := range map[string]string{
-		`{"state":"running"}`: "working", `{"state":"requires_action"}`: "waits for an answer", `{"state":"idle"}`: "done",
+		`{"state":"running"}`: "working", `{"state":"requires_action"}`: "waiting for an answer", `{"state":"idle"}`: "done",
 		`{"state":"idle","stopReason":"end_turn"}`: "done", `{"state":"idle","stopReason":"refusal"}`: "refused",
 		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
 	} {
@@ -211,7 +211,7 @@ func TestSubagentState(t *testing.T) {
 	}
 }
 
-// A snapshot that is older than what is drawn changes nothing: the end of a turn and the changes before it may cross.
+// A snapshot older than the drawn one changes nothing: the end of a turn and earlier changes may arrive in any order.
 func TestOlderSnapshot(t *testing.T) {
 	s := view.New(nil)
 	s.Update(acp.AgentMessageText("first paragraph"))
@@ -226,7 +226,7 @@ func TestOlderSnapshot(t *testing.T) {
 	}
 }
 
-// A line that gets longer because it goes without a command for a CI server loses nothing.
+// A line that becomes longer because a command for a CI server is escaped loses nothing.
 func TestCommandAtTheEdge(t *testing.T) {
 	for width := 20; width < 40; width++ {
 		s := view.New(nil)

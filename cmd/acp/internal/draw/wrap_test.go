@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// TestLongWord: what fits no line goes on in lines that are full, also behind an indentation.
+// TestLongWord: a word that is too long for a line continues on full lines, also after an indentation.
 func TestLongWord(t *testing.T) {
 	for _, before := range []string{"", "x ", "link name  "} {
 		lines := line{{before + strings.Repeat("a", 300) + " and more", style{}}}.wrap(40, line{{"  ", style{}}})

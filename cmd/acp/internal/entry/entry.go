@@ -1,4 +1,4 @@
-// Package entry puts the check of an entry of the ACP registry into the form of a probe's report.
+// Package entry presents the check of an ACP registry entry as the report of a probe.
 package entry
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// Check checks an entry, for a report of the tool in a version. The error is about the check itself, such as a folder that
-// is not there.
+// Check checks an entry and returns a report that names the version of the tool. The error is about the check itself,
+// such as a missing directory.
 func Check(ctx context.Context, dir, version string, options *registry.CheckOptions) (*probe.Report, error) {
 	found, err := registry.Check(ctx, dir, options)
 	if found == nil {
@@ -20,7 +20,7 @@ func Check(ctx context.Context, dir, version string, options *registry.CheckOpti
 	return convert(found, version), err
 }
 
-// convert puts a report into the form of a probe's.
+// convert converts a report of the registry to one of a probe.
 func convert(found *registry.Report, version string) *probe.Report {
 	r := &probe.Report{Tool: "acp", Version: version, Target: found.Dir, Conforms: found.OK(), Seconds: found.Took.Seconds()}
 	steps := map[string]*probe.Outcome{}

@@ -12,25 +12,25 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// batch is how many bytes of messages are passed on in one write at most, but for a message that is longer.
+// batch is the maximum number of bytes of messages passed on in one write, except for a single longer message.
 const batch = 64 << 10
 
-// bridge is the two directions between a client and an agent. Each is in order, and reads nothing while what it has read
-// is not taken.
+// bridge passes messages in both directions between a client and an agent. Each direction keeps the order, and reads
+// nothing while what it has read is not written yet.
 type bridge struct {
 	client, agent *end
-	// noise is called for each line of the agent that is not a message and is not passed on. It may be nil.
+	// noise is called for each line of the agent that is not a message, which is not passed on. It may be nil.
 	noise func(line []byte)
 
-	up, down chan struct{} // closed when nothing more passes to the agent, to the client
+	up, down chan struct{} // closed when nothing more is passed to the agent or the client
 }
 
 func newBridge(client, agent rpc.Stream) *bridge {
 	return &bridge{client: newEnd("client", client), agent: newEnd("agent", agent), up: make(chan struct{}), down: make(chan struct{})}
 }
 
-// end is the stream of one side. Both directions write to it: the one that leads to it, and the other one what answers a
-// message that was too long.
+// end is the stream of one side. Both directions write to it: the one that leads to it, and the other one with the
+// responses to messages that were too long.
 type end struct {
 	rpc.FastStream
 	name string
@@ -40,7 +40,7 @@ type end struct {
 func newEnd(name string, s rpc.Stream) *end {
 	f, ok := s.(rpc.FastStream)
 	if !ok {
-		f = rpc.Wrap(s, rpc.Wrapper{}).(rpc.FastStream) // what it returns always is one
+		f = rpc.Wrap(s, rpc.Wrapper{}).(rpc.FastStream) // Wrap always returns one
 	}
 	return &end{FastStream: f, name: name}
 }
@@ -52,8 +52,8 @@ func (e *end) send(lines []byte) error {
 	return e.WriteLines(lines)
 }
 
-// run passes messages on until one side has ended, or ctx has. It says which one has, and with what error: io.EOF,
-// possibly wrapped, is an orderly end. The caller closes both streams then, and waits for up and down.
+// run passes messages until one side or ctx ends. It returns the side that ended, and its error: io.EOF, possibly
+// wrapped, is an orderly end. The caller must then close both streams and wait for up and down.
 func (b *bridge) run(ctx context.Context) (ended *end, err error) {
 	type result struct {
 		from *end
@@ -78,7 +78,7 @@ func (b *bridge) run(ctx context.Context) (ended *end, err error) {
 	}
 }
 
-// finish ends the agent's input, and lets what it still says pass to the client, for a time.
+// finish ends the agent's input, and passes its remaining output to the client for a limited time.
 func (b *bridge) finish(ctx context.Context, d time.Duration) {
 	if half, ok := b.agent.FastStream.(rpc.HalfCloser); !ok || half.CloseWrite() != nil {
 		return // closing the stream ends it
@@ -92,7 +92,7 @@ func (b *bridge) finish(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pass passes messages on until a side has ended, and says which one.
+// pass passes messages until a side ends, and returns that side.
 func (b *bridge) pass(from, to *end) (ended *end, err error) {
 	var lines []byte
 	var failed error
@@ -137,21 +137,21 @@ func (b *bridge) pass(from, to *end) (ended *end, err error) {
 	}
 }
 
-// refuse says of a message that was too long to be passed on that it was: a request is answered, and who waits for an
-// answer gets an error.
+// refuse reports that a message was too long to be passed on: a request gets an error response, and the peer that waits
+// for a response gets an error.
 func (b *bridge) refuse(from, to *end, long *rpc.TooLongError) error {
 	id, response, known := long.ID()
 	switch {
 	case !known:
-		return nil // a notification, or one that cannot be told from it
+		return nil // a notification, or indistinguishable from one
 	case response:
-		return to.send(refusal(id, fmt.Sprintf("the answer is longer than %d bytes", long.Limit)))
+		return to.send(refusal(id, fmt.Sprintf("the response is longer than %d bytes", long.Limit)))
 	default:
 		return from.send(refusal(id, fmt.Sprintf("the request is longer than %d bytes", long.Limit)))
 	}
 }
 
-// refusal is the line of an error response.
+// refusal returns the line of an error response.
 func refusal(id rpc.ID, message string) []byte {
 	return append((&rpc.CallLostError{ID: id, Err: errors.New(message)}).Response(), '\n')
 }

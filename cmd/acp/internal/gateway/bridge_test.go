@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bridged is a bridge whose two ends the test plays.
+// bridged is a bridge whose two ends the test controls.
 type bridged struct {
 	*bridge
-	client, agent rpc.Stream // what the client and the agent hold
+	client, agent rpc.Stream // the ends of the client and the agent
 	ended         chan ended
 }
 
@@ -29,7 +29,7 @@ type ended struct {
 	err error
 }
 
-// connect makes one over pipes in memory. limit bounds the messages that pass it; 0 is the usual one.
+// connect creates a bridge over pipes in memory. limit is the maximum length of messages; 0 means the default.
 func connect(t *testing.T, ctx context.Context, limit int) *bridged {
 	t.Helper()
 	return connectWrapped(t, ctx, limit, func(s rpc.Stream) rpc.Stream { return s })
@@ -75,7 +75,7 @@ func connectWrapped(t *testing.T, ctx context.Context, limit int, wrap func(rpc.
 	return b
 }
 
-// want reads the messages of a stream.
+// want reads the expected messages of a stream.
 func want(t *testing.T, s rpc.Stream, messages ...string) {
 	t.Helper()
 	for _, message := range messages {
@@ -96,7 +96,7 @@ func write(t *testing.T, s rpc.Stream, messages ...string) {
 
 const hello = `{"jsonrpc":"2.0","id":1,"method":"hello"}`
 
-// Messages pass in order, in both directions, and long ones too.
+// Messages pass in order, in both directions, including long ones.
 func TestBridge(t *testing.T) {
 	b := connect(t, t.Context(), 0)
 	var messages []string
@@ -110,7 +110,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// What an agent prints that is not a message does not pass.
+// Output of an agent that is not a message is not passed on.
 func TestBridgeNoise(t *testing.T) {
 	b := connect(t, t.Context(), 0)
 	noise := make(chan string, 10)
@@ -122,18 +122,18 @@ func TestBridgeNoise(t *testing.T) {
 			t.Errorf("got noise %q, want %q", got, text)
 		}
 	}
-	go write(t, b.client, "no message", hello) // the agent answers it
+	go write(t, b.client, "no message", hello) // the agent responds to it
 	want(t, b.agent, "no message", hello)
 }
 
-// Who waits for a message that is too long gets an error, and the others pass.
+// A peer that waits for a message that is too long gets an error, and the other messages pass.
 func TestBridgeTooLong(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	for _, test := range []struct{ name, message, back, forth string }{
 		{"request", fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"m","params":%q}`, long),
 			`{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"the request is longer than 1000 bytes"}}`, ""},
 		{"answer", fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"result":%q}`, long),
-			"", `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the answer is longer than 1000 bytes"}}`},
+			"", `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the response is longer than 1000 bytes"}}`},
 		{"notification", fmt.Sprintf(`{"jsonrpc":"2.0","method":"m","params":%q}`, long), "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestBridgeTooLong(t *testing.T) {
 	}
 }
 
-// Who waits for an answer that a stream knows to be lost gets an error.
+// A request whose response the stream knows to be lost gets an error response.
 func TestBridgeCallLost(t *testing.T) {
 	lost := []error{&rpc.CallLostError{ID: rpc.IntID(3), Err: errors.New("the server is busy")}}
 	wrap := func(s rpc.Stream) rpc.Stream {
@@ -198,7 +198,7 @@ func TestBridgeEnds(t *testing.T) {
 	})
 }
 
-// When the client has ended, what the agent still says passes, for a time.
+// When the client has ended, the agent's remaining output is passed on for a limited time.
 func TestBridgeFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := connect(t, t.Context(), 0)
@@ -238,7 +238,7 @@ func TestBridgeFinish(t *testing.T) {
 	})
 }
 
-// A side that does not read holds the other one up.
+// A side that does not read blocks the other one.
 func TestBridgeBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := connect(t, t.Context(), 0)

@@ -1,3 +1,3 @@
-// Package gateway passes messages between a connection over the network and standard input and output: an agent that is a
-// command becomes one that has a URL, and an agent at a URL becomes a command.
+// Package gateway passes messages between a network connection and standard input and output: it gives a URL to an
+// agent that is a command, and makes a command of an agent at a URL.
 package gateway

@@ -19,20 +19,20 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Options say how a Gateway serves.
+// Options configure a Gateway.
 type Options struct {
-	// Command makes the command of a connection's agent.
+	// Command returns the command for the agent of a connection.
 	Command func(peer *remote.Peer) *exec.Cmd
-	// Path is where the agent is served, Health where the gateway says whether it takes connections: 200 or 503. An empty
-	// Health is none.
+	// Path is the path of the agent. Health is a path that reports whether the gateway accepts connections, with status
+	// 200 or 503; it is not served if empty.
 	Path, Health string
-	// Server has what remote.Handler takes.
+	// Server configures the remote.Handler.
 	Server remote.HandlerOptions
 	// EndTime is how long each step of ending an agent may take: the end of its input, TERM, KILL.
 	EndTime time.Duration
-	// ShutdownTime bounds how long connections may take to end.
+	// ShutdownTime is how long connections may take to end.
 	ShutdownTime time.Duration
-	// Certificate and Key are the files for TLS; none is no TLS.
+	// Certificate and Key are the files for TLS, which is not used if they are empty.
 	Certificate, Key string
 }
 
@@ -42,18 +42,18 @@ type Gateway struct {
 	log     *slog.Logger
 	agent   *remote.Server
 
-	running  sync.WaitGroup // what passes messages on
+	running  sync.WaitGroup // goroutines that pass messages
 	draining atomic.Bool
 	numbers  numbers
 }
 
-// numbers are counted for metrics.
+// numbers are counters for the metrics.
 type numbers struct {
 	processes                                  atomic.Int64
 	started, failedToStart, failedLater, noise atomic.Uint64
 }
 
-// New makes a Gateway.
+// New returns a Gateway.
 func New(o Options) *Gateway {
 	g := &Gateway{options: o, log: o.Server.Logger}
 	if g.log == nil {
@@ -63,7 +63,7 @@ func New(o Options) *Gateway {
 	return g
 }
 
-// ServeHTTP serves the agent, and says how the gateway is.
+// ServeHTTP serves the agent and the health path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case g.options.Path:
@@ -79,11 +79,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Check says whether the gateway may serve what reaches a listener.
+// Check reports whether the gateway may serve requests from a listener.
 func (g *Gateway) Check(l net.Listener) error { return g.agent.CheckListener(l) }
 
-// Serve serves until ctx ends, and closes the listener. Then it takes no more connections, ends those that there are, with
-// their agents, and returns. When force ends, they are cut at once.
+// Serve serves until ctx ends, and closes the listener. Then it accepts no more connections, ends the open ones
+// together with their agents, and returns. When force ends, they are closed at once.
 func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error {
 	if err := g.Check(listener); err != nil {
 		return errors.Join(err, listener.Close())
@@ -101,7 +101,7 @@ func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error
 	var err error
 	stopped := false
 	select {
-	case err = <-served: // it could not go on
+	case err = <-served: // the server failed
 		stopped = true
 	case <-ctx.Done():
 	}
@@ -110,9 +110,9 @@ func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error
 	defer cancel()
 	var ending sync.WaitGroup
 	ending.Go(func() {
-		// It ends when the streams have, or with bound.
+		// Shutdown returns when all streams have ended, or with bound.
 		if e := server.Shutdown(bound); e != nil {
-			_ = server.Close() // what is left is cut
+			_ = server.Close() // closes what is left
 		}
 	})
 	err = errors.Join(err, g.agent.Shutdown(bound))
@@ -126,7 +126,7 @@ func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error
 	return err
 }
 
-// serve is one connection: it starts the agent and passes on what both say.
+// serve serves one connection: it starts the agent and passes messages in both directions.
 func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer) (err error) {
 	log := g.log.With("connection", peer.ConnectionID)
 	client, err := t.Connect(ctx)
@@ -149,7 +149,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	b := newBridge(client, agent)
 	b.noise = func(line []byte) {
 		g.numbers.noise.Add(1)
-		log.Debug("the agent printed what is not a message", "text", plain.Line(string(line)))
+		log.Debug("the agent printed something that is not a message", "text", plain.Line(string(line)))
 	}
 	ended, why := b.run(ctx)
 	if ended == b.client {
@@ -161,7 +161,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	g.numbers.processes.Add(-1)
 	said.flush()
 	<-b.down
-	// The other direction ends with the connection, which ends when this function has returned.
+	// The other direction ends with the connection, which ends after this function has returned.
 	g.running.Go(func() { <-b.up })
 	log.Debug("the agent has ended", "pid", cmd.Process.Pid, "state", cmd.ProcessState.String())
 	if ended == b.agent {
@@ -171,7 +171,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	return err
 }
 
-// maxLogged is how much of a line of an agent's standard error is logged.
+// maxLogged is how many bytes of a line of an agent's standard error are logged.
 const maxLogged = 4 << 10
 
 // lineLogger logs the lines that are written to it.
@@ -179,7 +179,7 @@ type lineLogger struct {
 	log  *slog.Logger
 	mu   sync.Mutex
 	line []byte
-	lost int // bytes of the line that are not kept
+	lost int // bytes of the line that were not kept
 }
 
 func (l *lineLogger) Write(b []byte) (int, error) {
@@ -199,7 +199,7 @@ func (l *lineLogger) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush logs what has no end yet.
+// flush logs an unfinished line.
 func (l *lineLogger) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,8 +217,8 @@ func (l *lineLogger) print() {
 	l.line, l.lost = l.line[:0], 0
 }
 
-// Connect is the other end: it passes messages between a client, usually on standard input and output, and an agent, until
-// one of them ends. The error says how the agent has.
+// Connect does the reverse: it passes messages between a client, usually on standard input and output, and an agent,
+// until one of them ends. The error says how the agent ended.
 func Connect(ctx context.Context, toAgent, toClient rpc.Transport) error {
 	agent, err := toAgent.Connect(ctx)
 	if err != nil {
@@ -237,7 +237,7 @@ func Connect(ctx context.Context, toAgent, toClient rpc.Transport) error {
 	case ended == nil, ended == b.client && orderly(why):
 		return closed
 	case orderly(why):
-		return errors.Join(errors.New("the agent ended the connection"), closed)
+		return errors.Join(errors.New("the agent closed the connection"), closed)
 	default:
 		return fmt.Errorf("the %s: %w", ended.name, why)
 	}

@@ -1,4 +1,4 @@
-// Package history keeps the prompts that a user has sent from a folder, so that a later run of the program has them.
+// Package history stores the prompts that a user has sent in a directory, for later runs of the program.
 package history
 
 import (
@@ -19,29 +19,29 @@ import (
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
-// Prompt is what the user said: its text, and long texts that were pasted, of which the text has marks.
+// Prompt is a prompt as the user typed it: its text, and long pasted texts for which the text has placeholders.
 type Prompt struct {
 	Text   string   `json:"text"`
 	Pasted []string `json:"pasted,omitempty"`
 }
 
-// The bounds of a file: what is older is forgotten. A prompt that is longer than maxPrompt is not kept.
+// The limits of a file. The oldest prompts are dropped. A prompt longer than maxPrompt is not stored.
 const (
 	maxPrompts = 1000
 	maxBytes   = 1 << 20
 	maxPrompt  = 64 << 10
 )
 
-// maxFiles is of how many folders the prompts are kept: those where something was sent last.
+// maxFiles is the number of directories whose prompts are stored: those in which a prompt was sent last.
 const maxFiles = 500
 
-// lockTime is how long somebody else may be writing.
+// lockTime is how long to wait for another process that is writing.
 const lockTime = 2 * time.Second
 
-// File has the prompts of a folder. Several processes may use it at once.
+// File stores the prompts of a directory. Several processes may use it at once.
 type File struct{ path string }
 
-// For returns the file of a folder, in the user's folder for state. It need not exist.
+// For returns the file of a directory, in the user's state directory. The file need not exist.
 func For(cwd string) (*File, error) {
 	state, err := names.StateDir()
 	if err != nil {
@@ -51,7 +51,7 @@ func For(cwd string) (*File, error) {
 	return &File{filepath.Join(state, "prompts", hex.EncodeToString(sum[:16])+".jsonl")}, nil
 }
 
-// Load returns the prompts, the newest last. Lines that are none are left out.
+// Load returns the prompts, the newest last. Invalid lines are skipped.
 func (f *File) Load() ([]Prompt, error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func (f *File) Load() ([]Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := max(0, info.Size()-2*maxBytes) // somebody else may have made it longer
+	from := max(0, info.Size()-2*maxBytes) // another process may have made it longer
 	text := make([]byte, info.Size()-from)
 	n, err := file.ReadAt(text, from)
 	if n < len(text) && err != nil {
@@ -81,7 +81,7 @@ func (f *File) Load() ([]Prompt, error) {
 	return prompts[max(0, len(prompts)-maxPrompts):], nil
 }
 
-// Add adds prompts, and forgets the oldest ones when there are too many.
+// Add adds prompts, and drops the oldest ones if there are too many.
 func (f *File) Add(prompts ...Prompt) (err error) {
 	var text []byte
 	for _, p := range prompts {
@@ -101,7 +101,7 @@ func (f *File) Add(prompts ...Prompt) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
-	lock, err := filelock.Wait(ctx, filepath.Join(filepath.Dir(f.path), "lock")) // one for all: files come and go
+	lock, err := filelock.Wait(ctx, filepath.Join(filepath.Dir(f.path), "lock")) // one lock for all files, which are created and removed
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *File) Add(prompts ...Prompt) (err error) {
 	return nil
 }
 
-// write adds text at the end of a file, behind a whole line, and returns its size.
+// write appends text to a file, beginning on a new line, and returns the size of the file.
 func write(file *os.File, text []byte) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -143,7 +143,7 @@ func write(file *os.File, text []byte) (int64, error) {
 	return size + int64(n), err
 }
 
-// shorten keeps the newest prompts, which have half of the bytes that there may be.
+// shorten keeps the newest prompts, up to half of the maximum size.
 func (f *File) shorten() error {
 	prompts, err := f.Load()
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *File) shorten() error {
 	return nil
 }
 
-// forgetFolders removes the files of folders from which nothing was sent for longest, if there are too many.
+// forgetFolders removes the files of the directories in which no prompt was sent for longest, if there are too many.
 func (f *File) forgetFolders() error {
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {

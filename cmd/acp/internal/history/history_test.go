@@ -50,7 +50,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := load(t, other); len(got) != 0 {
-		t.Fatalf("of another folder: %v", got)
+		t.Fatalf("of another directory: %v", got)
 	}
 	info, err := os.Stat(f.path)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -91,7 +91,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestDamaged: what a process that was killed has left costs its own line only.
+// TestDamaged: what a killed process leaves behind damages only its own line.
 func TestDamaged(t *testing.T) {
 	f := newFile(t)
 	if err := f.Add(Prompt{Text: "one"}); err != nil {
@@ -113,7 +113,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestManyFolders: the folders in which nothing was said for longest are forgotten.
+// TestManyFolders: the directories that were unused for longest are removed.
 func TestManyFolders(t *testing.T) {
 	newFile(t)
 	for i := range maxFiles + 3 {
@@ -135,7 +135,7 @@ func TestManyFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := load(t, f); len(got) != want {
-			t.Errorf("folder %d has %d prompts, want %d", i, len(got), want)
+			t.Errorf("directory %d has %d prompts, want %d", i, len(got), want)
 		}
 	}
 }

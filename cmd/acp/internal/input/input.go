@@ -1,5 +1,4 @@
-// Package input reads the files that a user names. None of them holds up the program for ever: a named pipe may have
-// nobody at its other end.
+// Package input reads files that a user names. No file blocks the program forever: a named pipe may have no writer.
 package input
 
 import (
@@ -14,16 +13,16 @@ import (
 	"golang.org/x/term"
 )
 
-// patience is how long what is not a regular file may take: a command in <(…) may have to do something first.
+// patience is how long a file that is not a regular file may be silent: a command in <(…) may have to work first.
 var patience = 30 * time.Second
 
-// Open opens a file that is read as it comes, however long it is: a regular file or a pipe. A pipe may be silent for no
-// longer than 30 s; standard input may. The error does not name the file.
+// Open opens a file of any length, a regular file or a pipe, that is read as data arrives. A pipe must not be silent
+// for longer than 30 s, except for standard input. The error does not contain the file's name.
 func Open(path string) (io.ReadCloser, error) {
-	info, err := os.Stat(path) // what is wrong is said by opening it
+	info, err := os.Stat(path) // opening it reports the error
 	flag := os.O_RDONLY
 	if err == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		flag |= syscall.O_NONBLOCK // to open it does not wait for a writer
+		flag |= syscall.O_NONBLOCK // do not wait for a writer when opening
 	}
 	file, err := os.OpenFile(path, flag, 0)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -41,8 +40,8 @@ func Open(path string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// HasEnd returns an error for a folder, and for a device other than a terminal and the null device: others may have no end.
-// About what is no *os.File it knows nothing.
+// HasEnd returns an error for a directory, and for a device other than a terminal or the null device, because others
+// may have no end. It returns nil for readers other than *os.File.
 func HasEnd(from io.Reader) error {
 	file, ok := from.(*os.File)
 	if !ok {
@@ -53,7 +52,7 @@ func HasEnd(from io.Reader) error {
 		return err
 	}
 	if info.IsDir() {
-		return errors.New("a folder, not a file")
+		return errors.New("a directory, not a file")
 	}
 	null, err := os.Stat(os.DevNull)
 	if info.Mode()&os.ModeDevice != 0 && (err != nil || !os.SameFile(info, null)) && !term.IsTerminal(int(file.Fd())) {
@@ -65,7 +64,7 @@ func HasEnd(from io.Reader) error {
 // pipe is a named pipe.
 type pipe struct {
 	*os.File
-	some bool // has come
+	some bool // whether data has arrived
 }
 
 func (p *pipe) Read(b []byte) (int, error) {
@@ -83,14 +82,14 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFile reads a file that has at most so many bytes.
+// ReadFile reads a file of at most the given number of bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path) // what is wrong is said by opening it
+	info, err := os.Stat(path) // opening it reports the error
 	regular := err == nil && info.Mode().IsRegular()
 	pipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
 	flag := os.O_RDONLY
 	if pipe {
-		flag |= syscall.O_NONBLOCK // to open it does not wait for a writer
+		flag |= syscall.O_NONBLOCK // do not wait for a writer when opening
 	}
 	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {
@@ -98,7 +97,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	}
 	defer file.Close()
 	if !regular {
-		_ = file.SetReadDeadline(time.Now().Add(patience)) // what has none is read at once, or is a terminal
+		_ = file.SetReadDeadline(time.Now().Add(patience)) // fails for regular files, which are read at once, and for terminals
 	}
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
@@ -114,13 +113,13 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Create makes a file to be written, or empties it. Of a named pipe somebody has to read.
+// Create creates or truncates a file for writing. A named pipe must have a reader.
 func Create(path string) (*os.File, error) {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	info, err := os.Stat(path)
 	pipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
 	if pipe {
-		flag = os.O_WRONLY | syscall.O_NONBLOCK // to open it does not wait for a reader
+		flag = os.O_WRONLY | syscall.O_NONBLOCK // do not wait for a reader when opening
 	}
 	file, err := os.OpenFile(path, flag, 0o600)
 	if pipe && errors.Is(err, syscall.ENXIO) {

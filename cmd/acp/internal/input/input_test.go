@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestPipes: a named pipe with nobody at its other end is an error at once; one with somebody is read and written.
+// TestPipes: a named pipe without a peer is an error at once; one with a peer is read and written.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -24,7 +24,7 @@ func TestPipes(t *testing.T) {
 	if _, err := Create(pipe); err == nil || !strings.Contains(err.Error(), "without a reader") {
 		t.Errorf("written: %v", err)
 	}
-	other, err := os.OpenFile(pipe, os.O_RDWR, 0) // for reading and writing it opens without anybody else
+	other, err := os.OpenFile(pipe, os.O_RDWR, 0) // opening it for reading and writing does not need a peer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Close()
-	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that what is written is kept
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // keeps what is written
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,13 @@ func TestBound(t *testing.T) {
 		t.Error("a file without end")
 	}
 	if _, err := ReadFile(filepath.Dir(file), 10); err == nil {
-		t.Error("a folder")
+		t.Error("a directory")
 	}
 }
 
-// TestOpen: a pipe is read as it comes, and not for ever; a device and a folder are not read at all.
+// TestOpen: a pipe is read as data arrives, but not forever; devices and directories are not read at all.
 func TestOpen(t *testing.T) {
-	for path, want := range map[string]string{"/dev/zero": "a device", "/dev/random": "a device", t.TempDir(): "a folder", "/none/x": "no such file"} {
+	for path, want := range map[string]string{"/dev/zero": "a device", "/dev/random": "a device", t.TempDir(): "a directory", "/none/x": "no such file"} {
 		if file, err := Open(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, %v", path, file, err)
 		}
@@ -91,7 +91,7 @@ func TestOpen(t *testing.T) {
 	}
 	file.Close()
 
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // for reading and writing it opens without anybody else
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // opening it for reading and writing does not need a peer
 	if err != nil {
 		t.Fatal(err)
 	}

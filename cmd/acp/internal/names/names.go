@@ -1,5 +1,5 @@
-// Package names keeps the names that a user gives to sessions of agents, so that a later run of the program can go on with
-// them. What is said in a session is kept by the agent.
+// Package names stores the names that a user gives to sessions of agents, so that a later run of the program can
+// continue the sessions. The conversations are stored by the agents.
 package names
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
-// Key is what a name is unique for: the same one may be used in another folder, and for another agent.
+// Key identifies a session: the same name may be used in another directory, and for another agent.
 type Key struct {
-	// Agent is the agent as the user calls it, Cwd the folder in which it works.
+	// Agent is the user's name for the agent, and Cwd the directory in which it works.
 	Agent string `json:"agent"`
 	Cwd   string `json:"cwd"`
 	Name  string `json:"name"`
 }
 
-// Entry is a name, and what it is the name of.
+// Entry is a name with its session.
 type Entry struct {
 	Key
 	Session acp.SessionID `json:"session"`
 	Used    time.Time     `json:"used"`
 }
 
-// Store keeps names in a folder, one file each. Several programs may use it at once.
+// Store stores names in a directory, one file each. Several programs may use it at once.
 type Store struct{ Dir string }
 
-// Default returns the store in the user's folder for state.
+// Default returns the store in the user's state directory.
 func Default() (*Store, error) {
 	dir, err := StateDir()
 	if err != nil {
@@ -47,7 +47,7 @@ func Default() (*Store, error) {
 	return &Store{filepath.Join(dir, "sessions")}, nil
 }
 
-// StateDir is the folder for the state that this program keeps for the user: $XDG_STATE_HOME/acp, or that of the system.
+// StateDir returns the directory for the user's state of this program: $XDG_STATE_HOME/acp, or the system's default.
 func StateDir() (string, error) {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
@@ -69,14 +69,14 @@ func StateDir() (string, error) {
 	return filepath.Join(dir, "acp"), nil
 }
 
-// file is the file of a key.
+// file returns the path of the file of a key, without its extension.
 func (s *Store) file(k Key) string {
 	sum := sha256.Sum256([]byte(k.Agent + "\x00" + k.Cwd + "\x00" + k.Name))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:16]))
 }
 
-// Lock has a name for this process alone until it is unlocked, or the process ends. The error matches filelock.ErrLocked
-// if another one has it.
+// Lock locks a name for this process until it is unlocked or the process ends. The error matches filelock.ErrLocked if
+// another process has locked it.
 func (s *Store) Lock(k Key) (*filelock.Lock, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *Store) Lock(k Key) (*filelock.Lock, error) {
 	return filelock.Try(s.file(k) + ".lock")
 }
 
-// Get returns the session of a name; "" if there is none.
+// Get returns the session with a name; "" if there is none.
 func (s *Store) Get(k Key) (acp.SessionID, error) {
 	e, err := read(s.file(k) + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func read(path string) (e Entry, err error) {
 	return e, nil
 }
 
-// Set gives a session a name, which is used now.
+// Set gives a session a name and sets its time of use.
 func (s *Store) Set(k Key, session acp.SessionID) error {
 	text, err := json.Marshal(Entry{k, session, time.Now().UTC()})
 	if err != nil {
@@ -130,8 +130,8 @@ func (s *Store) Set(k Key, session acp.SessionID) error {
 	return nil
 }
 
-// List returns the names for an agent in a folder, the last used first; for all agents if agent is "". What cannot be read is
-// left out.
+// List returns the names for an agent in a directory, the last used first; for all agents if agent is "". Unreadable
+// files are skipped.
 func (s *Store) List(agent, cwd string) ([]Entry, error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

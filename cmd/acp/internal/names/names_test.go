@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
-// Names are kept for an agent and a folder, and locked while they are used.
+// Names are stored for an agent and a directory, and locked while they are in use.
 func TestStore(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	s, err := Default()

@@ -22,19 +22,19 @@ import (
 //go:embed emulator
 var programs embed.FS
 
-// emulator is the Node process in which the screens are. It lives as long as the test program: its standard input ends with
-// the latter, and then it ends too.
+// emulator is the Node process that keeps the screens. It ends when its standard input ends, and so with the test
+// program.
 type emulator struct {
 	in io.Writer
 
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan answer
-	replies map[int]func([]byte) // by terminal: what it says to its program
+	replies map[int]func([]byte) // by terminal: sends the terminal's answers to its program
 	err     error                // why there are no more answers
 }
 
-// request is what the emulator is told.
+// request is a request to the emulator.
 type request struct {
 	ID   int    `json:"id"`
 	Op   string `json:"op"`
@@ -42,11 +42,11 @@ type request struct {
 	Cols int    `json:"cols,omitzero"`
 	Rows int    `json:"rows,omitzero"`
 	Data []byte `json:"data,omitzero"`
-	// Cells has a frame come with its cells.
+	// Cells asks for a frame with its cells.
 	Cells bool `json:"cells,omitzero"`
 }
 
-// answer is what it says, to a request or, without an ID, of itself.
+// answer is the response to a request or, without an ID, a notification.
 type answer struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -58,7 +58,7 @@ type answer struct {
 // theEmulator starts the process once.
 var theEmulator = sync.OnceValues(startEmulator)
 
-// need returns the emulator, or skips the test.
+// need returns the emulator or skips the test.
 func need(t testing.TB) *emulator {
 	t.Helper()
 	tier.Need(t, tier.Full)
@@ -75,7 +75,7 @@ func startEmulator() (_ *emulator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Node has read all of it when it is ready.
+	// Node has read all of it once it is ready.
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := os.CopyFS(dir, programs); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func startEmulator() (_ *emulator, err error) {
 	return e, nil
 }
 
-// read hands out the answers.
+// read distributes the answers.
 func (e *emulator) read(answers *bufio.Reader) error {
 	for {
 		line, err := answers.ReadBytes('\n')
@@ -145,7 +145,7 @@ func (e *emulator) end(err error) {
 	clear(e.waiting)
 }
 
-// ask makes a request, and stores the result in v if it is not nil.
+// ask makes a request, and stores the result in v unless v is nil.
 func (e *emulator) ask(r request, v any) error {
 	got := make(chan answer, 1)
 	e.mu.Lock()
@@ -177,7 +177,7 @@ func (e *emulator) ask(r request, v any) error {
 	return json.Unmarshal(a.Result, v)
 }
 
-// open makes a screen. What the terminal answers to the program goes to reply, which must not block.
+// open creates a screen. What the terminal answers to the program is passed to reply, which must not block.
 func (e *emulator) open(cols, rows int, reply func([]byte)) (term int, err error) {
 	e.mu.Lock()
 	e.last++
@@ -187,7 +187,7 @@ func (e *emulator) open(cols, rows int, reply func([]byte)) (term int, err error
 	return term, e.ask(request{Op: "open", Term: term, Cols: cols, Rows: rows}, nil)
 }
 
-// close forgets a screen.
+// close removes a screen.
 func (e *emulator) close(term int) error {
 	e.mu.Lock()
 	delete(e.replies, term)

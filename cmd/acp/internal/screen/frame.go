@@ -11,35 +11,35 @@ import (
 	"unicode/utf8"
 )
 
-// A Frame is what a terminal shows at one moment, and what its program has made of it until then.
+// A Frame is what a terminal shows at one moment, and the state that its program has set until then.
 type Frame struct {
 	Cols, Rows int
 	Lines      []Line
 	Cursor     struct{ X, Y int }
 	Title      string
-	// Modes are those that the program has set or reset, by their numbers or, for those without one, by their names. False
-	// is reset.
+	// Modes are the modes that the program has set (true) or reset (false), by their numbers or, for those without a
+	// number, by their names.
 	Modes map[string]any
-	// Commands are what the program did beside drawing: titles, bells, clipboards, notifications, and the like.
+	// Commands are the program's other effects: titles, bells, clipboard contents, notifications, and the like.
 	Commands []string
 }
 
 // A Line is a line of a screen.
 type Line struct {
 	Text  string
-	Cells []Cell // to the end of what is not empty; only of [Terminal.Whole]
-	Runs  []Run  // of what does not look plain
-	// Wrapped is true if the terminal has broken the text, not the program.
+	Cells []Cell // up to the last cell that is not empty; only from [Terminal.Whole]
+	Runs  []Run  // cells that do not look plain
+	// Wrapped is true if the terminal, not the program, has broken the text.
 	Wrapped bool
 }
 
-// A Cell is one character with what combines with it, and how many columns it takes.
+// A Cell is a character with its combining characters, and its width in columns.
 type Cell struct {
 	Text  string
 	Width int
 }
 
-// A Run is some cells of a line that look the same.
+// A Run is a sequence of cells in a line that look the same.
 type Run struct {
 	Start, End int
 	Style      string // such as "bold red on-#101010"
@@ -57,20 +57,20 @@ func text(lines []Line) string {
 	return b.String()
 }
 
-// Has reports whether the screen shows a text, also if it is broken at the ends of lines.
+// Has reports whether the screen shows a text, even if it is broken at the ends of lines.
 func (f *Frame) Has(part string) bool {
 	return strings.Contains(f.Text(), part) || strings.Contains(squeeze(f.Text()), squeeze(part))
 }
 
-// squeeze leaves one space between words. Borders are no words.
+// squeeze leaves one space between words. Borders do not count as words.
 func squeeze(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return r <= ' ' || r >= '\u2500' && r <= '\u259f'
 	}), " ")
 }
 
-// Style says how the first place looks that has a text: the styles of its cells, each once. It is "" for plain cells, and
-// ok is false if the text is not there.
+// Style returns the style of the first occurrence of a text: the styles of its cells, each once. It is "" for plain
+// cells; ok is false if the text is not found.
 func (f *Frame) Style(part string) (style string, ok bool) {
 	for _, line := range f.Lines {
 		before, _, found := strings.Cut(line.Text, part)
@@ -89,20 +89,20 @@ func (f *Frame) Style(part string) (style string, ok bool) {
 	return "", false
 }
 
-// cells is how many cells a text of narrow characters takes.
+// cells returns the number of cells of a text of narrow characters.
 func cells(text string) int { return len([]rune(text)) }
 
-// standard are the modes that a terminal has on before a program starts.
+// standard are the modes that are set in a terminal before a program starts.
 var standard = map[string]bool{"7": true, "25": true, "8": true, "1007": true}
 
-// names are those of the modes that clients use.
+// names are the names of the modes that clients use.
 var names = map[string]string{
 	"1": "application cursor keys", "7": "wrap", "25": "cursor", "47": "alternate screen", "1047": "alternate screen",
 	"1049": "alternate screen", "9": "mouse", "1000": "mouse", "1002": "mouse", "1003": "mouse", "1004": "focus events", "1006": "mouse (SGR)",
 	"2004": "bracketed paste", "2026": "synchronized output", "2027": "grapheme clusters", "2031": "colour scheme reports", "2048": "size reports",
 }
 
-// Changed are the modes that are not as they are before a program starts, sorted, such as "alternate screen on" and
+// Changed returns the modes that differ from those before a program starts, sorted, such as "alternate screen on" and
 // "cursor off".
 func (f *Frame) Changed() (changed []string) {
 	for mode, value := range f.Modes {
@@ -128,8 +128,8 @@ func (f *Frame) Changed() (changed []string) {
 	return slices.Compact(changed)
 }
 
-// Dump is the frame as files have it: the lines between bars, so that spaces at the ends show; then how they look, where
-// that is not plain; then what else is to be known.
+// Dump returns the frame in the format of the golden files: the lines between bars, so that spaces at the ends are
+// visible, then their styles where they are not plain, then everything else.
 func (f *Frame) Dump() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d columns, %d rows\n", f.Cols, f.Rows)
@@ -154,8 +154,8 @@ func (f *Frame) Dump() string {
 	return b.String()
 }
 
-// Sequences are the control sequences and control characters among bytes for a terminal, each once, sorted. Arguments
-// that only say where or how many are left out where shape is true, so that two runs of a program can be compared.
+// Sequences returns the control sequences and control characters in bytes for a terminal, each once, sorted. If shape
+// is true, it leaves out arguments that only give positions or counts, so that two runs of a program can be compared.
 func Sequences(raw []byte, shape bool) []string {
 	found := map[string]bool{}
 	for i := 0; i < len(raw); {
@@ -174,10 +174,10 @@ func Sequences(raw []byte, shape bool) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// sequence is how many bytes the control sequence has that text begins with, or 0.
+// sequence returns the length in bytes of the control sequence at the beginning of raw, or 0.
 func sequence(raw []byte) int {
 	c := raw[0]
-	if c == 0xc2 && len(raw) > 1 && raw[1] < 0xa0 { // one of the C1 controls, in UTF-8
+	if c == 0xc2 && len(raw) > 1 && raw[1] < 0xa0 { // a C1 control character in UTF-8
 		return 2
 	}
 	if c != 0x1b {
@@ -215,7 +215,7 @@ func sequence(raw []byte) int {
 	return i + 1
 }
 
-// shapeOf leaves out the arguments of moves, erasures and colours, and the text of commands such as titles and links.
+// shapeOf removes the arguments of moves, erasures and colors, and the text of commands such as titles and links.
 func shapeOf(s string) string {
 	if strings.HasPrefix(s, "\x1b]") {
 		kind, text, _ := strings.Cut(s, ";")
@@ -239,8 +239,8 @@ func shapeOf(s string) string {
 	return s
 }
 
-// Strange are the characters among bytes for a terminal that are neither part of a control sequence nor text: each once.
-// Such are bytes that are no UTF-8, and what changes the order of other characters, or is not visible.
+// Strange returns the characters in bytes for a terminal that are neither part of a control sequence nor text, each once:
+// bytes that are not UTF-8, characters that change the order of others, and invisible characters.
 func Strange(raw []byte) (found []string) {
 	for i := 0; i < len(raw); {
 		if n := sequence(raw[i:]); n > 0 {
@@ -263,7 +263,7 @@ func strange(r rune) bool {
 	return !unicode.IsPrint(r) && r != joiner && r != nonJoiner && !unicode.Is(unicode.Mn, r)
 }
 
-// Redraw is the control sequences and the text that draw a frame of [Terminal.Whole] on an empty terminal of its size.
+// Redraw returns the control sequences and text that draw a frame of [Terminal.Whole] on an empty terminal of its size.
 func (f *Frame) Redraw() string {
 	var b strings.Builder
 	b.WriteString("\x1b[?25l\x1b[2J")
@@ -298,7 +298,7 @@ func (f *Frame) Redraw() string {
 	return b.String()
 }
 
-// attributes are the numbers of what styles are made of.
+// attributes are the numbers of the parts of styles.
 var attributes = map[string]int{
 	"bold": 1, "dim": 2, "italic": 3, "underline": 4, "blink": 5, "reverse": 7, "hidden": 8, "strike": 9, "overline": 53,
 	"black": 30, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "white": 37,
@@ -306,7 +306,7 @@ var attributes = map[string]int{
 	"bright-white": 97,
 }
 
-// sgr is a style as the arguments of a control sequence, each behind a semicolon.
+// sgr returns a style as the arguments of a control sequence, each after a semicolon.
 func sgr(style string) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(style) {

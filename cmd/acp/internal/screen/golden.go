@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// A Mask is what differs between two runs of a program, and what files have in its place.
+// A Mask replaces text that differs between two runs of a program.
 type Mask struct {
 	Pattern *regexp.Regexp
 	With    string
 }
 
-// quiet is for how long nothing must change before a screen is written to a file.
+// quiet is how long nothing must change before a screen is written to a file.
 const quiet = 500 * time.Millisecond
 
-// Settled returns the screen, cell by cell, after which nothing changed for some time. It is for writing files anew; a test
-// that compares does not depend on time.
+// Settled returns the screen, cell by cell, once nothing has changed for some time. It is for writing golden files;
+// comparing tests do not depend on time.
 func (x *Terminal) Settled() *Frame {
 	x.t.Helper()
 	for {
@@ -36,7 +36,7 @@ func (x *Terminal) Settled() *Frame {
 	}
 }
 
-// Golden waits until the screen is as a file has it, or writes the file if update is true.
+// Golden waits until the screen equals a golden file, or writes the file if update is true.
 func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 	x.t.Helper()
 	dump := func(f *Frame) string {

@@ -23,7 +23,7 @@ func sh(t *testing.T, script string, cols, rows int) *Terminal {
 	return Start(t, exec.Command("sh", "-c", script), cols, rows)
 }
 
-// What a program writes is on the screen, with its looks.
+// The output of a program appears on the screen, with its styles.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `printf '\033[?1049h\033[?25l\033[?2004h\033[?1006h\033]0;a title\007'
@@ -45,7 +45,7 @@ printf '\033[4;1Hwide: 世界 😀|\n'; read -r line`, 40, 6)
 	}
 }
 
-// A program that restores the terminal has left nothing; one that changes the line has.
+// A program that restores the terminal leaves nothing behind; one that changes the settings of the line does.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `stty -echo raw; printf '\033[?1049h\033[?25lready'; dd bs=1 count=1 2>/dev/null; printf '\033[?1049l\033[?25h'; stty sane; exit 3`, 80, 24)
@@ -63,7 +63,7 @@ func TestLeave(t *testing.T) {
 	sh(t, `printf '\033[>1u\033[>4;2m\033[?2026h\033[2;5r\033[<u\033[>4;0m\033[?2026l\033[r'`, 80, 24).Leave(0)
 }
 
-// Signals, the size, and keys reach a program.
+// Signals, changes of the size, and keys reach a program.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `trap 'stty size; echo done' WINCH; trap 'echo interrupted' INT; trap 'echo bye; exit 9' TERM; echo started; while :; do read -r line && echo "got $line"; done`, 30, 5)
@@ -83,7 +83,7 @@ func TestSignals(t *testing.T) {
 	x.Leave(9)
 }
 
-// A terminal answers what a program asks.
+// A terminal answers the queries of a program.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `stty raw -echo; printf 'abc\033[6n'; dd bs=1 count=6 2>/dev/null | od -c | head -1; stty sane`, 60, 5)
@@ -91,7 +91,7 @@ func TestReplies(t *testing.T) {
 	x.End()
 }
 
-// A hangup ends a program and all that it has started; what hides from it is found.
+// A hangup ends a program and all processes that it started; a process that hides from the hangup is found.
 func TestProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: processes are found on Linux only")
@@ -109,7 +109,7 @@ func TestProcesses(t *testing.T) {
 	}
 	left := x.Processes()
 	for end := time.Now().Add(Deadline); len(left) != 1 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		left = x.Processes() // what the hangup ends takes a while to do so
+		left = x.Processes() // processes take a while to end after the hangup
 	}
 	if len(left) != 1 {
 		t.Fatalf("%v are left, want one", left)
@@ -119,7 +119,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// Lines that were scrolled away are kept, and those that the terminal broke are whole.
+// Lines that were scrolled away are kept, and lines that the terminal broke are joined.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `for i in 1 2 3 4 5 6 7 8 9; do echo "line $i is longer than the screen"; done`, 12, 4)
@@ -129,7 +129,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What a program does beside drawing is counted.
+// Effects of a program other than drawing are recorded.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	x := sh(t, `printf '\033]52;c;aGk=\007\033]2;evil\033\\\007\033]8;;http://x/\007link\033]8;;\007\033c'`, 80, 24)
@@ -157,7 +157,7 @@ func TestStrange(t *testing.T) {
 	}
 }
 
-// The folder of the emulator is gone when it runs.
+// The directory of the emulator is removed once it runs.
 func TestEmulatorLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	need(t)

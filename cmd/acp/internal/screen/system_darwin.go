@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const getTermios = unix.TIOCGETA
 
-// Processes are none: macOS does not tell the environment of processes.
+// Processes returns nil: macOS does not reveal the environment of processes.
 func (x *Terminal) Processes() []int { return nil }
 
 func (x *Terminal) survivors() []int { return nil }

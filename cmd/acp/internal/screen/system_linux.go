@@ -12,14 +12,14 @@ import (
 
 const getTermios = unix.TCGETS
 
-// Processes are all that the program has started, and that they have started, and that have not ended.
+// Processes returns the running processes that the program, or processes started by it, have started.
 func (x *Terminal) Processes() (pids []int) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	for _, file := range files {
-		env, err := os.ReadFile(file) // of processes that have ended there is none
+		env, err := os.ReadFile(file) // missing for processes that have ended
 		if err != nil || !bytes.Contains(append(env, 0), append([]byte(x.mark), 0)) {
 			continue
 		}
@@ -30,10 +30,10 @@ func (x *Terminal) Processes() (pids []int) {
 	return pids
 }
 
-// patience is how long processes may take to end that were killed.
+// patience is how long killed processes may take to end.
 const patience = time.Minute
 
-// survivors are the processes that do not end within [patience]. Nothing tells of their end but /proc.
+// survivors returns the processes that do not end within [patience]. Only /proc shows their end.
 func (x *Terminal) survivors() (pids []int) {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if pids = x.Processes(); len(pids) == 0 || time.Now().After(end) {

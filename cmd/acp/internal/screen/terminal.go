@@ -21,22 +21,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Deadline is how long a test waits for what a screen must show. It is for programs that hang: a machine may be slow.
+// Deadline is how long a test waits for the screen to show something. It is for programs that hang: a machine may be
+// slow.
 const Deadline = 3 * time.Minute
 
-// mark is the variable that all processes have that a terminal's program starts.
+// mark is the environment variable of all processes that a terminal's program starts.
 const mark = "ACP_SCREEN_MARK"
 
 var marks atomic.Int64
 
-// Programs inherit that hangups are ignored, as nohup and some CI systems have it, unless their parent listens to them.
+// Programs inherit ignored hangups, which nohup and some CI systems set, unless their parent handles them.
 func init() {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 }
 
-// A Terminal is one with a program in it. Its methods are for the goroutine of the test, but [Terminal.Raw] is for any.
+// A Terminal is a terminal with a program. Its methods must be called from the goroutine of the test, except
+// [Terminal.Raw].
 type Terminal struct {
 	t    testing.TB
 	e    *emulator
@@ -46,9 +48,9 @@ type Terminal struct {
 
 	master, slave *os.File
 	before        unix.Termios
-	replies       chan []byte   // of the terminal to the program
+	replies       chan []byte   // from the terminal to the program
 	exited        chan struct{} // closed when the program has ended
-	drained       chan struct{} // closed when nobody has the terminal open any more, and all was shown
+	drained       chan struct{} // closed when no process has the terminal open anymore, and everything has been shown
 	after         unix.Termios  // valid when exited is closed
 	waitErr       error         // valid when exited is closed
 	readErr       error         // valid when drained is closed
@@ -56,19 +58,19 @@ type Terminal struct {
 
 	mu      sync.Mutex
 	raw     []byte
-	version int           // how often something new was shown
-	changed chan struct{} // closed when there is a newer version, or all is drained
+	version int           // incremented when something new is shown
+	changed chan struct{} // closed when there is a newer version, or all output is read
 	times   []Chunk
 }
 
-// A Chunk is what a program wrote at once.
+// A Chunk is the data of one write of a program.
 type Chunk struct {
 	At    time.Duration // since the program started
 	Bytes []byte
 }
 
-// Env is the environment of the test without what says something of the terminal in which it runs, and with variables
-// that say what this one can, and with those given.
+// Env returns the environment of the test without variables about its own terminal, with variables that describe this
+// terminal, and with extra.
 func Env(extra ...string) (env []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
@@ -84,8 +86,8 @@ func Env(extra ...string) (env []string) {
 	return append(env, extra...)
 }
 
-// Start starts a program in a new terminal, which is its controlling one. Its standard files are the terminal, but for
-// those that cmd has. Without an environment it gets [Env]. The program is killed when the test ends.
+// Start starts a program in a new terminal, which is its controlling terminal. The terminal is also its standard files,
+// except those that cmd sets. If cmd has no environment, it gets [Env]. The program is killed when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	t.Helper()
 	e := need(t)
@@ -119,7 +121,8 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	if cmd.Stderr == nil {
 		cmd.Stderr = x.slave
 	}
-	// The terminal is a further file of the program too, so that it is the controlling one whatever the standard files are.
+	// The terminal is also an additional file of the program, so that it can be the controlling terminal whatever the
+	// standard files are.
 	cmd.ExtraFiles = append([]*os.File{x.slave}, cmd.ExtraFiles...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 	start := time.Now()
@@ -132,7 +135,7 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	tasks.Go(x.wait)
 	t.Cleanup(func() {
 		for _, p := range append(x.Processes(), cmd.Process.Pid) {
-			// It may have ended meanwhile.
+			// The process may have ended meanwhile.
 			_ = syscall.Kill(p, syscall.SIGKILL)
 		}
 		<-x.exited
@@ -161,7 +164,7 @@ func open() (master, slave *os.File, err error) {
 	return os.NewFile(uintptr(fd), "terminal"), slave, nil
 }
 
-// control does something with the descriptor of a file, and leaves it as it is.
+// control calls does with the descriptor of a file, and does not change the file's mode.
 func control(f *os.File, does func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -178,7 +181,7 @@ func (x *Terminal) setSize(cols, rows int) error {
 	})
 }
 
-// termios are the settings of a line.
+// termios returns the settings of a terminal line.
 func termios(f *os.File) (settings unix.Termios, err error) {
 	err = control(f, func(fd int) error {
 		got, err := unix.IoctlGetTermios(fd, getTermios)
@@ -190,15 +193,15 @@ func termios(f *os.File) (settings unix.Termios, err error) {
 	return settings, err
 }
 
-// reply is called with what the terminal says to the program.
+// reply is called with the terminal's answers to the program.
 func (x *Terminal) reply(text []byte) {
 	select {
 	case x.replies <- text:
-	default: // a program that asks without end and never reads the answers
+	default: // the program keeps asking and never reads the answers
 	}
 }
 
-// answer types what the terminal says to the program.
+// answer types the terminal's answers to the program.
 func (x *Terminal) answer() {
 	for {
 		select {
@@ -234,7 +237,7 @@ func (x *Terminal) read(start time.Time) {
 		x.changed = make(chan struct{})
 		x.mu.Unlock()
 		if err != nil {
-			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) { // how a terminal ends that nobody has open
+			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) { // these are the usual ends of a terminal that no process has open
 				x.readErr = err
 			}
 			return
@@ -253,17 +256,17 @@ func (x *Terminal) wait() {
 	close(x.exited)
 }
 
-// Pid is the number of the program's process.
+// Pid returns the process id of the program.
 func (x *Terminal) Pid() int { return x.cmd.Process.Pid }
 
-// Raw is all that came from the program until now.
+// Raw returns everything that the program has written so far.
 func (x *Terminal) Raw() []byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return bytes.Clone(x.raw)
 }
 
-// Chunks are what came from the program, with the times.
+// Chunks returns what the program has written, with the times.
 func (x *Terminal) Chunks() []Chunk {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -278,7 +281,7 @@ func (x *Terminal) Type(text string) {
 	}
 }
 
-// keys are what keys send.
+// keys maps names of keys to what they send.
 var keys = map[string]string{
 	"enter": "\r", "esc": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "backspace": "\x7f", "space": " ",
 	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
@@ -314,7 +317,7 @@ func key(t testing.TB, name string) string {
 	return name
 }
 
-// Paste pastes a text, marked as such if the program has asked for that.
+// Paste pastes a text, in brackets if the program has asked for them.
 func (x *Terminal) Paste(text string) {
 	x.t.Helper()
 	if on, _ := x.Frame().Modes["2004"].(bool); on {
@@ -323,7 +326,7 @@ func (x *Terminal) Paste(text string) {
 	x.Type(text)
 }
 
-// Resize gives the terminal another size.
+// Resize changes the size of the terminal.
 func (x *Terminal) Resize(cols, rows int) {
 	x.t.Helper()
 	if err := x.e.ask(request{Op: "resize", Term: x.term, Cols: cols, Rows: rows}, nil); err != nil {
@@ -334,7 +337,7 @@ func (x *Terminal) Resize(cols, rows int) {
 	}
 }
 
-// Signal sends a signal to the program, and to nobody else.
+// Signal sends a signal to the program only.
 func (x *Terminal) Signal(sig syscall.Signal) {
 	x.t.Helper()
 	if err := x.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -342,7 +345,7 @@ func (x *Terminal) Signal(sig syscall.Signal) {
 	}
 }
 
-// Hangup closes the terminal, as the window of one is closed.
+// Hangup closes the terminal, as when a terminal window is closed.
 func (x *Terminal) Hangup() {
 	if !x.hungUp {
 		x.hungUp = true
@@ -350,13 +353,13 @@ func (x *Terminal) Hangup() {
 	}
 }
 
-// Frame is what the screen shows now.
+// Frame returns what the screen shows now.
 func (x *Terminal) Frame() *Frame {
 	x.t.Helper()
 	return x.frame(false)
 }
 
-// Whole is what the screen shows now, cell by cell.
+// Whole returns what the screen shows now, cell by cell.
 func (x *Terminal) Whole() *Frame {
 	x.t.Helper()
 	return x.frame(true)
@@ -371,8 +374,8 @@ func (x *Terminal) frame(cells bool) *Frame {
 	return &f
 }
 
-// History is all that the terminal has kept, with what was scrolled out of the screen. Lines that the terminal has broken
-// are whole.
+// History returns everything that the terminal has stored, including what was scrolled out of the screen. Lines that
+// the terminal has broken are joined.
 func (x *Terminal) History() string {
 	x.t.Helper()
 	var lines []Line
@@ -389,7 +392,7 @@ func (x *Terminal) History() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// Wait waits until the screen shows all of some texts at once.
+// Wait waits until the screen shows all of the texts at once.
 func (x *Terminal) Wait(texts ...string) *Frame {
 	x.t.Helper()
 	return x.Until(fmt.Sprintf("%q", texts), func(f *Frame) bool {
@@ -402,13 +405,13 @@ func (x *Terminal) Wait(texts ...string) *Frame {
 	})
 }
 
-// Gone waits until the screen shows a text no more.
+// Gone waits until the screen no longer shows a text.
 func (x *Terminal) Gone(text string) *Frame {
 	x.t.Helper()
 	return x.Until(fmt.Sprintf("no %q", text), func(f *Frame) bool { return !f.Has(text) })
 }
 
-// Until waits until the screen is as it must be; what says that in words.
+// Until waits until is returns true for the screen; what describes the condition.
 func (x *Terminal) Until(what string, is func(*Frame) bool) *Frame {
 	x.t.Helper()
 	return x.within(Deadline, what, is)
@@ -444,7 +447,7 @@ func (x *Terminal) within(most time.Duration, what string, is func(*Frame) bool)
 	}
 }
 
-// fail ends the test with what is known.
+// fail ends the test with everything that is known.
 func (x *Terminal) fail(format string, args ...any) {
 	x.t.Helper()
 	const most = 4000
@@ -453,16 +456,16 @@ func (x *Terminal) fail(format string, args ...any) {
 	x.t.Fatalf("%s\n%s\nthe last %d of %d bytes: %q", fmt.Sprintf(format, args...), x.Frame().Dump(), len(cut), len(raw), cut)
 }
 
-// An End is how a program has ended.
+// An End describes how a program ended.
 type End struct {
 	State *os.ProcessState
 	// Frame is the last one.
 	Frame *Frame
-	// Left is what is not as it was: modes of the terminal and settings of its line.
+	// Left lists what was not restored: modes of the terminal and settings of its line.
 	Left []string
 }
 
-// End waits for the end of the program, and until nobody has its terminal open.
+// End waits for the end of the program, and until no process has its terminal open.
 func (x *Terminal) End() *End {
 	x.t.Helper()
 	deadline := time.NewTimer(Deadline)
@@ -487,7 +490,7 @@ func (x *Terminal) End() *End {
 	}
 	f := x.Frame()
 	end := &End{State: x.cmd.ProcessState, Frame: f}
-	if !x.hungUp { // then there is no terminal of which to say anything
+	if !x.hungUp { // otherwise there is no terminal to check
 		end.Left = f.Changed()
 		if x.before != x.after {
 			end.Left = append(end.Left, fmt.Sprintf("the line: %+v, and was %+v", x.after, x.before))
@@ -496,7 +499,8 @@ func (x *Terminal) End() *End {
 	return end
 }
 
-// Leave waits for the end of a program that must leave nothing behind: the exit status, the terminal as it was, no process.
+// Leave waits for the end of a program, which must have the given exit status and leave the terminal as it was, and no
+// process behind.
 func (x *Terminal) Leave(status int) *End {
 	x.t.Helper()
 	end := x.End()
@@ -507,8 +511,8 @@ func (x *Terminal) Leave(status int) *End {
 	return end
 }
 
-// Clean requires that a program that has ended left the terminal as it was, and no process. Those may take a moment to
-// end when they were killed.
+// Clean requires that a program that has ended left the terminal as it was, and no process behind. Killed processes may
+// take a moment to end.
 func (x *Terminal) Clean(end *End) {
 	x.t.Helper()
 	if len(end.Left) > 0 {

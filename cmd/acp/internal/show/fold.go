@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is shown of a value.
+// The limits for showing a value.
 const (
 	maxString  = 60 // characters
 	maxDepth   = 3
 	maxItems   = 3
 	maxMembers = 8
-	maxFolded  = 1 << 20 // bytes; of what is longer only the beginning is shown
+	maxFolded  = 1 << 20 // bytes; of longer values only the beginning is shown
 )
 
-// Fold is a JSON value on one line, with what is long or deep left out. Members that are named are left out too.
+// Fold returns a JSON value on one line without long or deep parts, and without the named members.
 func Fold(value json.RawMessage, without ...string) string {
 	if len(value) == 0 {
 		return ""
@@ -111,7 +111,7 @@ func foldArray(b *strings.Builder, d *json.Decoder, depth int) error {
 	return err
 }
 
-// writeParts writes members or items, and how many are not shown.
+// writeParts writes members or items, and how many are hidden.
 func writeParts(b *strings.Builder, opening, closing string, parts []string, hidden int) {
 	if hidden > 0 {
 		parts = append(parts, fmt.Sprintf("…%d", hidden))
@@ -127,7 +127,7 @@ func foldString(s string) string {
 	return fmt.Sprintf("%s… (%d)", strconv.Quote(clip(s, maxString)), n)
 }
 
-// clip keeps the first characters of a text.
+// clip returns the first n characters of a text.
 func clip(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {

@@ -37,7 +37,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The percentiles of delays are right, also of more than are kept, and nothing grows without bound.
+// The percentiles of delays are right, even with more delays than are kept, and nothing grows without bound.
 func TestStats(t *testing.T) {
 	s := NewStats()
 	m := Message{Direction: conformance.ToClient, Kind: conformance.Response, Method: "session/prompt", Delayed: true, Session: "s"}

@@ -1,5 +1,5 @@
-// Package show reads a recording for people: what was said, in which order, and how long answers took. It keeps
-// nothing of the messages but what joins answers to their requests.
+// Package show reads a recording for people: the messages, their order, and how long responses took. Of past messages
+// it keeps only what joins responses to their requests.
 package show
 
 import (
@@ -20,35 +20,36 @@ import (
 
 // Message is one message of a recording.
 type Message struct {
-	Line       int // of the file
+	Line       int // in the file
 	Connection int
 	Number     int // on its connection
 	Direction  conformance.Direction
-	// Since is the time since the first message of the recording, and Timed whether it is known.
+	// Since is the time since the first message of the recording, and Timed says whether it is known.
 	Since time.Duration
 	Timed bool
 	Kind  conformance.Kind // empty if the line is not a message
-	// Method is that of the request or notification, and of an answer that of its request.
+	// Method is the method of the request or notification; for a response, that of its request.
 	Method string
 	ID     string // JSON text
-	// Session is the one that the message names, or the request of an answer, or the one that the answer created.
+	// Session is the session that the message names, or else the request of a response, or else the session that the
+	// response created.
 	Session string
 	Update  string // the kind of a session/update
-	// Delay is the time from the request to this answer, and Delayed whether it is known.
+	// Delay is the time from the request to this response, and Delayed says whether it is known.
 	Delay   time.Duration
 	Delayed bool
-	// Option is what an answer to session/request_permission has chosen from the options of the request; nil if that is not
-	// known.
+	// Option is the option that a response to session/request_permission has chosen from those of the request; nil if
+	// that is not known.
 	Option  *Option
 	Text    []byte          // the line, valid until the next Message
 	Content json.RawMessage // the params, result or error; a part of Text
-	// Findings are what a judge says of the message.
+	// Findings are the judge's findings about the message.
 	Findings []conformance.Finding
 
 	decoded content
 }
 
-// Option is an option of a request for permission.
+// Option is an option of a permission request.
 type Option struct {
 	ID   string `json:"optionId"`
 	Kind string `json:"kind"`
@@ -57,11 +58,12 @@ type Option struct {
 
 // Options configure Read.
 type Options struct {
-	// Judge says whether the messages are judged.
+	// Judge says whether to judge the messages.
 	Judge  bool
 	Reader *recording.ReaderOptions
-	// OnMessage is called for each message, and OnFinding for what only the end of a connection shows, with the line
-	// of the message that it is about, 0 if that is not known. OnProblem is called for each line that could not be read.
+	// OnMessage is called for each message. OnFinding is called for findings that appear only at the end of a
+	// connection, with the line of the message concerned, 0 if that is not known. OnProblem is called for each line
+	// that could not be read.
 	OnMessage func(*Message) error
 	OnFinding func(line int, f conformance.Finding) error
 	OnProblem func(line int, text string, usable bool) error
@@ -102,7 +104,7 @@ func Read(in io.Reader, options *Options) error {
 	}
 }
 
-// state is what is remembered of the recording.
+// state is what is remembered about the recording.
 type state struct {
 	options    *Options
 	connection int
@@ -114,21 +116,21 @@ type state struct {
 	reused     Message
 }
 
-// key is a request that is not answered: who asked, and the id.
+// key identifies an unanswered request: its sender and id.
 type key struct {
 	asked conformance.Direction
 	id    string
 }
 
-// request is what its answer needs.
+// request is what is needed for its response.
 type request struct {
 	method, session string
 	at              time.Time
 	options         []Option
 }
 
-// maxOpen bounds the requests that are remembered, and maxOptions the options of one. Later requests are not joined with
-// their answers.
+// maxOpen is the maximum number of requests that are remembered, and maxOptions that of the options of one. Later
+// requests are not joined with their responses.
 const (
 	maxOpen    = 1 << 16
 	maxOptions = 20
@@ -154,7 +156,7 @@ func (s *state) begin(e *recording.Entry) error {
 	return nil
 }
 
-// finish ends a connection. What is cut off shows nothing by its end.
+// finish ends a connection. The end of a recording that was cut off shows nothing.
 func (s *state) finish() error {
 	if s.judge == nil || s.cut {
 		return nil
@@ -167,7 +169,7 @@ func (s *state) finish() error {
 	return nil
 }
 
-// envelope are the members of JSON-RPC.
+// envelope has the members of JSON-RPC.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method *string         `json:"method"`
@@ -176,7 +178,7 @@ type envelope struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// content are the members of params and results that are shown apart, or counted.
+// content has the members of params and results that are shown separately or counted.
 type content struct {
 	SessionID string `json:"sessionId"`
 	Update    *struct {
@@ -214,7 +216,7 @@ func (s *state) message(e *recording.Entry) error {
 	return s.options.OnMessage(m)
 }
 
-// read finds out what the message is.
+// read determines what the message is.
 func (s *state) read(m *Message, at time.Time) {
 	var env envelope
 	if json.Unmarshal(m.Text, &env) != nil || !bytes.HasPrefix(bytes.TrimSpace(m.Text), []byte("{")) {
@@ -235,7 +237,7 @@ func (s *state) read(m *Message, at time.Time) {
 		return
 	}
 	if bytes.HasPrefix(m.Content, []byte("{")) {
-		// Members of other types stay empty: what is wrong with them is not this package's business.
+		// Members of other types stay empty; reporting them is not the business of this package.
 		json.Unmarshal(m.Content, &m.decoded)
 		m.Session = m.decoded.SessionID
 		if m.Method == "session/update" && m.decoded.Update != nil {
@@ -266,12 +268,12 @@ func (s *state) read(m *Message, at time.Time) {
 	}
 }
 
-// Filter chooses messages. Empty members choose all.
+// Filter chooses messages. Empty fields choose all.
 type Filter struct {
-	Session string // the beginning of its id
-	Method  string // * stands for any text without a slash
+	Session string // the beginning of the session's id
+	Method  string // * matches any text without a slash
 	Sender  conformance.Side
-	// Findings chooses messages with findings: of a requirement, or "any".
+	// Findings chooses messages with findings of a requirement, or of "any".
 	Findings string
 }
 
@@ -288,7 +290,7 @@ func (f *Filter) Match(m *Message) bool {
 	return f.Findings == "" || len(f.Of(m.Findings)) > 0
 }
 
-// Of are those of the findings that the filter is about.
+// Of returns the findings that the filter chooses.
 func (f *Filter) Of(findings []conformance.Finding) []conformance.Finding {
 	if f.Findings == "" || f.Findings == "any" {
 		return findings

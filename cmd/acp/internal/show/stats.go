@@ -16,8 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Stats counts the messages that it is given. Its memory is bounded: of very many methods, sessions and delays it knows
-// less.
+// Stats counts messages. Its memory is bounded: with very many methods, sessions and delays, it is less exact.
 type Stats struct {
 	messages, bytes [3]int // by direction
 	last            time.Duration
@@ -25,10 +24,10 @@ type Stats struct {
 	methods         map[methodKey]*methodStats
 	sessions        map[string]*sessionStats
 	order           []string // of the sessions
-	skipped         int      // messages of methods and sessions beyond the bounds
+	skipped         int      // messages of methods and sessions beyond the limits
 }
 
-// methodKey is a method with its sender; the answers are with the requests.
+// methodKey is a method with its sender. Responses are counted with their requests.
 type methodKey struct {
 	sender conformance.Side
 	method string
@@ -38,28 +37,28 @@ type methodKey struct {
 type methodStats struct {
 	count, bytes             int
 	answers, errors, answerB int
-	timed                    int // answers with a delay
+	timed                    int // responses with a delay
 	delays                   []time.Duration
 }
 
-// sessionStats are what an agent reports of a session.
+// sessionStats is what an agent reports about a session.
 type sessionStats struct {
 	messages, prompts int
 	used, size        float64 // tokens, by the last usage_update
 	hasUsed           bool
-	cost              float64 // the last that was reported: it is cumulative
+	cost              float64 // the last one reported; it is cumulative
 	currency          string
-	reports           int                // answers to prompts with usage
+	reports           int                // responses to prompts with usage
 	tokens            map[string]float64 // their sum
 }
 
-// The bounds of what is counted apart.
+// The limits for separate counts.
 const (
 	maxKeys   = 1000
-	maxDelays = 1 << 16 // of a method; of more a random sample is kept
+	maxDelays = 1 << 16 // of a method; beyond that a random sample is kept
 )
 
-// NewStats returns empty counts.
+// NewStats returns empty statistics.
 func NewStats() *Stats {
 	return &Stats{methods: map[methodKey]*methodStats{}, sessions: map[string]*sessionStats{}}
 }
@@ -67,7 +66,7 @@ func NewStats() *Stats {
 // Add counts a message.
 func (s *Stats) Add(m *Message) {
 	s.messages[m.Direction]++
-	s.bytes[m.Direction] += len(m.Text) + 1 // with its newline
+	s.bytes[m.Direction] += len(m.Text) + 1 // including the newline
 	if m.Timed {
 		s.timed, s.last = true, max(s.last, m.Since)
 	}
@@ -79,12 +78,12 @@ func (s *Stats) method(m *Message) {
 	key := methodKey{m.Direction.Sender(), m.Method, m.Update}
 	answer := m.Kind == conformance.Response || m.Kind == conformance.ErrorReply
 	if answer && m.Method != "" {
-		key.sender = key.sender.Peer() // who asked
+		key.sender = key.sender.Peer() // the sender of the request
 	}
 	if m.Kind == "" {
 		key.method = "(no message)"
 	} else if m.Method == "" {
-		key.method = "(answers nothing)"
+		key.method = "(no matching request)"
 	}
 	key.method, key.update = clip(key.method, 4*maxString), clip(key.update, 4*maxString)
 	c := s.methods[key]
@@ -156,12 +155,12 @@ func (s *Stats) session(m *Message) {
 	}
 }
 
-// The members of the JSON document.
+// The types of the JSON document.
 type (
 	jsonStats struct {
 		Messages   int           `json:"messages"`
 		Bytes      int           `json:"bytes"`
-		Client     jsonSide      `json:"client"` // what it wrote
+		Client     jsonSide      `json:"client"` // what the client wrote
 		Agent      jsonSide      `json:"agent"`
 		DurationMs *float64      `json:"durationMs,omitempty"`
 		Methods    []jsonMethod  `json:"methods"`
@@ -197,7 +196,7 @@ type (
 		ContextUsed  *float64           `json:"contextUsed,omitempty"` // tokens
 		ContextSize  *float64           `json:"contextSize,omitempty"`
 		Cost         map[string]float64 `json:"cost,omitempty"`         // by currency
-		UsageReports int                `json:"usageReports,omitempty"` // answers to prompts with usage
+		UsageReports int                `json:"usageReports,omitempty"` // responses to prompts with usage
 		Usage        map[string]float64 `json:"usage,omitempty"`        // their sum
 	}
 )
@@ -250,7 +249,7 @@ func (s *Stats) document() jsonStats {
 	return doc
 }
 
-// sum adds numbers to others of the same names.
+// sum adds numbers to others with the same names.
 func sum(to, add map[string]float64) map[string]float64 {
 	if to == nil {
 		to = map[string]float64{}
@@ -261,10 +260,10 @@ func sum(to, add map[string]float64) map[string]float64 {
 	return to
 }
 
-// WriteJSON writes the counts as one document.
+// WriteJSON writes the statistics as one document.
 func (s *Stats) WriteJSON(w io.Writer) error { return report.WriteJSON(w, s.document()) }
 
-// WriteText writes the counts for people.
+// WriteText writes the statistics for people.
 func (s *Stats) WriteText(w io.Writer) error {
 	doc := s.document()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -298,7 +297,7 @@ func (s *Stats) WriteText(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		if i == maxSessions {
-			fmt.Fprintf(w, "and %d sessions more; --format json has them\n", len(doc.Sessions)-i)
+			fmt.Fprintf(w, "and %d more sessions; see --format json\n", len(doc.Sessions)-i)
 			break
 		}
 		session.write(w)
@@ -307,15 +306,15 @@ func (s *Stats) WriteText(w io.Writer) error {
 		doc.Total.write(w)
 	}
 	if s.skipped > 0 {
-		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d of them, and are only in the totals\n", s.skipped, maxKeys)
+		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d, and are counted only in the totals\n", s.skipped, maxKeys)
 	}
 	return nil
 }
 
-// maxSessions is how many sessions are shown to people.
+// maxSessions is how many sessions are listed for people.
 const maxSessions = 20
 
-// write writes a session, or all of them, for people.
+// write writes the statistics of a session, or of all of them, for people.
 func (session *jsonSession) write(w io.Writer) {
 	name := "all sessions"
 	if session.ID != "" {
@@ -333,14 +332,14 @@ func (session *jsonSession) write(w io.Writer) {
 		fmt.Fprintf(w, "  %s %.0f\n", plain.Line(name), session.Usage[name])
 	}
 	if session.UsageReports > 0 {
-		fmt.Fprintf(w, "  (the sum of what answers to prompts report: %d)\n", session.UsageReports)
+		fmt.Fprintf(w, "  (summed over responses to prompts: %d)\n", session.UsageReports)
 	}
 }
 
-// ms is a delay of so many milliseconds.
+// ms formats a delay in milliseconds.
 func ms(n float64) string { return delay(time.Duration(n * float64(time.Millisecond))) }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int) string {
 	switch {
 	case n >= 10<<20:

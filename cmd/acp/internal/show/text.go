@@ -15,10 +15,10 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Printer prints what Read reads. Its methods are for Options.
+// Printer prints what Read reads. Its methods are functions for Options.
 type Printer interface {
 	Message(m *Message, findings []conformance.Finding) error
-	// Finding prints what the end of the connection shows of an earlier message.
+	// Finding prints a finding about an earlier message that appears at the end of the connection.
 	Finding(line int, f conformance.Finding) error
 	End() error
 }
@@ -28,7 +28,7 @@ type Text struct {
 	w     *bufio.Writer
 	paint func(color, text string) string
 	full  bool
-	last  time.Duration // of the last message that was printed
+	last  time.Duration // of the last printed message
 }
 
 // The escape sequences for colours.
@@ -41,7 +41,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// NewText returns a printer for people. With full it prints payloads as they are.
+// NewText returns a printer for people. If full is set, it prints payloads unchanged.
 func NewText(w io.Writer, colors, full bool) *Text {
 	t := &Text{w: bufio.NewWriter(w), full: full, paint: func(_, text string) string { return text }}
 	if colors {
@@ -50,13 +50,13 @@ func NewText(w io.Writer, colors, full bool) *Text {
 	return t
 }
 
-// maxLine is how many characters of a payload a line shows.
+// maxLine is how many characters of a payload are printed.
 const maxLine = 160
 
-// gap is the time without a message that is marked.
+// gap is the length of a pause between messages that is marked.
 const gap = 2 * time.Second
 
-// Message prints a message, and what is wrong with it below.
+// Message prints a message and, below it, its findings.
 func (t *Text) Message(m *Message, findings []conformance.Finding) error {
 	t.head(m, m.title())
 	if payload := m.payload(t.full); payload != "" {
@@ -69,8 +69,8 @@ func (t *Text) Message(m *Message, findings []conformance.Finding) error {
 	return t.w.Flush()
 }
 
-// head prints what a line begins with: where and when the message is, who wrote it, what it is, and how long it took. Above
-// it the time is marked in which nothing was said.
+// head prints the beginning of a line: the message's line, time and sender, its title, and how long it took. Before
+// that, it marks a long pause.
 func (t *Text) head(m *Message, title string) {
 	since := "-"
 	if m.Timed {
@@ -90,7 +90,7 @@ func (t *Text) head(m *Message, title string) {
 	}
 }
 
-// Finding prints a finding with the line that it is about.
+// Finding prints a finding with the line of the message concerned.
 func (t *Text) Finding(line int, f conformance.Finding) error {
 	fmt.Fprintf(t.w, "%5d  at the end:\n", line)
 	t.finding(f)
@@ -101,10 +101,10 @@ func (t *Text) finding(f conformance.Finding) {
 	fmt.Fprintf(t.w, "%17s %s\n", "", t.paint(red, plain.Line("! "+f.String())))
 }
 
-// End prints nothing more.
+// End flushes the output.
 func (t *Text) End() error { return t.w.Flush() }
 
-// title names a message: its method, its id, what it answers, and the session.
+// title returns the title of a message: its method, its id, what it responds to, and the session.
 func (m *Message) title() string {
 	var parts []string
 	switch m.Kind {
@@ -115,7 +115,7 @@ func (m *Message) title() string {
 	case conformance.Response, conformance.ErrorReply:
 		method := m.Method
 		if method == "" {
-			method = "(answers nothing)"
+			method = "(no matching request)"
 		}
 		word := "result"
 		if m.Kind == conformance.ErrorReply {
@@ -137,12 +137,12 @@ func (m *Message) title() string {
 	return strings.Join(parts, " ")
 }
 
-// text is the option in words: what it does, and its name.
+// text describes the option: what it does, and its name.
 func (o *Option) text() string {
 	return clip(strings.ReplaceAll(o.Kind, "_", " "), maxString) + ": " + clip(o.Name, maxString)
 }
 
-// payload is the content on one line.
+// payload returns the content on one line.
 func (m *Message) payload(full bool) string {
 	switch {
 	case m.Kind == "":
@@ -160,7 +160,7 @@ func (m *Message) payload(full bool) string {
 	return m.cut(Fold(m.Content, "sessionId"))
 }
 
-// cut bounds a payload.
+// cut shortens a payload.
 func (m *Message) cut(text string) string {
 	if short := clip(text, maxLine); short != text {
 		return fmt.Sprintf("%s… (%d bytes)", short, len(m.Content))
@@ -168,10 +168,10 @@ func (m *Message) cut(text string) string {
 	return text
 }
 
-// seconds is a time since the beginning, "12.345".
+// seconds formats a time since the beginning, "12.345".
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// delay is a delay for people: "12ms", "1.25s".
+// delay formats a delay for people: "12ms", "1.25s".
 func delay(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -184,7 +184,7 @@ func delay(d time.Duration) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-// JSON prints one array, an element for each message.
+// JSON prints an array with an element for each message.
 type JSON struct {
 	w     *bufio.Writer
 	count int
@@ -193,7 +193,7 @@ type JSON struct {
 // NewJSON returns a printer for programs.
 func NewJSON(w io.Writer) *JSON { return &JSON{w: bufio.NewWriter(w)} }
 
-// jsonMessage is an element of the array: a message, or a finding of the end.
+// jsonMessage is an element of the array: a message, or a finding at the end.
 type jsonMessage struct {
 	Line       int             `json:"line"`
 	Connection int             `json:"connection,omitempty"`
@@ -208,8 +208,8 @@ type jsonMessage struct {
 	DelayMs    *float64        `json:"delayMs,omitempty"`
 	Bytes      int             `json:"bytes,omitempty"`
 	Message    json.RawMessage `json:"message,omitempty"`
-	Raw        *string         `json:"raw,omitempty"`    // in place of message, of a line that is not JSON
-	Base64     string          `json:"base64,omitempty"` // in place of raw, of a line that is not UTF-8
+	Raw        *string         `json:"raw,omitempty"`    // instead of message, for a line that is not JSON
+	Base64     string          `json:"base64,omitempty"` // instead of raw, for a line that is not UTF-8
 	Findings   []jsonFinding   `json:"findings,omitempty"`
 }
 
@@ -244,7 +244,7 @@ func (j *JSON) Message(m *Message, findings []conformance.Finding) error {
 	return j.write(out)
 }
 
-// Finding prints an element with the line that it is about.
+// Finding prints an element with a finding and the line of the message concerned.
 func (j *JSON) Finding(line int, f conformance.Finding) error {
 	return j.write(jsonMessage{Line: line, Findings: findingsJSON([]conformance.Finding{f})})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Turns prints conversations as text: messages whole, joined from their chunks, tool calls when their state changes, plans,
-// permissions, and how turns end. Everything else is a line as [Text] has it.
+// Turns prints conversations as text: messages joined from their chunks, changes in the state of tool calls, plans,
+// permissions, and the ends of turns. All other messages are lines as printed by [Text].
 type Turns struct {
 	Text
-	open  *Message // the first chunk of the message that is joined; nil if there is none
+	open  *Message // the first chunk of the message being joined; nil if there is none
 	said  strings.Builder
 	count int
 	calls map[callKey]call
@@ -23,21 +23,21 @@ type Turns struct {
 
 type callKey struct{ session, id string }
 
-// call is what was last printed of a tool call.
+// call is the last printed state of a tool call.
 type call struct{ title, kind, status string }
 
-// The bounds of what is kept: of a message, after which it goes on as another one, and of tool calls.
+// The limits of what is kept: bytes of a message, beyond which it continues as another one, and tool calls.
 const (
 	maxSaid  = 1 << 20
 	maxCalls = 1 << 14
 )
 
-// NewTurns returns a printer of conversations.
+// NewTurns returns a printer for conversations.
 func NewTurns(w io.Writer, colors bool) *Turns {
 	return &Turns{Text: *NewText(w, colors, false), calls: map[callKey]call{}}
 }
 
-// turnContent are the members of messages that a conversation is made of.
+// turnContent has the members of messages that make up a conversation.
 type turnContent struct {
 	Update struct {
 		MessageID  string `json:"messageId"`
@@ -58,7 +58,7 @@ type turnContent struct {
 	} `json:"toolCall"`
 }
 
-// block is a block of content.
+// block is a content block.
 type block struct{ raw json.RawMessage }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -67,7 +67,7 @@ func (b *block) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// text is the text of a block, or what else it has in short.
+// text returns the text of a block, or else its content in short form.
 func (b block) text() string {
 	var text struct {
 		Type string  `json:"type"`
@@ -79,10 +79,10 @@ func (b block) text() string {
 	return "[" + clip(Fold(b.raw), maxLine) + "]"
 }
 
-// Message prints a message, or keeps a chunk until its message is whole.
+// Message prints a message, or keeps a chunk until its message is complete.
 func (t *Turns) Message(m *Message, findings []conformance.Finding) error {
 	var c turnContent
-	// Members of other types stay empty: what is wrong with them is not this package's business.
+	// Members of other types stay empty; reporting them is not the business of this package.
 	_ = json.Unmarshal(m.Content, &c)
 	u := &c.Update
 	if strings.HasSuffix(m.Update, "_message_chunk") || strings.HasSuffix(m.Update, "_thought_chunk") {
@@ -143,7 +143,7 @@ func (t *Turns) Message(m *Message, findings []conformance.Finding) error {
 	return t.w.Flush()
 }
 
-// chunk adds a chunk to the message that is joined, or begins one.
+// chunk adds a chunk to the message being joined, or begins a new one.
 func (t *Turns) chunk(m *Message, id, text string, findings []conformance.Finding) error {
 	if o := t.open; o != nil && (o.Update != m.Update || o.Session != m.Session || o.ID != id || t.said.Len()+len(text) > maxSaid) {
 		if err := t.flush(); err != nil {
@@ -152,7 +152,7 @@ func (t *Turns) chunk(m *Message, id, text string, findings []conformance.Findin
 	}
 	if t.open == nil {
 		first := *m
-		first.ID = id // of the message: a notification has none
+		first.ID = id // of the message; a notification has no id
 		first.Text, first.Content, first.Findings = nil, nil, nil
 		t.open = &first
 	}
@@ -162,7 +162,7 @@ func (t *Turns) chunk(m *Message, id, text string, findings []conformance.Findin
 	return nil
 }
 
-// flush prints the message that is joined.
+// flush prints the message being joined.
 func (t *Turns) flush() error {
 	m := t.open
 	if m == nil {
@@ -182,7 +182,7 @@ func (t *Turns) flush() error {
 	return t.w.Flush()
 }
 
-// text prints text below the line that says whose it is.
+// text prints text below the line that names its sender.
 func (t *Turns) text(text string) {
 	fmt.Fprintln(t.w)
 	for line := range strings.Lines(strings.TrimRight(plain.Text(text), "\n") + "\n") {
@@ -190,7 +190,7 @@ func (t *Turns) text(text string) {
 	}
 }
 
-// Finding prints a finding of the end.
+// Finding prints a finding at the end of the connection.
 func (t *Turns) Finding(line int, f conformance.Finding) error {
 	if err := t.flush(); err != nil {
 		return err

@@ -1,6 +1,6 @@
 package subject
 
-// This file starts clients, which start an agent that is the probe: a relay in between hands every byte on.
+// Clients under test, which start the probe as their agent: a relay in between passes every byte on.
 
 import (
 	"bufio"
@@ -25,9 +25,9 @@ import (
 	"github.com/acpgo/sdk/internal/proc"
 )
 
-// AgentWords is what stands in a client's arguments for the words of the agent's command; AgentLine for the command as
-// one word, as a shell reads it; DirWord for the scenario's folder, in its variables too. Without any of the first two, the agent's command comes
-// at the end. SessionWord stands in what is typed for the id of the session that the client has most recently opened.
+// AgentWords in a client's arguments stands for the words of the agent's command, AgentLine for the command as one word
+// of a shell, and DirWord, also in its variables, for the scenario's directory. Without AgentWords and AgentLine, the
+// agent's command is appended. SessionWord in typed text stands for the id of the session that the client opened last.
 const (
 	AgentWords  = "{agent}"
 	AgentLine   = "{agent-line}"
@@ -38,17 +38,18 @@ const (
 // Client is a client to start.
 type Client struct {
 	Command
-	// Agent are the words of the command that runs [Relay] with the last one.
+	// Agent are the words of a command that calls [Relay] with the last argument.
 	Agent []string
-	// Quote makes one word of several.
+	// Quote joins words to one word.
 	Quote func(words []string) string
-	// Type are the lines that make the client do something when they are typed.
+	// Type maps actions to the lines to type for them.
 	Type map[probe.Action]string
 	// NoInterrupt says that an interrupt does not cancel the turn.
 	NoInterrupt bool
 }
 
-// Launch starts it in the scenario's folder, or in the one that is set, and waits until it has started its agent.
+// Launch starts the client in the scenario's directory, or in Dir if it is set, and waits until it has started its
+// agent.
 func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 		return nil, err
 	}
 	p.cmd, p.group, p.stdin, p.id = cmd, group, stdin, id
-	go func() { // ends with the process, for which end waits
+	go func() { // ends with the process, which end waits for
 		defer close(p.exited)
 		p.status = cmd.Wait()
 	}()
@@ -108,7 +109,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	}
 	target, login, err := next(ctx)
 	if login {
-		err = errors.New("the client logs in in a terminal before it has asked for the login methods")
+		err = errors.New("the client started a terminal login before asking for the login methods")
 	}
 	if err != nil {
 		return nil, err
@@ -117,13 +118,13 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	return target, nil
 }
 
-// target is the probe's end of an agent that the client has started.
+// target returns the probe's end of the connection to a client that has started its agent.
 func (p *client) target(ctx context.Context, s *streams) (*probe.Target, error) {
 	inner, err := rpc.IO(s.stdio, halfWriter{s.stdio}, 0).Connect(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	// The relay ends when it has lost both, and the client may wait for that.
+	// The relay ends when it has lost both connections, and the client may wait for that.
 	stream := rpc.Wrap(inner, rpc.Wrapper{
 		Write:      p.sends,
 		CloseWrite: func() error { return errors.Join(inner.(rpc.HalfCloser).CloseWrite(), s.logs.CloseWrite()) },
@@ -147,20 +148,20 @@ func (p *client) target(ctx context.Context, s *streams) (*probe.Target, error) 
 	}, nil
 }
 
-// sends keeps the id of a session that a message of the probe opens, for [SessionWord].
+// sends stores the id of a session that a message of the probe opens, for [SessionWord].
 func (p *client) sends(message []byte) ([]byte, error) {
 	var answer struct {
 		Result struct {
 			SessionID string `json:"sessionId"`
 		} `json:"result"`
 	}
-	if json.Unmarshal(message, &answer) == nil && answer.Result.SessionID != "" { // all other messages open none
+	if json.Unmarshal(message, &answer) == nil && answer.Result.SessionID != "" { // other messages open no session
 		p.session.Store(&answer.Result.SessionID)
 	}
 	return message, nil
 }
 
-// words are the client's command with the agent's in it.
+// words returns the client's command with the agent's command inserted.
 func (c *Client) words(agent []string, dir string) []string {
 	var words []string
 	placed := false
@@ -183,7 +184,7 @@ func (c *Client) words(agent []string, dir string) []string {
 	return words
 }
 
-// user does what a person would do with the client.
+// user returns a function that does what a user of the client would do.
 func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
 	return func(a probe.Action) <-chan struct{} {
 		text, typed := c.Type[a]
@@ -204,7 +205,7 @@ func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
 				return nil
 			}
 		case a == probe.ActQuit:
-			if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // it is closed once the client has ended
+			if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // already closed if the client has ended
 				return nil
 			}
 			p.leaving.Do(func() { go p.leave() })
@@ -215,13 +216,13 @@ func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
 	}
 }
 
-// client is one that runs.
+// client is a running client.
 type client struct {
 	cmd    *exec.Cmd
 	group  *proc.Group
 	stdin  io.WriteCloser
 	exited chan struct{}
-	status error // when it has
+	status error // after it has ended
 	rung   time.Duration
 	id     string
 	once   sync.Once
@@ -229,32 +230,33 @@ type client struct {
 	leaving sync.Once
 
 	listener  net.Listener
-	starts    chan *streams // of the agent; closed when no more are taken
+	starts    chan *streams // of the agent; closed when no more are accepted
 	latest    atomic.Pointer[streams]
-	session   atomic.Pointer[string] // the id that the probe gave out last
+	session   atomic.Pointer[string] // the last session id that the probe sent
 	receiving sync.WaitGroup
 }
 
-// maxStarts is how many starts of the agent may wait.
+// maxStarts is the maximum number of starts of the agent that can wait.
 const maxStarts = 4
 
-// leave interrupts a client that does not end with its input, as those that are at a turn. It ends with the process.
+// leave interrupts a client that does not end with its input, such as one in the middle of a turn. It returns when the
+// process ends.
 func (p *client) leave() {
 	select {
 	case <-p.exited:
 	case <-time.After(p.rung):
-		_ = p.cmd.Process.Signal(os.Interrupt) // it may just have ended
+		_ = p.cmd.Process.Signal(os.Interrupt) // may just have ended
 	}
 }
 
-// end ends it: by the end of its input, by asking, and by force.
+// end ends the client: by closing its input, by a signal, and by force.
 func (p *client) end() {
 	p.once.Do(func() {
 		p.listener.Close()
 		if p.cmd == nil {
-			return // it has not started
+			return // it has not been started
 		}
-		p.stdin.Close() // it may have been closed
+		p.stdin.Close() // may already be closed
 		for _, step := range []func(){func() { p.group.Ask() }, p.group.Kill} {
 			select {
 			case <-p.exited:
@@ -263,17 +265,17 @@ func (p *client) end() {
 			}
 		}
 		<-p.exited
-		p.group.Kill() // what it has left behind
+		p.group.Kill() // processes that it left behind
 		p.group.Free()
 		sweep(p.id)
 		p.receiving.Wait()
 		for s := range p.starts {
-			s.close() // nobody has waited for it
+			s.close() // no one has waited for it
 		}
 	})
 }
 
-// streams are the two connections of a relay; of a login there is neither.
+// streams are the two connections of a relay. A login has neither.
 type streams struct{ stdio, logs *net.TCPConn }
 
 func (s *streams) close() error {
@@ -286,22 +288,22 @@ func (s *streams) close() error {
 	return errors.Join(errs...)
 }
 
-// The first words of the relay's connections, each before the token.
+// The first words on the relay's connections; a token follows.
 const (
 	stdioWord = "stdio"
 	logsWord  = "logs"
 	loginWord = "login"
 )
 
-// receive takes the connections of relays, until the listener is closed.
+// receive accepts the connections of relays until the listener is closed.
 func (p *client) receive(token string) {
 	defer close(p.starts)
 	s := &streams{}
-	defer func() { s.close() }() // half of one
+	defer func() { s.close() }() // an incomplete pair
 	start := func(s *streams) {
 		select {
 		case p.starts <- s:
-		default: // more than anybody waits for
+		default: // more than are waited for
 			s.close()
 		}
 	}
@@ -320,7 +322,7 @@ func (p *client) receive(token string) {
 			start(&streams{})
 			conn.Close() // the relay waits for that
 		default:
-			conn.Close() // not ours
+			conn.Close() // not from our relay
 		}
 		if s.stdio != nil && s.logs != nil {
 			start(s)
@@ -329,7 +331,7 @@ func (p *client) receive(token string) {
 	}
 }
 
-// next waits for the next start of the agent.
+// next waits for the client's next start of the agent.
 func (p *client) next(ctx context.Context) (*streams, error) {
 	select {
 	case s, ok := <-p.starts:
@@ -347,7 +349,7 @@ func (p *client) next(ctx context.Context) (*streams, error) {
 	}
 }
 
-// hello reads the first line of a connection, and nothing behind it.
+// hello reads the first line of a connection and nothing after it.
 func hello(conn net.Conn) string {
 	if conn.SetReadDeadline(time.Now().Add(5*time.Second)) != nil {
 		return ""
@@ -367,7 +369,7 @@ func hello(conn net.Conn) string {
 	return string(line)
 }
 
-// halfWriter ends one direction of a connection.
+// halfWriter closes one direction of a connection.
 type halfWriter struct{ *net.TCPConn }
 
 func (w halfWriter) Close() error {
@@ -377,10 +379,10 @@ func (w halfWriter) Close() error {
 	return nil
 }
 
-// relayTime bounds what the relay waits for at its start.
+// relayTime limits how long the relay waits when it starts.
 const relayTime = 10 * time.Second
 
-// dial begins a connection to the probe at ADDRESS/TOKEN.
+// dial opens a connection to the probe at ADDRESS/TOKEN.
 func dial(address, word string) (*net.TCPConn, error) {
 	address, token, ok := strings.Cut(address, "/")
 	if !ok {
@@ -396,7 +398,8 @@ func dial(address, word string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// Login is the agent that a client starts for a login in a terminal: it tells the probe of that, and needs nobody.
+// Login is the agent that a client starts for a login in a terminal. It only notifies the probe, and asks the user
+// nothing.
 func Login(address string) error {
 	conn, err := dial(address, loginWord)
 	if err != nil {
@@ -406,13 +409,13 @@ func Login(address string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(relayTime)); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, conn) // until the probe has seen it
+	_, err = io.Copy(io.Discard, conn) // until the probe has noticed
 	return err
 }
 
-// Relay is the agent that a client starts: it hands everything on to the probe at an address, ADDRESS/TOKEN.
+// Relay is the agent that a client starts. It passes everything on to the probe at an address, ADDRESS/TOKEN.
 func Relay(address string, stdin io.Reader, stdout, stderr io.Writer) error {
-	signal.Ignore(os.Interrupt) // which is for the client
+	signal.Ignore(os.Interrupt) // it is meant for the client
 	stdio, err := dial(address, stdioWord)
 	if err != nil {
 		return err
@@ -425,10 +428,10 @@ func Relay(address string, stdin io.Reader, stdout, stderr io.Writer) error {
 	defer logs.Close()
 	var work sync.WaitGroup
 	work.Go(func() {
-		_, _ = io.Copy(stderr, logs) // until the probe has gone
+		_, _ = io.Copy(stderr, logs) // until the probe closes it
 	})
 	in := make(chan error, 1)
-	go func() { // a read of standard input cannot be ended; the process is
+	go func() { // nothing can end a read of standard input, but the process ends
 		_, err := io.Copy(stdio, bufio.NewReader(stdin))
 		in <- errors.Join(err, stdio.CloseWrite())
 	}()

@@ -8,8 +8,7 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// TestQuitOfEndedClient is a client that has ended by itself, for example because its agent has: its user can still be said
-// to end it.
+// TestQuitOfEndedClient: a client that has already ended, for example because its agent has, can still be told to quit.
 func TestQuitOfEndedClient(t *testing.T) {
 	cmd := exec.Command("go", "version")
 	stdin, err := cmd.StdinPipe()
@@ -31,7 +30,8 @@ type typed struct{ bytes.Buffer }
 
 func (*typed) Close() error { return nil }
 
-// TestSessionWord: what is typed has the id of the session that was most recently opened. Without one nothing can be typed.
+// TestSessionWord: typed text contains the id of the session that was opened last. Without a session nothing can be
+// typed.
 func TestSessionWord(t *testing.T) {
 	stdin := &typed{}
 	p := &client{stdin: stdin, exited: make(chan struct{})}

@@ -1,4 +1,4 @@
-// Package subject starts the programs that probes examine, and ends them with all that they have started.
+// Package subject starts the programs that probes examine, and ends them together with all processes that they started.
 package subject
 
 import (
@@ -19,22 +19,23 @@ import (
 // Command is a program to start.
 type Command struct {
 	Args []string
-	// Env are variables beside those of this process, "NAME=VALUE". {home} is the home of the scenario.
+	// Env lists additional environment variables, "NAME=VALUE". {home} stands for the scenario's home.
 	Env []string
-	// Home is the home of all scenarios; "" gives each one of its own, into which Template is copied, if that is a folder.
+	// Home is the home of all scenarios. If it is "", each scenario has its own, into which Template is copied if that
+	// is a directory.
 	Home, Template string
-	// Dir is where it starts; "" is where this process is.
+	// Dir is the working directory; "" means that of this process.
 	Dir string
-	// Rung is how long it may take to end after it was asked to, before it is killed.
+	// Rung is how long the program may take to end after it was asked to, before it is killed.
 	Rung time.Duration
-	// MaxMessage bounds a message, in bytes; 0 is that of package rpc.
+	// MaxMessage is the maximum length of a message in bytes; 0 means the default of package rpc.
 	MaxMessage int
 }
 
-// mark is the variable by which processes are found that have left the group of the one that was started.
+// mark is the environment variable that identifies processes that have left the process group of the program.
 const mark = "ACP_PROBE_LAUNCH"
 
-// Resolve finds the program, so that it is found wherever it starts.
+// Resolve looks up the program, so that it is found whatever directory it starts in.
 func (c *Command) Resolve() error {
 	path, err := exec.LookPath(c.Args[0])
 	if err != nil {
@@ -50,12 +51,12 @@ func (c *Command) Resolve() error {
 	}
 	info, err := os.Stat(c.Dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a folder", c.Dir)
+		err = fmt.Errorf("%s is not a directory", c.Dir)
 	}
 	return err
 }
 
-// home is the home for the scenario that works in a folder.
+// home returns the home for the scenario that works in a directory.
 func (c *Command) home(dir string) (string, error) {
 	if c.Home != "" {
 		return filepath.Abs(c.Home)
@@ -68,7 +69,8 @@ func (c *Command) home(dir string) (string, error) {
 	return home, err
 }
 
-// homeEnv are the variables by which programs find a home. What they have fetched is shared: the caches stay where they are.
+// homeEnv returns the variables by which programs find their home. Downloads are shared: the caches stay where they
+// are.
 func homeEnv(home string) []string {
 	env := []string{
 		"HOME=" + home, "USERPROFILE=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
@@ -83,7 +85,7 @@ func homeEnv(home string) []string {
 	return env
 }
 
-// Launch starts it.
+// Launch starts the program.
 func (c *Command) Launch(ctx context.Context, dir string) (*probe.Target, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
@@ -98,7 +100,7 @@ func (c *Command) Launch(ctx context.Context, dir string) (*probe.Target, error)
 	}
 	cmd.Env = append(cmd.Env, id)
 	transport := rpc.Command(cmd)
-	// The end of the input comes from the probe, which waits for what follows.
+	// The probe itself ends the input, and waits for what follows.
 	transport.StopTime, transport.KillTime, transport.MaxMessage = time.Nanosecond, c.Rung, c.MaxMessage
 	stderr := &probe.Stderr{}
 	cmd.Stderr = stderr

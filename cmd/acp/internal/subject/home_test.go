@@ -9,8 +9,8 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// TestHome: each scenario has a home of its own, which begins as a copy of the template and which the scenario's launches
-// share; with Home all have that one. Variables of the user's can name it, and win.
+// TestHome: each scenario has its own home, a copy of the template that all launches of the scenario share; with Home,
+// all scenarios share that one. The user's variables can refer to it and take precedence.
 func TestHome(t *testing.T) {
 	template, shared := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(template, "settings"), nil, 0o600); err != nil {

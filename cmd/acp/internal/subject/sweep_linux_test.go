@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A sweep ends processes that have left their session, and those that are just becoming another program, and returns when
-// they have ended.
+// A sweep ends processes that have left their session, and processes that are just executing another program, and
+// returns when they have ended.
 func TestSweep(t *testing.T) {
 	for name, script := range map[string]string{
 		"sleeping":             `setsid sleep 1000 & sleep 1000 & echo`,

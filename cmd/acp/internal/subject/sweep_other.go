@@ -2,5 +2,5 @@
 
 package subject
 
-// sweep has nothing to do: the group of the process is ended with it, and what has left it is out of reach.
+// sweep does nothing: the process group was already ended, and processes that have left it cannot be found.
 func sweep(string) {}

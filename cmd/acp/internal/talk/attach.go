@@ -22,26 +22,26 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 )
 
-// The most bytes of a file that are sent: of an image or a sound, and of a text, which is linked if it is longer.
+// The maximum number of bytes of a file that are sent: of an image or a sound, and of a text. A longer text is linked.
 const (
 	maxMedia = 20 << 20
 	maxText  = 1 << 20
 )
 
-// UnsupportedError says that the agent does not take a file.
+// UnsupportedError says that the agent does not accept a file.
 type UnsupportedError struct {
-	// Path is the file, and Kind what is in it: "images" or "sounds".
+	// Path is the file, and Kind what it contains: "images" or "sounds".
 	Path, Kind string
 }
 
 // Error implements the error interface.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s: the agent takes no %s", e.Path, e.Kind)
+	return fmt.Sprintf("%s: the agent does not accept %s", e.Path, e.Kind)
 }
 
-// Attachment is a file as a part of a prompt, as the agent takes it: an image and a sound as such, a text embedded if the
-// agent takes that and it is not long, and everything else as a link. The error is an *UnsupportedError if the agent does
-// not take images or sounds.
+// Attachment returns a file as a part of a prompt, in a form that the agent accepts: images and sounds as such, a text
+// embedded if the agent accepts that and it is not too long, and everything else as a link. The error is an
+// *UnsupportedError if the agent does not accept images or sounds.
 func Attachment(path string, can acp.PromptCapabilities) (block acp.ContentBlock, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -100,7 +100,7 @@ func Attachment(path string, can acp.PromptCapabilities) (block acp.ContentBlock
 // isText reports whether a file can be sent as text.
 func isText(data []byte) bool { return utf8.Valid(data) && !slices.Contains(data, 0) }
 
-// mediaType is the type of a file, by its name and else by its beginning; "" if it is not known.
+// mediaType returns the type of a file, by its name or else by its beginning; "" if it is unknown.
 func mediaType(path string, data []byte) string {
 	kind := mime.TypeByExtension(strings.ToLower(filepath.Ext(path)))
 	if kind == "" {
@@ -113,7 +113,7 @@ func mediaType(path string, data []byte) string {
 	return kind
 }
 
-// readStart reads at most so many bytes of a file.
+// readStart reads at most the given number of bytes of a file.
 func readStart(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -123,16 +123,16 @@ func readStart(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// FileURL is the URL of a file, whose path is absolute.
+// FileURL returns the URL of a file with an absolute path.
 func FileURL(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive of Windows
+		path = "/" + path // a Windows drive
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// maxMCPFile is how many bytes a file of MCP servers may have.
+// maxMCPFile is the maximum size of a file of MCP servers in bytes.
 const maxMCPFile = 4 << 20
 
 // ReadMCPServers reads a file of MCP servers as editors have it:
@@ -150,7 +150,7 @@ func ReadMCPServers(path string) ([]acp.MCPServer, error) {
 		Servers    map[string]mcpServer `json:"servers"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // whose words are those of Go
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text uses the names of Go types
 			err = fmt.Errorf("%s: unexpected JSON %s", cmp.Or(wrong.Field, "the whole"), wrong.Value)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Files are sent as the agent takes them.
+// Files are sent in the form that the agent accepts.
 func TestAttachment(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -25,7 +25,7 @@ func TestAttachment(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		can  acp.PromptCapabilities
-		want string // of the block, or of the error
+		want string // in the block or the error
 	}{
 		{"a b.txt", all, `"type":"resource"`},
 		{"a b.txt", all, `/a%20b.txt"`},
@@ -33,9 +33,9 @@ func TestAttachment(t *testing.T) {
 		{"main.go", all, `package main`},
 		{"none", all, `just text`},
 		{"x.png", all, `"type":"image"`},
-		{"x.png", acp.PromptCapabilities{}, "takes no images"},
+		{"x.png", acp.PromptCapabilities{}, "does not accept images"},
 		{"s.wav", all, `"type":"audio"`},
-		{"s.wav", acp.PromptCapabilities{Image: true}, "takes no sounds"},
+		{"s.wav", acp.PromptCapabilities{Image: true}, "does not accept sounds"},
 		{"b.bin", all, `"type":"resource_link"`},
 		{"long.txt", all, `"size":1048577`},
 		{"huge.png", all, "longer than 20 MiB"},
@@ -46,7 +46,7 @@ func TestAttachment(t *testing.T) {
 		got := ""
 		if err != nil {
 			got = err.Error()
-			if _, unsupported := errors.AsType[*UnsupportedError](err); unsupported != strings.Contains(got, "takes no") {
+			if _, unsupported := errors.AsType[*UnsupportedError](err); unsupported != strings.Contains(got, "does not accept") {
 				t.Errorf("%s: %T", test.name, err)
 			}
 		} else {
@@ -62,7 +62,7 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
-// Files of MCP servers are those of editors.
+// Files of MCP servers have the format of editors.
 func TestMCPServers(t *testing.T) {
 	read := func(text string) (string, error) {
 		name := filepath.Join(t.TempDir(), "mcp.json")

@@ -25,71 +25,72 @@ import (
 
 // Agent is what a Client talks to.
 type Agent struct {
-	// Name is how the user calls the agent.
+	// Name is the user's name for the agent.
 	Name string
 	// Connect returns the transport of one connection. Nil starts Command.
 	Connect func(context.Context) (acp.Transport, error)
-	// Command is how the agent's program is started, or nil for one at a URL: that has no logins in a terminal.
+	// Command starts the agent's program; nil for an agent at a URL, which has no logins in a terminal.
 	Command *launch.Command
 }
 
-// Options say what a Client does. The zero value of each field but Agent and Cwd leaves it out, or means the default.
+// Options configure a Client. Except for Agent and Cwd, the zero value of a field leaves the feature out or means the
+// default.
 type Options struct {
 	Agent Agent
 	// Version is the version of this program.
 	Version string
 
-	// Cwd is the folder in which the agent works, Dirs are further ones, and MCPServers are what it gets: of sessions that
-	// do not say otherwise. Relative paths are those of this process.
+	// Cwd is the directory in which the agent works, Dirs lists additional ones, and MCPServers its servers, for
+	// sessions that do not say otherwise. Relative paths are relative to this process.
 	Cwd        string
 	Dirs       []string
 	MCPServers []acp.MCPServer
 	// Environ is the environment of the commands that run in terminals for the agent. Nil means that of this process.
 	Environ []string
-	// NoFiles and NoTerminals do not offer the agent files and terminals of this machine.
+	// NoFiles and NoTerminals keep files and terminals of this machine from being offered to the agent.
 	NoFiles, NoTerminals bool
 
-	// Rules decide about permissions before Ask does, and MemoryFile keeps what the user decided for always. Default: no
+	// Rules decide on permissions before Ask does, and MemoryFile stores the user's "always" decisions. Default: no
 	// rules, and a memory for each session.
 	Rules      *policy.Policy
 	MemoryFile string
-	// Ask answers a question for permission. It is called for several at once, each in a goroutine. ctx ends when the
-	// question is over: the turn was cancelled, or the connection lost. Its answer is the id of one of the options, or ""
-	// for none. Nil rejects what rules do not allow.
+	// Ask answers a permission request. It is called for several at once, each in its own goroutine. ctx ends when the
+	// request is over, because the turn was cancelled or the connection was lost. Ask returns the id of one of the
+	// options, or "" for none. Nil rejects what the rules do not allow.
 	Ask func(ctx context.Context, q *Question) (acp.PermissionOptionID, error)
-	// Form has the user fill in a form, and URL asks whether to open one; see Elicitation. ctx ends when nobody waits for
-	// the answer any more. Nil does not offer them to the agent.
+	// Form asks the user to fill in a form, and URL whether to open a URL; see Elicitation. ctx ends when the answer is
+	// no longer needed. Nil does not offer them to the agent.
 	Form, URL func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error)
-	// TerminalLogin says that the user can log in in a terminal: see Client.Login.
+	// TerminalLogin says that the user can log in in a terminal; see Client.Login.
 	TerminalLogin bool
 	// Plans and Subagents tell the agent that plans with ids, and subagents, are shown.
 	Plans, Subagents bool
 
 	// Update is called for each update of a session, after the session's State has it.
 	Update func(session acp.SessionID, update acp.SessionUpdate)
-	// Output is called when a terminal has new output, or has ended: see Client.Terminal.
+	// Output is called when a terminal has new output or has ended; see Client.Terminal.
 	Output func(session acp.SessionID, terminal acp.TerminalID)
-	// Event is told what happens. It must be quick.
+	// Event is called for each event. It must return quickly.
 	Event func(Event)
-	// Line is given each line that passes, before it is acted on. It is valid during the call, and a slow call holds up the
-	// connection.
+	// Line is called with each line that passes, before it is acted on. The line is valid during the call; a slow call
+	// delays the connection.
 	Line func(from conformance.Side, line []byte)
 
-	// Record gets every message in the form of package recording, with secrets masked unless NoMask.
+	// Record gets every message in the format of package recording, with secrets masked unless NoMask is set.
 	Record io.Writer
 	NoMask bool
-	// Findings is told what breaks the protocol.
+	// Findings is called for each violation of the protocol.
 	Findings func(conformance.Finding)
 
 	// NoReconnect ends the Client when the connection is lost.
 	NoReconnect bool
-	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
+	// CancelGrace is how long a cancelled turn waits for the agent's response. Default 30 s.
 	CancelGrace time.Duration
-	// ConnectTimeout bounds how long the agent may take to start. Default 2 min.
+	// ConnectTimeout is how long the agent may take to start. Default 2 min.
 	ConnectTimeout time.Duration
-	// ConcurrentTurns lets a session have several turns at a time, for agents that take prompts into the turn that runs.
+	// ConcurrentTurns lets a session have several turns at a time, for agents that accept prompts in a running turn.
 	ConcurrentTurns bool
-	// View bounds what the States keep.
+	// View bounds what the States store.
 	View *view.Options
 }
 
@@ -101,7 +102,7 @@ type Client struct {
 
 	states    view.Sessions
 	roots     *local.Roots
-	terminals *local.Terminals // nil without
+	terminals *local.Terminals // nil if they are not offered
 	shown     terminals
 
 	life    context.Context
@@ -112,16 +113,16 @@ type Client struct {
 
 	conn        *reconnect.Client
 	initialized atomic.Pointer[acp.InitializeResponse] // on the latest connection
-	starts      atomic.Int64                           // of connections
-	restarting  atomic.Bool                            // the next connection is wanted, also with NoReconnect
+	starts      atomic.Int64                           // the number of connections
+	restarting  atomic.Bool                            // the next connection is wanted, even with NoReconnect
 	recorder    recorder
 
 	mu       sync.Mutex
-	alive    context.Context   // ends with what is read on the connection of now; nil before the first
-	process  *exec.Cmd         // which runs, of the connection of now, or nil
-	logins   []json.RawMessage // the login methods in the latest answer to initialize
+	alive    context.Context   // ends when reading from the current connection ends; nil before the first one
+	process  *exec.Cmd         // the running process of the current connection, or nil
+	logins   []json.RawMessage // the login methods in the latest response to initialize
 	sessions map[acp.SessionID]*Session
-	parents  map[acp.SessionID]acp.SessionID // of sessions of subagents
+	parents  map[acp.SessionID]acp.SessionID // of the sessions of subagents
 	rooted   map[rootKey]bool
 }
 
@@ -131,16 +132,16 @@ type rootKey struct {
 	id   acp.SessionID
 }
 
-// StartError says that an agent does not start, or cannot be reached.
+// StartError says that an agent does not start or cannot be reached.
 type StartError struct {
 	// Agent is the agent's name.
 	Agent string
-	// Problem is what its words are a sign of, if that is known; its Kind is "" otherwise.
+	// Problem is what the error is a sign of, if that is known; otherwise its Kind is "".
 	Problem launch.Problem
-	// Err is why; of a process it has the exit status and the last words.
+	// Err is the cause; for a process it has the exit status and the end of standard error.
 	Err error
 
-	remote bool // it is none that this program starts
+	remote bool // not started by this program
 }
 
 // Error implements the error interface.
@@ -159,11 +160,11 @@ func (e *StartError) Error() string {
 // Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// errNoReconnect is why a connection is not made again.
+// errNoReconnect is returned when a connection is not made again.
 var errNoReconnect = errors.New("the agent is not restarted")
 
-// Open starts the agent, or connects to it, and initializes it. ctx bounds that. The error is a *StartError if the agent is
-// at fault.
+// Open starts the agent or connects to it, and initializes it. ctx bounds that. The error is a *StartError if the agent
+// is at fault.
 func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, parents: map[acp.SessionID]acp.SessionID{}, rooted: map[rootKey]bool{}}
 	o := &c.opts
@@ -198,9 +199,9 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.recorder = recorder{client: c}
 	c.initialized.Store(new(acp.InitializeResponse))
-	backoff := time.Duration(0) // the default
+	backoff := time.Duration(0) // default
 	if o.NoReconnect {
-		backoff = time.Nanosecond // that there is no other connection is said at once
+		backoff = time.Nanosecond // report at once that there is no other connection
 	}
 	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Options{
 		Retry: func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
@@ -231,7 +232,7 @@ func (c *Client) startError(err error) error {
 	return e
 }
 
-// handlers serve the agent.
+// handlers returns the handlers for the agent's calls.
 func (c *Client) handlers() acp.ClientHandlers {
 	h := acp.ClientHandlers{SessionUpdate: c.update, RequestPermission: c.permissions()}
 	if !c.opts.NoFiles {
@@ -251,7 +252,8 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 		TerminalAuth:  c.opts.TerminalLogin && c.opts.Agent.Command != nil,
 		Plans:         c.opts.Plans,
 		Subagents:     c.opts.Subagents,
-		// Fork and Rename call the first two, and Options advertise the others. What the agent sends needs no feature.
+		// Fork and Rename call the methods of the first two, and Options advertise the others. What the agent sends
+		// needs no feature.
 		Experimental:   acp.FeatureFork | acp.FeatureSessionTitle | acp.FeaturePlans | acp.FeatureSubagents,
 		ConnectTimeout: c.opts.ConnectTimeout,
 		Conn: acp.ConnOptions{
@@ -261,7 +263,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 	}
 	if !c.opts.NoTerminals {
 		o.Initialize = func(req *acp.InitializeRequest) {
-			// A bool is always encoded.
+			// A bool can always be encoded.
 			_ = req.ClientCapabilities.Meta.Set(agentTerminals, true)
 		}
 	}
@@ -276,7 +278,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 	return o
 }
 
-// transport is that of the next connection.
+// transport returns the transport of the next connection.
 func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 	if c.starts.Add(1) > 1 && c.opts.NoReconnect && !c.restarting.CompareAndSwap(true, false) {
 		return nil, errNoReconnect
@@ -300,7 +302,7 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 	return &tapped{client: c, inner: transport, process: process}, nil
 }
 
-// update takes an update into the conversation of its session.
+// update applies an update to the conversation of its session.
 func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
 	switch v := n.Update.Variant.(type) {
 	case *acp.SessionUpdateToolCall:
@@ -317,19 +319,20 @@ func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.
 	return nil
 }
 
-// Agent is the agent's name, as the user calls it.
+// Agent returns the user's name for the agent.
 func (c *Client) Agent() string { return c.opts.Agent.Name }
 
-// Initialized is the agent's latest answer to initialize, and empty before the first one; it must not be changed.
+// Initialized returns the agent's latest response to initialize, empty before the first one. It must not be modified.
 func (c *Client) Initialized() *acp.InitializeResponse { return c.initialized.Load() }
 
-// Capabilities are what the agent has advertised.
+// Capabilities returns what the agent has advertised.
 func (c *Client) Capabilities() acp.AgentCapabilities { return c.Initialized().AgentCapabilities }
 
-// States are the conversations, of sessions of subagents too.
+// States returns the conversations, including those of subagents.
 func (c *Client) States() *view.Sessions { return &c.states }
 
-// Done is closed when the Client is over: it was closed, or the connection was lost and is not made again.
+// Done returns a channel that is closed when the Client is over: it was closed, or the connection was lost and is not
+// made again.
 func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 
 // Wait waits until the Client is over, and returns why; nil after Close.
@@ -341,13 +344,14 @@ func (c *Client) Kill() error {
 	process := c.process
 	c.mu.Unlock()
 	if process != nil {
-		// An error says that it has ended already.
+		// On error the process has already ended.
 		_ = process.Process.Kill()
 	}
 	return c.Close()
 }
 
-// Close ends the connection and what runs in terminals, and waits for all of it. Functions of Options must not call it.
+// Close ends the connection and the commands in terminals, and waits for all of it. Functions of Options must not call
+// it.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.end()
@@ -359,7 +363,7 @@ func (c *Client) Close() error {
 	return c.closed
 }
 
-// closeLocal ends what is offered to the agent.
+// closeLocal ends the services that are offered to the agent.
 func (c *Client) closeLocal() (err error) {
 	if c.terminals != nil {
 		err = c.terminals.Close()
@@ -367,5 +371,5 @@ func (c *Client) closeLocal() (err error) {
 	return errors.Join(err, c.roots.Close())
 }
 
-// agentConn is the connection, for calls outside of sessions.
+// agentConn returns the connection, for calls outside of sessions.
 func (c *Client) agentConn(ctx context.Context) (*acp.ClientConn, error) { return c.conn.Conn(ctx) }

@@ -12,30 +12,31 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// Kind says what an Event tells.
+// Kind is the kind of an Event.
 type Kind int
 
-// The kinds of events. Those of the connection are those of package reconnect.
+// The kinds of events. Those about the connection correspond to those of package reconnect.
 const (
 	// Lost: the connection is lost. Err says why, Interrupted what was in progress.
 	Lost Kind = iota + 1
-	// Waiting: the next try is made after Wait. Err says why the last one failed, if there was one.
+	// Waiting: the next attempt is made after Wait. Err says why the last one failed, if there was one.
 	Waiting
-	// Replaying: the history of Session comes again; its State was reset.
+	// Replaying: the history of Session is being sent again; its State was reset.
 	Replaying
-	// Restored: Session is back, Differences says what of it is another than before. Without a session: the connection is.
+	// Restored: Session is restored, and Differences lists what has changed. Without a session: the connection is
+	// restored.
 	Restored
-	// SessionLost: Session could not be brought back. Err says why.
+	// SessionLost: Session could not be restored. Err says why.
 	SessionLost
 	// GaveUp: the Client is over. Err says why.
 	GaveUp
-	// Decided: a question for permission was answered: Decision says how and why.
+	// Decided: a permission request was answered. Decision says how and why.
 	Decided
-	// Stderr: the agent wrote Text, a line, to standard error.
+	// Stderr: the agent wrote the line Text to standard error.
 	Stderr
-	// Warning: something is wrong, and was passed over: Err says what.
+	// Warning: an error occurred and was ignored. Err describes it.
 	Warning
-	// URLCompleted: what Elicitation had the user do at a URL is done.
+	// URLCompleted: the user has finished what Elicitation asked for at a URL.
 	URLCompleted
 )
 
@@ -43,7 +44,7 @@ var kindNames = [...]string{
 	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "URL completed",
 }
 
-// String gives the kind in a word or two.
+// String returns the kind in a word or two.
 func (k Kind) String() string {
 	if k > 0 && int(k) < len(kindNames) {
 		return kindNames[k]
@@ -51,7 +52,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Event is something that a user may want to be told; see Kind for which fields are set.
+// Event is something that the user may want to know. Kind says which fields are set.
 type Event struct {
 	Kind        Kind
 	Session     acp.SessionID
@@ -64,17 +65,17 @@ type Event struct {
 	Elicitation acp.ElicitationID
 }
 
-// Decision is how a question for permission was answered.
+// Decision is how a permission request was answered.
 type Decision struct {
-	// Request is the question, with the whole of the tool call.
+	// Request is the request, with the complete tool call.
 	Request *acp.RequestPermissionRequest
-	// By is what the rules say. If its Effect is policy.Ask, the user was asked.
+	// By is the decision of the rules. If its Effect is policy.Ask, the user was asked.
 	By policy.Decision
-	// Option is what was chosen, or nil if nothing was.
+	// Option is the chosen option, or nil if none was chosen.
 	Option *acp.PermissionOption
 }
 
-// String says what was asked for, and what was chosen.
+// String says what was requested, and what was chosen.
 func (d *Decision) String() string {
 	call, chosen := acp.ToolCall{}, "cancelled"
 	call.Apply(d.Request.ToolCall)
@@ -90,7 +91,7 @@ func (c *Client) event(e Event) {
 	}
 }
 
-// notify tells what happens to the connection.
+// notify reports an event of the connection.
 func (c *Client) notify(e reconnect.Event) {
 	switch e.Kind {
 	case reconnect.Replaying:
@@ -98,7 +99,7 @@ func (c *Client) notify(e reconnect.Event) {
 	case reconnect.Restored:
 		if s := c.Session(e.Session); s != nil {
 			c.running.Go(func() {
-				// The error says that it is lost again.
+				// On error the connection is lost again.
 				if current, err := s.conn.Current(c.life); err == nil {
 					s.state.Opened(current)
 				}
@@ -110,10 +111,10 @@ func (c *Client) notify(e reconnect.Event) {
 	})
 }
 
-// maxLine bounds a line of standard error that is told.
+// maxLine is the maximum length of a reported line of standard error.
 const maxLine = 16 << 10
 
-// lineWriter splits what is written into lines. It is for one goroutine.
+// lineWriter splits what is written into lines. It must be used by one goroutine.
 type lineWriter struct {
 	line func(string)
 	part []byte
@@ -136,7 +137,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush tells the line that is not ended.
+// flush reports an unfinished line.
 func (w *lineWriter) flush() {
 	line := strings.TrimSuffix(string(w.part), "\r")
 	if !utf8.ValidString(line) {

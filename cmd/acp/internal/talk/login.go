@@ -16,41 +16,41 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// LoginKind says how a login goes.
+// LoginKind is a way to log in.
 type LoginKind int
 
 // The kinds of logins.
 const (
-	AgentLogin       LoginKind = iota + 1 // the agent does it when it is asked to, in a browser for example
+	AgentLogin       LoginKind = iota + 1 // the agent does it when asked to, for example in a browser
 	TerminalLogin                         // the agent's program runs in the user's terminal
-	EnvironmentLogin                      // the agent is started with variables that hold secrets
+	EnvironmentLogin                      // the agent is started with environment variables that hold secrets
 	UnknownLogin                          // in a way that this client does not know
 )
 
-// LoginMethod is a way to log in.
+// LoginMethod is a login method that the agent offers.
 type LoginMethod struct {
 	ID                acp.AuthMethodID
 	Name, Description string
 	Kind              LoginKind
-	// Variables are what an EnvironmentLogin needs, and Link is where the user gets it, or "".
+	// Variables lists what an EnvironmentLogin needs, and Link is where the user gets them, or "".
 	Variables []LoginVariable
 	Link      string
 
 	terminal *acp.AuthMethodTerminal
 }
 
-// LoginVariable is a variable of the environment.
+// LoginVariable is an environment variable.
 type LoginVariable struct {
 	Name     string `json:"name"`
 	Label    string `json:"label"`
 	Optional bool   `json:"optional"`
 }
 
-// maxName is how many characters of the name of a login are shown.
+// maxName is how many characters of the name of a login method are shown.
 const maxName = 80
 
-// String says in a line what to do: first how the login goes, then what the agent calls it. Where the user is sent is shown
-// as plain.Address has it.
+// String says in a line what to do: first how the login works, then the agent's name for it. The address for the user
+// is shown in the form of plain.Address.
 func (m *LoginMethod) String() string {
 	name := []rune(cmp.Or(m.Name, string(m.ID)))
 	if len(name) > maxName {
@@ -92,16 +92,16 @@ func (m *LoginMethod) String() string {
 type LoginError struct {
 	// Agent is the agent's name.
 	Agent string
-	// Methods are the ways to do so.
+	// Methods are the login methods.
 	Methods []LoginMethod
-	// Err is what the agent said.
+	// Err is the agent's error.
 	Err error
 }
 
 // Error implements the error interface.
 func (e *LoginError) Error() string {
 	var b strings.Builder
-	b.WriteString(plain.Sprintf("agent %s needs a login: %v", e.Agent, e.Err))
+	b.WriteString(plain.Sprintf("agent %s requires you to log in: %v", e.Agent, e.Err))
 	for i := range e.Methods {
 		b.WriteString(plain.Sprintf("\n  %s: %s", string(e.Methods[i].ID), e.Methods[i].String()))
 	}
@@ -111,7 +111,7 @@ func (e *LoginError) Error() string {
 // Unwrap returns Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// asLogin makes an error of a call a *LoginError, if it says that the user has to log in.
+// asLogin makes the error of a call a *LoginError if it says that the user has to log in.
 func (c *Client) asLogin(err error) error {
 	if !errors.Is(err, acp.ErrAuthRequired) {
 		return err
@@ -119,7 +119,7 @@ func (c *Client) asLogin(err error) error {
 	return &LoginError{Agent: c.opts.Agent.Name, Methods: c.LoginMethods(), Err: err}
 }
 
-// LoginMethods are the ways to log in that the agent offers.
+// LoginMethods returns the login methods that the agent offers.
 func (c *Client) LoginMethods() []LoginMethod {
 	var methods []LoginMethod
 	for _, m := range c.Initialized().AuthMethods {
@@ -140,18 +140,18 @@ func (c *Client) LoginMethods() []LoginMethod {
 	return methods
 }
 
-// environmentType is the type of a login that agents offer and the protocol's schema does not have.
+// environmentType is the type of a login method that agents offer but that is missing from the protocol's schema.
 const environmentType = "env_var"
 
-// environmentLogin are the members of such a login that only it has.
+// environmentLogin has the additional members of such a method.
 type environmentLogin struct {
 	ID   acp.AuthMethodID `json:"id"`
 	Vars []LoginVariable  `json:"vars"`
 	Link string           `json:"link"`
 }
 
-// keepLogins keeps the login methods in the answer to initialize, the first line with a result, as raw JSON: the typed
-// values lack the members that only an environmentLogin has. It reports whether line is that answer.
+// keepLogins keeps the login methods of the response to initialize, the first line with a result, as raw JSON, because
+// the typed values lack the members of an environmentLogin. It reports whether line is that response.
 func (c *Client) keepLogins(line []byte) bool {
 	var answer struct {
 		Result *struct {
@@ -167,7 +167,7 @@ func (c *Client) keepLogins(line []byte) bool {
 	return true
 }
 
-// environmentLogin finds a login in the raw JSON.
+// environmentLogin finds a method in the raw JSON.
 func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +180,8 @@ func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) 
 	return found
 }
 
-// Login logs in by a method. A TerminalLogin runs in the terminal, which must be the user's own; the agent is started anew
-// afterwards, and the sessions are brought back.
+// Login logs in by a method. A TerminalLogin runs in terminal, which must be the user's own; afterwards the agent is
+// restarted and the sessions are restored.
 func (c *Client) Login(ctx context.Context, id acp.AuthMethodID, terminal launch.Terminal) error {
 	m, err := c.loginMethod(id)
 	switch {
@@ -200,29 +200,29 @@ func (c *Client) Login(ctx context.Context, id acp.AuthMethodID, terminal launch
 	return c.Restart(ctx)
 }
 
-// LoginInTerminal runs a TerminalLogin, and no more: the agent knows of it after [Client.Restart]. The two are apart for a
-// caller that takes no events while another program has the terminal.
+// LoginInTerminal only runs a TerminalLogin; the agent knows of it after [Client.Restart]. The two are separate for
+// callers that process no events while another program has the terminal.
 func (c *Client) LoginInTerminal(ctx context.Context, id acp.AuthMethodID, terminal launch.Terminal) error {
 	m, err := c.loginMethod(id)
 	switch {
 	case err != nil:
 		return err
 	case m.Kind != TerminalLogin:
-		return fmt.Errorf("%w: this client does not support login %s: %s", acp.ErrUnsupported, id, m)
+		return fmt.Errorf("%w: this client does not support login method %s: %s", acp.ErrUnsupported, id, m)
 	case c.opts.Agent.Command == nil || !c.opts.TerminalLogin:
-		return fmt.Errorf("%w: login %s needs a terminal and the agent's own program", acp.ErrUnsupported, id)
+		return fmt.Errorf("%w: login method %s needs a terminal and the agent's own program", acp.ErrUnsupported, id)
 	}
 	return c.opts.Agent.Command.Login(ctx, m.terminal, terminal)
 }
 
-// loginMethod finds a way to log in.
+// loginMethod finds a login method.
 func (c *Client) loginMethod(id acp.AuthMethodID) (*LoginMethod, error) {
 	for _, m := range c.LoginMethods() {
 		if m.ID == id {
 			return &m, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the agent has no login %q", acp.ErrInvalidParams, id)
+	return nil, fmt.Errorf("%w: the agent has no login method %q", acp.ErrInvalidParams, id)
 }
 
 // Logout logs out.
@@ -234,7 +234,7 @@ func (c *Client) Logout(ctx context.Context) error {
 	return err
 }
 
-// Restart starts the agent anew, and brings the sessions back.
+// Restart restarts the agent and restores the sessions.
 func (c *Client) Restart(ctx context.Context) error {
 	agent, err := c.agentConn(ctx)
 	if err != nil {

@@ -11,37 +11,38 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// Question is a question for permission.
+// Question is a permission request.
 type Question struct {
 	Session acp.SessionID
-	// Agent is the agent's name, as the user calls it.
+	// Agent is the user's name for the agent.
 	Agent string
-	// Call is the tool call with everything that is known of it.
+	// Call is the tool call with everything that is known about it.
 	Call acp.ToolCall
-	// Options are what there is to choose from.
+	// Options are the options to choose from.
 	Options []acp.PermissionOption
-	// Decision says why no rule has decided.
+	// Decision says why no rule decided.
 	Decision policy.Decision
-	// Always says what options of the kinds allow_always and reject_always have remembered.
+	// Always says what options of the kinds allow_always and reject_always remember.
 	Always []Always
 }
 
-// Always is what an option of a kind has remembered.
+// Always is what an option of a kind remembers.
 type Always struct {
 	Kind acp.PermissionOptionKind
-	// Rule is what is remembered if Err is nil, and File where; "" is for the session alone. Err says why nothing is.
+	// Rule is what is remembered if Err is nil, and File where; "" means for the session only. Err says why nothing is
+	// remembered.
 	Rule policy.Rule
 	File string
 	Err  error
 }
 
-// Permission is the question as it is shown.
+// Permission returns the request in the form in which it is shown.
 func (q *Question) Permission() draw.Permission {
 	p := draw.Permission{Call: q.Call, About: q.Decision.About, Agent: q.Agent, Reason: q.Decision.Why}
 	said := ""
 	for _, a := range q.Always {
 		effect := a.Rule.Effect
-		a.Rule.Effect, a.Rule.Reason = policy.Allow, "" // to compare, and which decides nothing
+		a.Rule.Effect, a.Rule.Reason = policy.Allow, "" // only for the comparison; it decides nothing
 		where, text := "for this session", a.Rule.String()
 		if a.File != "" {
 			where = "in " + a.File
@@ -63,7 +64,7 @@ func (q *Question) Permission() draw.Permission {
 	return p
 }
 
-// Option is the first option of one of some kinds, the first kind first; "" if there is none.
+// Option returns the first option of one of the kinds, trying the kinds in order; "" if there is none.
 func (q *Question) Option(kinds ...acp.PermissionOptionKind) acp.PermissionOptionID {
 	for _, kind := range kinds {
 		for _, option := range q.Options {
@@ -77,22 +78,22 @@ func (q *Question) Option(kinds ...acp.PermissionOptionKind) acp.PermissionOptio
 
 // Elicitation is a form for the user to fill in, or a URL for the user to open.
 type Elicitation struct {
-	// Session is the session that it is about, or "".
+	// Session is the session concerned, or "".
 	Session acp.SessionID
-	// ToolCall is the tool call that it is about, or "".
+	// ToolCall is the tool call concerned, or "".
 	ToolCall acp.ToolCallID
 	Message  string
 	// Form is the form; nil for a URL.
 	Form *acp.ElicitationSchema
-	// URL is what is to be opened. To accept means that the user agrees to open it; when everything there is done, an Event
-	// says so with the ID.
+	// URL is the address to open. To accept means that the user agrees to open it; when everything there is done, an
+	// Event with the ID says so.
 	URL string
 	ID  acp.ElicitationID
 }
 
 type asker = policy.AskFunc
 
-// permissions is the handler of session/request_permission: rules, then the user.
+// permissions returns the handler of session/request_permission, which asks the rules and then the user.
 func (c *Client) permissions() asker {
 	var ask asker
 	if c.opts.Ask != nil {
@@ -108,12 +109,12 @@ func (c *Client) permissions() asker {
 	}))
 }
 
-// ask asks the user. The request has the whole of the tool call.
+// ask asks the user. The request has the complete tool call.
 func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	q := &Question{Session: s.ID(), Agent: c.opts.Agent.Name, Options: req.Options}
 	q.Call.ToolCallID = req.ToolCall.ToolCallID
 	q.Call.Apply(req.ToolCall)
-	// What cannot be read of the memory was told as a warning.
+	// Entries of the memory that could not be read have been reported as a warning.
 	remembered, _ := c.memory.Rules(s.ID())
 	about := policy.Request{Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call}
 	q.Decision, _ = c.rules.Explain(about, remembered...)
@@ -135,8 +136,8 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(chosen)}, nil
 }
 
-// whileConnected ends a context as soon as the agent says no more. That of a handler ends only when the connection is over,
-// which gives handlers the time to answer.
+// whileConnected returns a context that ends as soon as the agent sends no more. The context of a handler ends only
+// when the connection is over, which gives handlers the time to answer.
 func (c *Client) whileConnected(ctx context.Context) (context.Context, func()) {
 	c.mu.Lock()
 	alive := c.alive
@@ -149,7 +150,7 @@ func (c *Client) whileConnected(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// cwdOf is the folder of a session; "" if that is not known.
+// cwdOf returns the directory of a session; "" if it is not known.
 func (c *Client) cwdOf(id acp.SessionID) string {
 	if s := c.owner(id); s != nil {
 		return s.cwd
@@ -157,7 +158,7 @@ func (c *Client) cwdOf(id acp.SessionID) string {
 	return ""
 }
 
-// registerElicitation serves forms and URLs.
+// registerElicitation registers the handlers of forms and URLs.
 func (c *Client) registerElicitation(h *acp.ClientHandlers) {
 	if c.opts.Form == nil && c.opts.URL == nil {
 		return
@@ -196,7 +197,7 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 		defer stop()
 	}
 	res, err := answer(ctx, e)
-	if ctx.Err() != nil { // nobody waits for what the user says
+	if ctx.Err() != nil { // the answer is no longer needed
 		cancelled := acp.NewCreateElicitationResponseCancel()
 		return &cancelled, nil
 	}

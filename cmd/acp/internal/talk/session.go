@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// SessionOptions say where a session works. Nil, and the zero value of each field, mean those of the Client.
+// SessionOptions say where a session works. Nil, and the zero value of each field, mean the value of the Client.
 type SessionOptions struct {
 	Cwd        string
 	Dirs       []string
@@ -31,22 +31,22 @@ type Session struct {
 	state  *view.State
 	cwd    string
 	dirs   []string
-	own    bool // the folders are not those of the Client
+	own    bool // the directories differ from those of the Client
 
 	mu        sync.Mutex
 	turns     map[*turn]struct{} // in progress
 	made      map[acp.TerminalID]*acp.ClientSession
-	cancelled bool // a turn of those in progress was cancelled
+	cancelled bool // one of the turns in progress was cancelled
 	stopped   chan struct{}
 }
 
 // turn is a prompt in progress.
 type turn struct{ cancel context.CancelCauseFunc }
 
-// ErrCancelled is why a turn ends that Session.Cancel has cancelled, if the agent gives no answer in time.
+// ErrCancelled is the error of a turn that Session.Cancel cancelled if the agent does not respond in time.
 var ErrCancelled = errors.New("the turn was cancelled")
 
-// place is where a session works.
+// place returns where a session works.
 func (c *Client) place(o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer, own bool, err error) {
 	if o == nil {
 		o = &SessionOptions{}
@@ -71,12 +71,12 @@ func (c *Client) place(o *SessionOptions) (cwd string, dirs []string, servers []
 		servers = o.MCPServers
 	}
 	if len(dirs) == 0 {
-		dirs = nil // even an empty list is sent, and needs a capability
+		dirs = nil // even an empty list is sent and needs a capability
 	}
 	return cwd, dirs, servers, own, nil
 }
 
-// keep makes a session known that was opened.
+// keep registers an opened session.
 func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, dirs []string, own bool) (*Session, error) {
 	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: cwd, dirs: dirs, own: own, turns: map[*turn]struct{}{}}
 	current, err := conn.Current(ctx)
@@ -103,7 +103,7 @@ func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, e
 	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
-// Load loads a session: its history comes anew.
+// Load loads a session and its history.
 func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
 	cwd, dirs, servers, own, err := c.place(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
-// Resume goes on with a session without its history.
+// Resume continues a session without its history.
 func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
 	cwd, dirs, servers, own, err := c.place(o)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions
 	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
-// Fork makes a copy of a session that goes its own way, and opens it. It fails with acp.ErrUnsupported if the agent cannot.
+// Fork copies a session and opens the copy. It fails with acp.ErrUnsupported if the agent does not support it.
 func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
 	cwd, dirs, servers, own, err := c.place(o)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
-// Rename gives a session a title. It fails with acp.ErrUnsupported if the agent cannot.
+// Rename sets the title of a session. It fails with acp.ErrUnsupported if the agent does not support it.
 func (c *Client) Rename(ctx context.Context, id acp.SessionID, title string) error {
 	agent, err := c.agentConn(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Client) Rename(ctx context.Context, id acp.SessionID, title string) err
 	return err
 }
 
-// Delete removes a session from the agent's list. It fails with acp.ErrUnsupported if the agent cannot.
+// Delete removes a session from the agent's list. It fails with acp.ErrUnsupported if the agent does not support it.
 func (c *Client) Delete(ctx context.Context, id acp.SessionID) error {
 	agent, err := c.agentConn(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *Client) Delete(ctx context.Context, id acp.SessionID) error {
 	return agent.Session(id).Delete(ctx)
 }
 
-// List returns a page of the agent's sessions: those of a folder, unless that is "", from a cursor on.
+// List returns a page of the agent's sessions, beginning at a cursor: those in the directory cwd, unless it is "".
 func (c *Client) List(ctx context.Context, cwd, cursor string) (*acp.ListSessionsResponse, error) {
 	agent, err := c.agentConn(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Client) List(ctx context.Context, cwd, cursor string) (*acp.ListSession
 	return res, nil
 }
 
-// Sessions yields the agent's sessions, of all pages: those of a folder, unless that is "".
+// Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "".
 func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.SessionInfo, error] {
 	return func(yield func(acp.SessionInfo, error) bool) {
 		agent, err := c.agentConn(ctx)
@@ -208,17 +208,17 @@ func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.Session
 	}
 }
 
-// Session returns a session that was opened and not closed, or nil.
+// Session returns a session that is open, or nil.
 func (c *Client) Session(id acp.SessionID) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sessions[id]
 }
 
-// maxParents bounds the subagents of which it is known whose they are.
+// maxParents is the maximum number of subagents whose parent is remembered.
 const maxParents = 10_000
 
-// adopt notes whose a session of a subagent is, if a line says so. It reads the line itself, before the connection does: a
+// adopt records the parent of a subagent's session if a line names it. It reads the line before the connection does: a
 // handler of the update would be too late, because the requests of one session do not wait for the updates of another.
 func (c *Client) adopt(line []byte) {
 	var m struct {
@@ -240,17 +240,17 @@ func (c *Client) adopt(line []byte) {
 	}
 }
 
-// maxDepth is how many subagents are followed to the session that they work for.
+// maxDepth is how many levels of subagents are followed to the session that they work for.
 const maxDepth = 100
 
-// owner is the session that a session is, or works for as that of a subagent; nil if it is neither.
+// owner returns the session with this id, or the one that it works for as a subagent; nil if there is none.
 func (c *Client) owner(id acp.SessionID) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ownerOf(id)
 }
 
-// ownerOf is owner; mu is held.
+// ownerOf is owner with mu held.
 func (c *Client) ownerOf(id acp.SessionID) *Session {
 	for range maxDepth {
 		if s := c.sessions[id]; s != nil {
@@ -261,20 +261,21 @@ func (c *Client) ownerOf(id acp.SessionID) *Session {
 	return nil
 }
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *Session) ID() acp.SessionID { return s.conn.ID() }
 
-// State is the conversation.
+// State returns the conversation.
 func (s *Session) State() *view.State { return s.state }
 
-// Cwd is the folder in which the session works, and Dirs are further ones.
+// Cwd returns the directory in which the session works.
 func (s *Session) Cwd() string { return s.cwd }
 
-// Dirs are further folders of the session.
+// Dirs returns the additional directories of the session.
 func (s *Session) Dirs() []string { return s.dirs }
 
-// Prompt runs a turn and waits for its end. When ctx ends, or by Cancel, the turn is cancelled: its terminals end, the agent
-// is told, and its answer is waited for. An error is a *reconnect.InterruptedError if the connection was lost meanwhile.
+// Prompt runs a turn and waits for its end. If ctx ends or Cancel is called, the turn is cancelled: its terminals end,
+// the agent is notified, and Prompt waits for its response. The error is a *reconnect.InterruptedError if the
+// connection was lost meanwhile.
 func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -302,7 +303,7 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	return res, s.client.asLogin(err)
 }
 
-// Cancel cancels the turns in progress, and does not wait for their end.
+// Cancel cancels the turns in progress. It does not wait for their end.
 func (s *Session) Cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +319,7 @@ func (s *Session) Running() bool {
 	return len(s.turns) > 0
 }
 
-// untilCancelled ends a context when a turn of the session is cancelled.
+// untilCancelled returns a context that ends when a turn of the session is cancelled.
 func (s *Session) untilCancelled(ctx context.Context) (context.Context, func()) {
 	s.mu.Lock()
 	stopped, idle := s.stopped, len(s.turns) == 0
@@ -339,12 +340,12 @@ func (s *Session) untilCancelled(ctx context.Context) (context.Context, func()) 
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// SetMode chooses one of the session's modes.
+// SetMode sets the mode of the session.
 func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
 	return s.set(ctx, func(current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
 }
 
-// SetOption chooses a value of one of the session's config options; "true" and "false" are those of one that is on or off.
+// SetOption sets a config option of the session; the values of a boolean option are "true" and "false".
 func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, value string) error {
 	return s.set(ctx, func(current *acp.ClientSession) error {
 		for _, o := range s.state.Snapshot().ConfigOptions.Value() {
@@ -372,7 +373,8 @@ func (s *Session) set(ctx context.Context, set func(*acp.ClientSession) error) e
 	return nil
 }
 
-// Close cancels what runs, ends the session's terminals, and ends the session at the agent if it can.
+// Close cancels the turns in progress, ends the session's terminals, and closes the session at the agent if the agent
+// supports it.
 func (s *Session) Close(ctx context.Context) error {
 	s.Cancel()
 	c := s.client
@@ -393,5 +395,5 @@ func (s *Session) Close(ctx context.Context) error {
 	return err
 }
 
-// Title is the session's title, or its id.
+// Title returns the session's title, or else its id.
 func (s *Session) Title() string { return cmp.Or(s.state.Snapshot().Title.Value(), string(s.ID())) }

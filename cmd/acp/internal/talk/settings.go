@@ -9,13 +9,13 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// ErrNoSetting says that a session does not have what should be chosen.
-var ErrNoSetting = errors.New("the agent does not offer it")
+// ErrNoSetting says that a session does not have the setting or value.
+var ErrNoSetting = errors.New("not offered by the agent")
 
-// choice is something to choose: what the agent calls it, and what the user sees.
+// choice is something to choose: the agent's id for it, and the name that the user sees.
 type choice struct{ id, name string }
 
-// choose finds a choice by its id, or by its name without regard to case.
+// choose finds a choice by its id, or by its name regardless of case.
 func choose(what, wanted string, choices []choice) (string, error) {
 	var ids []string
 	found := ""
@@ -37,7 +37,7 @@ func choose(what, wanted string, choices []choice) (string, error) {
 	return "", fmt.Errorf("%s %q: %w; it offers %s", what, wanted, ErrNoSetting, strings.Join(ids, ", "))
 }
 
-// ChooseMode chooses a mode by its id or name. An agent may have its modes as a config option.
+// ChooseMode sets the mode by its id or name. An agent may offer its modes as a config option.
 func (s *Session) ChooseMode(ctx context.Context, mode string) error {
 	now := s.state.Snapshot()
 	var choices []choice
@@ -54,12 +54,12 @@ func (s *Session) ChooseMode(ctx context.Context, mode string) error {
 	return s.SetMode(ctx, acp.SessionModeID(id))
 }
 
-// ChooseModel chooses a model by its id or name: a value of the config option for models.
+// ChooseModel sets the model by its id or name: a value of the config option for models.
 func (s *Session) ChooseModel(ctx context.Context, model string) error {
 	return s.chooseByCategory(ctx, "model", acp.SessionConfigOptionCategoryModel, model)
 }
 
-// chooseByCategory chooses a value of the first option of a category, or else of the one whose id is what.
+// chooseByCategory sets a value of the first option of a category, or else of the option whose id is what.
 func (s *Session) chooseByCategory(ctx context.Context, what string, category acp.SessionConfigOptionCategory, value string) error {
 	options := s.state.Snapshot().ConfigOptions.Value()
 	for i := range options {
@@ -75,7 +75,7 @@ func (s *Session) chooseByCategory(ctx context.Context, what string, category ac
 	return fmt.Errorf("%s: %w", what, ErrNoSetting)
 }
 
-// ChooseOption chooses a value of a config option, both by their ids or names.
+// ChooseOption sets a config option. The option and the value are given by id or name.
 func (s *Session) ChooseOption(ctx context.Context, option, value string) error {
 	options := s.state.Snapshot().ConfigOptions.Value()
 	var choices []choice
@@ -105,7 +105,7 @@ func (s *Session) chooseValue(ctx context.Context, what string, option *acp.Sess
 	return s.SetOption(ctx, option.ID, value)
 }
 
-// valuesOf are the values of an option, of all groups.
+// valuesOf returns the values of an option, of all groups.
 func valuesOf(option *acp.SessionConfigOptionSelect) (choices []choice) {
 	values, _ := option.Options.All()
 	for _, v := range values {

@@ -1,7 +1,7 @@
 package talk
 
-// What is said into a turn that runs. It is not part of the protocol: agents have an extension for it, which
-// claude-agent-acp, codex-acp and others share.
+// Prompts in a running turn. They are not part of the protocol, but an extension that claude-agent-acp, codex-acp and
+// other agents share.
 
 import (
 	"context"
@@ -17,20 +17,20 @@ const (
 	steering    = "steering"
 )
 
-// Steered is what the agent has done with a prompt that it got for the turn that runs.
+// Steered is what the agent did with a prompt for a running turn.
 type Steered string
 
-// The values of Steered. An agent may say something else.
+// The values of Steered. An agent may send others.
 const (
-	// SteeredIn: the turn that runs has it.
+	// SteeredIn: the running turn has the prompt.
 	SteeredIn Steered = "injected"
 	// SteeredAnew: the agent began a new turn; no session/prompt response will report its end.
 	SteeredAnew Steered = "startedNewTurn"
-	// SteeredLate: no turn runs, and nothing was done: the prompt is to be sent as any other.
+	// SteeredLate: no turn is running, and nothing was done: the prompt has to be sent as a new turn.
 	SteeredLate Steered = "promptRequired"
 )
 
-// CanSteer reports whether the agent takes prompts into the turn that runs.
+// CanSteer reports whether the agent accepts prompts in a running turn.
 func (c *Client) CanSteer() bool {
 	var s struct {
 		Supported bool `json:"supported"`
@@ -39,7 +39,7 @@ func (c *Client) CanSteer() bool {
 	return ok && err == nil && s.Supported
 }
 
-// Steer says something into the turn that runs. It fails with acp.ErrUnsupported if the agent takes nothing then.
+// Steer sends a prompt into the running turn. It fails with acp.ErrUnsupported if the agent does not accept that.
 func (s *Session) Steer(ctx context.Context, prompt ...acp.ContentBlock) (Steered, error) {
 	if !s.client.CanSteer() {
 		return "", fmt.Errorf("%w: the agent accepts no messages in a running turn", acp.ErrUnsupported)

@@ -29,7 +29,7 @@ import (
 	"github.com/acpgo/sdk/conformance/report"
 )
 
-// runAs makes the test binary another program.
+// runAs makes the test binary run another program.
 const runAs = "TALK_TEST_RUN_AS"
 
 // exampleAgent is the reference agent, built for the tests.
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// mortal is an agent that dies when it is told to, and can load its session.
+// mortal is an agent that dies when told to, and can load its session.
 func mortal() error {
 	return acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -89,7 +89,7 @@ func mortal() error {
 	}, &acp.AgentOptions{Info: acp.Implementation{Name: "mortal", Version: "1"}})
 }
 
-// served is an agent in this process.
+// served returns an agent in this process.
 func served(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) Agent {
 	t.Helper()
 	if opts == nil {
@@ -110,7 +110,7 @@ func served(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) Ag
 	}}
 }
 
-// open opens a client, and checks what the two say to each other.
+// open opens a client, and judges its connection.
 func open(t *testing.T, o *Options) *Client {
 	t.Helper()
 	if o.Cwd == "" {
@@ -149,7 +149,7 @@ func newSession(t *testing.T, c *Client) *Session {
 	return s
 }
 
-// said is what the agent has said.
+// said returns what the agent has said.
 func said(s *view.State) string {
 	var b strings.Builder
 	for item := range s.Snapshot().Items() {
@@ -160,7 +160,8 @@ func said(s *view.State) string {
 	return b.String()
 }
 
-// A conversation with the reference agent: rules and the user decide, terminals show their output, the recording is whole.
+// A conversation with the reference agent: rules and the user decide, terminals show their output, the recording is
+// complete.
 func TestConversation(t *testing.T) {
 	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
 	if err != nil {
@@ -221,7 +222,7 @@ func TestConversation(t *testing.T) {
 	checkRecording(t, file.Bytes(), `"exit":{"code":0`)
 }
 
-// checkRecording checks that the judge of recordings has nothing to say.
+// checkRecording checks that a recording has no findings.
 func checkRecording(t *testing.T, file []byte, end string) {
 	t.Helper()
 	r, err := report.New(report.Options{})
@@ -238,8 +239,8 @@ func checkRecording(t *testing.T, file []byte, end string) {
 	}
 }
 
-// A question that carries only a part of the call is asked with all that is known of it, several of them at once, and a
-// turn that is cancelled takes its questions back.
+// A permission request that contains only a part of the call is shown with everything known about the call, several
+// requests can be open at once, and cancelling a turn withdraws its requests.
 func TestQuestions(t *testing.T) {
 	const calls = 3
 	var waiting sync.WaitGroup
@@ -254,7 +255,7 @@ func TestQuestions(t *testing.T) {
 				return err
 			}
 			asking.Go(func() {
-				// It fails: the turn is over.
+				// It fails, because the turn is over.
 				_, _ = s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: id}, acp.AllowOnce("yes", "Yes"), acp.RejectOnce("no", "No"))
 			})
 		}
@@ -292,7 +293,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// agentHandlers is an agent with one session whose prompts do something.
+// agentHandlers returns an agent with one session whose prompts call a function.
 func agentHandlers(prompt func(ctx context.Context, s *acp.AgentSession, text string) error) acp.AgentHandlers {
 	return acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -308,8 +309,8 @@ func agentHandlers(prompt func(ctx context.Context, s *acp.AgentSession, text st
 	}
 }
 
-// The agent dies in a turn: the error has the exit status and the agent's words, the session is loaded again, its history
-// is there once, and the recording has both connections.
+// The agent dies during a turn: the error has the exit status and the agent's last output, the session is loaded again,
+// its history is present once, and the recording has both connections.
 func TestAgentDies(t *testing.T) {
 	restored := make(chan struct{})
 	var file bytes.Buffer
@@ -317,7 +318,7 @@ func TestAgentDies(t *testing.T) {
 	var kinds []Kind
 	c := open(t, &Options{Agent: mortalAgent(t), Record: &file,
 		Findings: func(f conformance.Finding) {
-			if f.Rule != "PRM-5" { // the prompt is not answered
+			if f.Rule != "PRM-5" { // the prompt was not answered
 				t.Errorf("%s", f)
 			}
 		},
@@ -369,7 +370,7 @@ func mortalAgent(t *testing.T) Agent {
 	return Agent{Name: "mortal", Command: &launch.Command{Program: self, Env: map[string]string{runAs: "mortal"}}}
 }
 
-// What is open when the agent dies ends: questions, and commands.
+// What is open when the agent dies ends: questions and commands.
 func TestDeathEndsAll(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sleep")
@@ -424,7 +425,7 @@ func TestNoReconnect(t *testing.T) {
 	}
 }
 
-// What does not start says why.
+// The error of an agent that does not start gives the reason.
 func TestStartError(t *testing.T) {
 	for name, test := range map[string]struct {
 		command *launch.Command
@@ -449,7 +450,7 @@ func TestStartError(t *testing.T) {
 	}
 }
 
-// An agent that is somewhere else is not one that does not start.
+// The error for an agent at a URL does not say that it does not start.
 func TestStartErrorRemote(t *testing.T) {
 	refused := errors.New("connection refused")
 	_, err := Open(t.Context(), &Options{Cwd: t.TempDir(), Agent: Agent{Name: "far", Connect: func(context.Context) (acp.Transport, error) {
@@ -460,8 +461,8 @@ func TestStartErrorRemote(t *testing.T) {
 	}
 }
 
-// A command of a cancelled turn ends, though the agent never ends it; one of an earlier turn goes on until the session
-// is closed.
+// A command of a cancelled turn ends even if the agent never ends it; one of an earlier turn continues until the
+// session is closed.
 func TestTerminalsEnd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sleep")
@@ -567,7 +568,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// What a subagent does belongs to the session that it works for: its folder, and its terminals when the turn is cancelled.
+// A subagent's session shares the directory of the session that it works for, and its terminals end when that session's
+// turn is cancelled.
 func TestSubagent(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sleep")
@@ -633,7 +635,7 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// What the agent is told of the client. Experimental capabilities are for user interfaces that show what they allow.
+// What the client advertises to the agent. Experimental capabilities are for user interfaces that show what they allow.
 func TestAdvertised(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -677,7 +679,7 @@ func TestAdvertised(t *testing.T) {
 	}
 }
 
-// What is experimental is called and shown.
+// Experimental methods are called, and experimental updates are shown.
 func TestExperimental(t *testing.T) {
 	handlers := agentHandlers(nil)
 	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -731,7 +733,7 @@ func TestExperimental(t *testing.T) {
 	}
 }
 
-// Logins: the error of a session names the ways; an agent's own is done by a call.
+// The error of a session lists the login methods; the agent's own login is a call.
 func TestLogin(t *testing.T) {
 	c := open(t, &Options{Agent: example(t, "-require-auth"), TerminalLogin: true, Findings: func(conformance.Finding) {}})
 	_, err := c.NewSession(t.Context(), nil)
@@ -755,7 +757,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A login in a terminal starts the agent anew.
+// A login in a terminal restarts the agent.
 func TestTerminalLogin(t *testing.T) {
 	c := open(t, &Options{Agent: example(t, "-require-auth"), TerminalLogin: true, NoReconnect: true, Findings: func(conformance.Finding) {}})
 	var out bytes.Buffer
@@ -772,7 +774,7 @@ func TestTerminalLogin(t *testing.T) {
 	}
 }
 
-// An agent that wants variables in its environment is explained.
+// The error explains which environment variables an agent needs.
 func TestEnvironmentLogin(t *testing.T) {
 	var method acp.AuthMethod
 	if err := method.UnmarshalJSON([]byte(`{"type":"env_var","id":"key","name":"API key"}`)); err != nil {
@@ -798,7 +800,7 @@ func TestEnvironmentLogin(t *testing.T) {
 	}
 }
 
-// adding is a transport that adds text behind another one in what is read.
+// adding is a transport that inserts text after another text in what is read.
 type adding struct {
 	acp.Transport
 	behind, text string
@@ -864,7 +866,7 @@ func TestElicitation(t *testing.T) {
 	}
 }
 
-// Modes and options are set, and shown at once.
+// Modes and options are set, and shown immediately.
 func TestSettings(t *testing.T) {
 	c := open(t, &Options{Agent: example(t)})
 	s := newSession(t, c)
@@ -891,7 +893,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A recording that cannot be written is told once, and the conversation goes on.
+// A failure to write a recording is reported once, and the conversation continues.
 func TestRecordFails(t *testing.T) {
 	warnings := make(chan error, 10)
 	c, err := Open(t.Context(), &Options{Agent: served(t, agentHandlers(func(context.Context, *acp.AgentSession, string) error { return nil }), nil),
@@ -934,7 +936,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// A session with folders of its own reaches these, and no others.
+// A session with its own directories can access these and no others.
 func TestOwnFolders(t *testing.T) {
 	var read error
 	handlers := agentHandlers(func(ctx context.Context, s *acp.AgentSession, text string) error {
@@ -959,7 +961,8 @@ func TestOwnFolders(t *testing.T) {
 	}
 }
 
-// Adapters tell the output of their own terminals in the _meta of tool calls, to clients that say that they show it.
+// Adapters send the output of their own terminals in the _meta of tool calls, to clients that advertise that they show
+// it.
 func TestAgentTerminals(t *testing.T) {
 	meta := func(text string) (m acp.Meta) {
 		if err := json.Unmarshal([]byte(text), &m); err != nil {

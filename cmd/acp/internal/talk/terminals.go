@@ -10,34 +10,34 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 )
 
-// Terminal is a command that runs, or ran, for the agent.
+// Terminal is a command that runs or ran for the agent.
 type Terminal struct {
 	ID      acp.TerminalID
 	Session acp.SessionID
 	Command string
 	Args    []string
-	Cwd     string // "" is the session's
-	// Output is the end of what it wrote, and Dropped how many bytes came before it.
+	Cwd     string // "" means that of the session
+	// Output is the end of the output, and Dropped the number of bytes before it.
 	Output  []byte
 	Dropped int
-	// Ended says that the command has, and Exit how. Released says that the agent has no use for it any more.
+	// Ended says that the command has ended, and Exit how. Released says that the agent has released the terminal.
 	Ended    bool
 	Exit     acp.WaitForTerminalExitResponse
 	Released bool
-	// Version grows with every change.
+	// Version is incremented with every change.
 	Version uint64
 
-	agents bool // it is the agent's own
+	agents bool // a terminal of the agent's own
 }
 
-// How much is kept of terminals: of the output of one, of that of all, and how many.
+// How much of terminals is kept: bytes of the output of one and of all, and how many terminals.
 const (
 	maxOutput    = 256 << 10
 	maxAllOutput = 64 << 20
 	maxTerminals = 4096
 )
 
-// terminals keep what is shown of terminals.
+// terminals stores what is shown of terminals.
 type terminals struct {
 	changed func(acp.SessionID, acp.TerminalID) // may be nil
 
@@ -47,7 +47,7 @@ type terminals struct {
 	bytes int
 }
 
-// change changes a terminal, which is made if there is none.
+// change changes a terminal, which is created if it does not exist.
 func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func(*Terminal)) {
 	t.mu.Lock()
 	term := t.byID[id]
@@ -74,12 +74,12 @@ func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func
 	}
 }
 
-// agentTerminals is the capability of clients that show the terminals of an agent's own. The agent tells their output in the
-// _meta of tool calls: that is a convention of the adapters of Codex and Claude Code, and no part of the protocol.
+// agentTerminals is the capability of clients that show the agent's own terminals, whose output the agent sends in the
+// _meta of tool calls. This is a convention of the adapters of Codex and Claude Code and not part of the protocol.
 const agentTerminals = "terminal_output"
 
-// showAgentTerminal takes what the _meta of a tool call says of a terminal of the agent's own. Other values of these members
-// say nothing.
+// showAgentTerminal processes the _meta of a tool call about one of the agent's own terminals. Other values of these
+// members are ignored.
 func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	var info struct {
 		ID  acp.TerminalID `json:"terminal_id"`
@@ -113,7 +113,7 @@ func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	}
 }
 
-// changeAgents changes a terminal of an agent's own: none of this client's, and of no other session.
+// changeAgents changes one of the agent's own terminals. It ignores terminals of this client and of other sessions.
 func (t *terminals) changeAgents(session acp.SessionID, id acp.TerminalID, change func(*Terminal)) {
 	t.mu.Lock()
 	known := t.byID[id]
@@ -126,7 +126,7 @@ func (t *terminals) changeAgents(session acp.SessionID, id acp.TerminalID, chang
 	}
 }
 
-// forget drops terminals that have ended, the oldest first, while there are too many; mu is held.
+// forget removes ended terminals, the oldest first, while there are too many; mu must be held.
 func (t *terminals) forget() {
 	if t.bytes <= maxAllOutput && len(t.order) <= maxTerminals {
 		return
@@ -141,7 +141,8 @@ func (t *terminals) forget() {
 	})
 }
 
-// Terminal returns what is known of a terminal. It stays when the agent has released it, unless very many came after it.
+// Terminal returns what is known of a terminal. It remains available after the agent has released it, until very many
+// others follow.
 func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
 	c.shown.mu.Lock()
 	defer c.shown.mu.Unlock()
@@ -154,14 +155,14 @@ func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
 	return shown, true
 }
 
-// registerFiles serves files.
+// registerFiles registers the handlers for files.
 func (c *Client) registerFiles(h *acp.ClientHandlers) {
 	local.NewFiles(c.roots, nil).Register(h)
 	h.ReadTextFile = rooted(c, h.ReadTextFile)
 	h.WriteTextFile = rooted(c, h.WriteTextFile)
 }
 
-// rooted has a handler know the folders of a session that has its own.
+// rooted wraps a handler so that it knows the directories of a session that has its own.
 func rooted[P, R any](
 	c *Client, inner func(context.Context, *acp.ClientSession, *P) (*R, error),
 ) func(context.Context, *acp.ClientSession, *P) (*R, error) {
@@ -173,7 +174,7 @@ func rooted[P, R any](
 	}
 }
 
-// root gives a session its own folders on its connection.
+// root sets the directories of a session on its connection.
 func (c *Client) root(session *acp.ClientSession) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +194,7 @@ func (c *Client) root(session *acp.ClientSession) error {
 	return nil
 }
 
-// registerTerminals serves terminals.
+// registerTerminals registers the handlers for terminals.
 func (c *Client) registerTerminals(h *acp.ClientHandlers) {
 	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{
 		Shell: local.DefaultShell(),
@@ -221,7 +222,7 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 	}
 	id := res.TerminalID
 	c.shown.change(session.ID(), id, func(t *Terminal) {
-		if t.agents { // the agent has claimed the id before
+		if t.agents { // the agent has used the id before
 			*t = Terminal{ID: id, Session: session.ID(), Version: t.Version}
 		}
 		t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value()
@@ -240,13 +241,13 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 	return res, nil
 }
 
-// kill ends a command; the terminal stays, so that the agent can read its output.
+// kill ends a command. The terminal stays, so that the agent can read its output.
 func (c *Client) kill(session *acp.ClientSession, id acp.TerminalID) {
-	// It fails for a terminal that was released.
+	// It fails if the terminal was released.
 	_, _ = c.terminals.KillTerminal(c.life, session, &acp.KillTerminalRequest{SessionID: session.ID(), TerminalID: id})
 }
 
-// makes notes a terminal of the turns in progress, and reports whether they were cancelled.
+// makes records a terminal of the turns in progress, and reports whether they were cancelled.
 func (s *Session) makes(session *acp.ClientSession, id acp.TerminalID) (cancelled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,16 +258,16 @@ func (s *Session) makes(session *acp.ClientSession, id acp.TerminalID) (cancelle
 	return s.cancelled
 }
 
-// tellTime bounds how long the cancellation of a turn may take to be sent.
+// tellTime is how long sending the cancellation of a turn may take.
 const tellTime = time.Second
 
-// endTurn ends what the turns in progress have begun on this machine: they were cancelled. The agent is told first: one that
-// reads the answer of a form before the cancellation might end its turn in another way.
+// endTurn ends what the cancelled turns in progress have started on this machine. It notifies the agent first: an agent
+// that reads the answer to a form before the cancellation might end its turn in another way.
 func (s *Session) endTurn() {
 	ctx, cancel := context.WithTimeout(s.client.life, tellTime)
 	defer cancel()
 	if current, err := s.conn.Current(ctx); err == nil {
-		_ = current.Cancel(ctx) // it fails when the connection is lost, and the turn with it
+		_ = current.Cancel(ctx) // it fails if the connection is lost, and then the turn is over too
 	}
 	s.mu.Lock()
 	if !s.cancelled {

@@ -24,7 +24,7 @@ type recorder struct {
 	failed error
 }
 
-// begin begins a recording; nil without.
+// begin begins a recording; it returns nil if nothing is recorded.
 func (r *recorder) begin() *recording.Writer {
 	o := &r.client.opts
 	if o.Record == nil {
@@ -46,7 +46,7 @@ func (r *recorder) begin() *recording.Writer {
 	return w
 }
 
-// fail says once that the recording is not complete. The conversation goes on.
+// fail reports once that the recording is not complete. The conversation goes on.
 func (r *recorder) fail(err error) {
 	r.mu.Lock()
 	first := r.failed == nil
@@ -65,11 +65,11 @@ func (r *recorder) finish() error {
 	return r.failed
 }
 
-// tapped is a transport whose lines are looked at.
+// tapped is a transport whose lines are recorded and judged.
 type tapped struct {
 	client  *Client
 	inner   acp.Transport
-	process *exec.Cmd // nil if it is none
+	process *exec.Cmd // nil if the agent is not a process
 }
 
 // Connect implements acp.Transport.
@@ -112,12 +112,12 @@ type wire struct {
 	client   *Client
 	process  *exec.Cmd
 	dead     context.CancelCauseFunc
-	answered bool // the answer to initialize has passed
+	answered bool // the response to initialize has passed
 
 	mu     sync.Mutex
 	writer *recording.Writer // nil when nothing more is recorded
 	judge  *conformance.Judge
-	closed conformance.Side // who has ended the connection; 0 while nobody has
+	closed conformance.Side // the side that closed the connection; 0 while it is open
 	ended  bool
 }
 
@@ -167,7 +167,7 @@ func (w *wire) passFindings(findings []conformance.Finding) {
 	}
 }
 
-// noteEnd notes who ends the connection: who does it first.
+// noteEnd records which side closed the connection first.
 func (w *wire) noteEnd(by conformance.Side) {
 	w.dead(acp.ErrClosed)
 	w.mu.Lock()
@@ -179,7 +179,7 @@ func (w *wire) noteEnd(by conformance.Side) {
 	}
 }
 
-// end is called when the agent's process, if it is one, has ended.
+// end is called when the agent's process, if it has one, has ended.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

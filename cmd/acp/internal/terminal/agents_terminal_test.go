@@ -15,8 +15,8 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 )
 
-// asked starts acp in a terminal, with a registry that has one agent, which is not installed. fetched counts how often its
-// program was.
+// asked starts acp in a terminal, with a registry that has one agent, which is not installed. fetched counts the
+// downloads of its program.
 func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetched *atomic.Int64) {
 	t.Helper()
 	t.Parallel()
@@ -40,7 +40,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 	return x, filepath.Join(home, "agents", "agents", "code-acp"), fetched
 }
 
-// installed reports whether there is anything of the agent.
+// installed reports whether any files of the agent exist.
 func installed(t *testing.T, dir string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -80,7 +80,7 @@ func TestInstallYes(t *testing.T) {
 	}
 }
 
-// acp run asks before its own screen begins, and then the agent is there.
+// acp run asks before its own screen appears, and then the agent is installed.
 func TestRunInstalls(t *testing.T) {
 	x, dir, fetched := asked(t, "run", "code")
 	x.Type("yes\r")

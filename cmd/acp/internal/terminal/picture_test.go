@@ -30,13 +30,13 @@ var palette = [16]string{
 	"#6e7681", "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#f0f6fc",
 }
 
-// A look is how text is drawn.
+// A look is the style of text.
 type look struct {
 	fg, bg                string // "" is the terminal's own
 	bold, italic, reverse bool
 }
 
-// lookOf reads the arguments of a sequence that selects a look from nothing.
+// lookOf parses the arguments of a sequence that sets a look.
 func lookOf(args string) (l look, err error) {
 	words := strings.Split(args, ";")
 	for i := 0; i < len(words); i++ {
@@ -73,7 +73,7 @@ func lookOf(args string) (l look, err error) {
 	return l, nil
 }
 
-// colorOf reads "5", an index, or "2", red, green, blue, and returns how many words it has used.
+// colorOf parses "5", an index, or "2", red, green, blue, and returns the number of words.
 func colorOf(words []string) (color string, used int, err error) {
 	var n [4]int
 	for i := range min(len(words), len(n)) {
@@ -97,7 +97,8 @@ func colorOf(words []string) (color string, used int, err error) {
 	}
 }
 
-// picture draws an event of a recording, which is a whole screen: its sequences go to the beginning of a line, or select a look.
+// picture draws an event of a recording, which is a whole screen: its sequences move to the beginning of a line or set
+// a look.
 func picture(screen string, cols, rows int) (string, error) {
 	var b strings.Builder
 	width, height := float64(cols+2)*cellWidth, (rows+1)*cellHeight
@@ -109,7 +110,7 @@ func picture(screen string, cols, rows int) (string, error) {
 	for _, found := range sequence.FindAllStringSubmatch(screen, -1) {
 		var err error
 		switch found[1] + found[3] {
-		case "J", "?l", "?h": // an empty screen, and the cursor, which is not drawn
+		case "J", "?l", "?h": // clearing the screen, and the cursor, which is not drawn
 		case "H":
 			_, err = fmt.Sscanf(found[2], "%d;%d", &y, &x)
 			x, y = x-1, y-1
@@ -161,7 +162,7 @@ func drawText(b *strings.Builder, text string, x, y int, style look) {
 		left, top+cellHeight*0.75, float64(ansi.StringWidth(trimmed))*cellWidth, fg, attributes, html.EscapeString(trimmed))
 }
 
-// TestPicture draws the screen of docs/run.cast on which the agent asks for permission, with the change, as docs/run.svg.
+// TestPicture draws the screen of docs/run.cast with the permission request and the change as docs/run.svg.
 func TestPicture(t *testing.T) {
 	screen := ""
 	for _, line := range readCast(t) {

@@ -2,8 +2,8 @@
 
 package terminal
 
-// The recording of a session that the docs have. It is made of the screens of a scripted session, so that it is always
-// the same: go test -run TestRunDemo -update . writes it anew.
+// The recording of a session in the docs. It consists of the screens of a scripted session, so that it is always the
+// same; go test -run TestRunDemo -update . renews it.
 
 import (
 	"bufio"
@@ -20,12 +20,12 @@ import (
 
 const demoFile = "../../../../docs/run.cast"
 
-// cast is a recording as asciinema plays it: asciicast of version 2, an event for each screen.
+// cast is a recording for asciinema: asciicast version 2, with an event for each screen.
 type cast struct {
 	p      *play
 	time   float64
 	events []string
-	want   []string // of the file
+	want   []string // the content of the file
 }
 
 // head is the first line of a recording.
@@ -33,7 +33,7 @@ func (c *cast) head(cols, rows int) string {
 	return fmt.Sprintf(`{"version": 2, "width": %d, "height": %d, "title": "acp run", "env": {"TERM": "xterm-256color"}}`, cols, rows)
 }
 
-// frame adds the screen to the recording, so many seconds after the one before.
+// frame adds the screen to the recording, after seconds after the previous one.
 func (c *cast) frame(after float64) {
 	c.p.t.Helper()
 	c.time += after
@@ -61,7 +61,7 @@ var (
 	demoPath    = regexp.MustCompile(`ap-[0-9a-f]{4}`)
 )
 
-// demoMask leaves out what differs between two recordings, and keeps the widths.
+// demoMask masks what differs between two recordings, and keeps the widths.
 func demoMask(text string) string {
 	text = demoPath.ReplaceAllString(text, "ap-0000")
 	return demoWorking.ReplaceAllStringFunc(text, func(found string) string {

@@ -21,26 +21,26 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// The times within which a program is ended: after its start, and after the beginning of a turn with processes of the agent
-// and of terminals.
+// The maximum delays before a program is ended: after its start, and after the beginning of a turn in which the agent
+// and terminals have processes.
 const (
 	startingTime = 300 * time.Millisecond
 	turnTime     = 600 * time.Millisecond
 )
 
-// ending is how a program ends.
+// ending is a way to end a program.
 type ending struct {
 	name string
 	do   func(t *testing.T, p *play)
-	// wants says what is wrong with the end, or "".
+	// wants returns what is wrong with the end, or "".
 	wants func(p *play, end *screen.End) string
 }
 
-// statusIn wants one of some exit statuses, as a shell has them: a signal counts too.
+// statusIn expects one of several exit statuses, in the form that shells use for signals.
 func statusIn(statuses ...int) func(*play, *screen.End) string {
 	return func(_ *play, end *screen.End) string {
 		status := end.State.ExitCode()
-		if w, ok := end.State.Sys().(syscall.WaitStatus); ok && w.Signaled() { // it had not yet begun to look
+		if w, ok := end.State.Sys().(syscall.WaitStatus); ok && w.Signaled() { // it had not installed its handlers yet
 			status = 128 + int(w.Signal())
 		}
 		if slices.Contains(statuses, status) {
@@ -50,7 +50,7 @@ func statusIn(statuses ...int) func(*play, *screen.End) string {
 	}
 }
 
-// killAgent kills the agent, as soon as there is one.
+// killAgent kills the agent as soon as it runs.
 func killAgent(t *testing.T, p *play) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -79,7 +79,7 @@ func isStage(pid int) bool {
 	return err == nil && filepath.Base(string(name)) == "stage"
 }
 
-// endings tries each end three times, or 100 times in tier Nightly. turn brings the program into a turn.
+// endings tries each ending three times, or 100 times in tier Nightly. turn makes the program start a turn.
 func endings(t *testing.T, s staging, turn func(p *play), all []ending) {
 	tier.Need(t, tier.Full)
 	for _, e := range all {
@@ -104,7 +104,7 @@ func endings(t *testing.T, s staging, turn func(p *play), all []ending) {
 	}
 }
 
-// moment is when a program is ended.
+// moment is a time at which a program is ended.
 type moment struct {
 	turn, whole bool
 	delay       time.Duration
@@ -119,7 +119,7 @@ func endOnce(t *testing.T, s staging, turn func(p *play), e ending, at moment) {
 	if at.whole {
 		p.Wait("I wait for you.")
 	} else {
-		time.Sleep(at.delay) // a random moment is what is tried
+		time.Sleep(at.delay) // a random moment is the point of the test
 	}
 	began := time.Now()
 	e.do(t, p)
@@ -144,7 +144,7 @@ func withSignal(sig syscall.Signal) func(*testing.T, *play) {
 
 func hangup(_ *testing.T, p *play) { p.Hangup() }
 
-// anyEnd is for a terminal that is gone: nobody sees the status.
+// anyEnd accepts any status, because the terminal is gone.
 func anyEnd(*play, *screen.End) string { return "" }
 
 func TestRunEndings(t *testing.T) {
@@ -164,7 +164,7 @@ func TestRunEndings(t *testing.T) {
 	})
 }
 
-// SIGKILL ends the program before it can do anything: the agent ends because its standard input does.
+// SIGKILL ends the program before it can do anything; the agent ends because its standard input ends.
 func TestRunKilled(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("wait")
@@ -178,7 +178,7 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
-// waitGone waits for the end of a process that is not ours.
+// waitGone waits for the end of a process that is not a child.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(screen.Deadline); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
@@ -197,7 +197,7 @@ func TestExecEndings(t *testing.T) {
 	})
 }
 
-// A program whose standard output is closed ends, and says nothing of it.
+// A program whose standard output is closed ends without a message.
 func TestRunClosedPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -215,7 +215,7 @@ func TestRunClosedPipe(t *testing.T) {
 	p.Clean(end)
 }
 
-// Without an agent, the user chooses one of the configuration. At the end the terminal says how to go on.
+// Without an agent, the user chooses one of the configuration. At the end the terminal shows how to resume the session.
 func TestRunChoosesAndResumes(t *testing.T) {
 	config := "[agents.first]\ncommand = [\"no-such-program\"]\n[agents.second]\ncommand = [\"stage\"]\n"
 	p := begin(t, staging{named: true, prepare: func(p *play, cmd *exec.Cmd) {

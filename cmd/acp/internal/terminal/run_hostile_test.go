@@ -11,15 +11,15 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 )
 
-// drawing are the control sequences with which a program draws, whatever their arguments: which of them it takes depends
-// on what was on the screen before.
+// drawing are the control sequences that a program uses for drawing, whatever their arguments; which of them it uses
+// depends on what was on the screen before.
 var drawing = []string{
 	"\n", "\r", "\b", "\t",
 	"\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[E", "\x1b[F", "\x1b[G", "\x1b[H", "\x1b[J", "\x1b[K", "\x1b[L", "\x1b[M", "\x1b[P", "\x1b[S", "\x1b[T",
 	"\x1b[X", "\x1b[Z", "\x1b[@", "\x1b[I", "\x1b[`", "\x1b[a", "\x1b[b", "\x1b[d", "\x1b[e", "\x1b[f", "\x1b[m", "\x1b[r", "\x1bM",
 }
 
-// converse holds the conversation of every kind of message, evil or benign, and looks into every screen.
+// converse plays the conversation with every kind of message, hostile or harmless, and opens every screen.
 func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	t.Helper()
 	p := begin(t, staging{cols: 100, rows: 40})
@@ -37,7 +37,7 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	p.answered("The end of all.")
 	for _, look := range []struct{ key, shows string }{
 		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Stored sessions"}, {"alt+m", "filter:"}, {"ctrl+l", "filter:"},
-		{"alt+o", "filter:"}, {"alt+c", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: leave"},
+		{"alt+o", "filter:"}, {"alt+c", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: quit"},
 	} {
 		p.Press(look.key)
 		p.Wait(look.shows)
@@ -52,8 +52,8 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	return p, p.End()
 }
 
-// What an agent sends in any field never acts on the terminal: no sequence reaches it but those with which the program
-// draws, which are the same as for a harmless agent.
+// Nothing that an agent sends in any field affects the terminal: the only sequences that reach it are those that the
+// program draws with, and they are the same as for a harmless agent.
 func TestRunControlSequences(t *testing.T) {
 	t.Parallel()
 	p, benign := converse(t, "benign")
@@ -84,7 +84,7 @@ func TestRunControlSequences(t *testing.T) {
 	p.Clean(evil)
 }
 
-// An agent that dies in a turn has the last word, and can be started again.
+// The last output of an agent that dies in a turn is shown, and the agent can be restarted.
 func TestRunAgentDies(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("die")
@@ -100,7 +100,7 @@ func TestRunAgentDies(t *testing.T) {
 	p.quit()
 }
 
-// An agent that does not start has the last word too.
+// The last output of an agent that does not start is shown too.
 func TestRunAgentDoesNotStart(t *testing.T) {
 	t.Parallel()
 	p := begin(t, staging{agent: []string{"-broken", "stage: no license found"}})
@@ -112,7 +112,7 @@ func TestRunAgentDoesNotStart(t *testing.T) {
 	p.Clean(end)
 }
 
-// An agent that says nothing can be left.
+// The user can quit while an agent does not respond.
 func TestRunAgentIsDeaf(t *testing.T) {
 	t.Parallel()
 	p := begin(t, staging{agent: []string{"-deaf"}})
@@ -122,7 +122,7 @@ func TestRunAgentIsDeaf(t *testing.T) {
 	p.Clean(p.End())
 }
 
-// A turn that fails says why, and the next one begins.
+// The error of a failed turn is shown, and the next one begins.
 func TestRunTurnFails(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("error")
@@ -135,7 +135,7 @@ func TestRunTurnFails(t *testing.T) {
 	p.quit()
 }
 
-// While an agent floods, keys are taken, and what is typed is shown.
+// While an agent floods the client, keys are handled, and typed text is shown.
 func TestRunFlood(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("flood 100000")
@@ -149,7 +149,7 @@ func TestRunFlood(t *testing.T) {
 	p.Clean(p.End())
 }
 
-// A flood is cancelled as any turn is.
+// A flood is cancelled like any turn.
 func TestRunFloodCancelled(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("flood 100000000")
@@ -161,7 +161,7 @@ func TestRunFloodCancelled(t *testing.T) {
 	p.quit()
 }
 
-// Lines of two megabytes are shown in part, and neither the program nor the screen is lost.
+// Lines of two megabytes are shown in part, and neither the program nor the screen is damaged.
 func TestRunLongLines(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("long")
@@ -172,7 +172,7 @@ func TestRunLongLines(t *testing.T) {
 	p.quit()
 }
 
-// Bytes that are no text are shown as such.
+// Bytes that are not text are shown as such.
 func TestRunInvalidUTF8(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("utf8")
@@ -191,7 +191,7 @@ func TestRunGarbage(t *testing.T) {
 	p.quit()
 }
 
-// An agent that can do nothing but talk is talked to; what it cannot do is said.
+// The user can talk to an agent without any capabilities; a message says what it does not support.
 func TestRunBareAgent(t *testing.T) {
 	p := ready(t, staging{agent: []string{"-bare"}})
 	p.say("hello")
@@ -205,7 +205,7 @@ func TestRunBareAgent(t *testing.T) {
 	p.quit()
 }
 
-// All can be done in 20 columns, and in very few rows.
+// Everything works in 20 columns, and in very few rows.
 func TestRunNarrow(t *testing.T) {
 	p := ready(t, staging{cols: 20, rows: 10})
 	p.say("bare-permission")
@@ -225,7 +225,7 @@ func TestRunNarrow(t *testing.T) {
 	p.quit()
 }
 
-// A paste is one prompt, whatever is in it.
+// Pasted text is one prompt, whatever it contains.
 func TestRunPaste(t *testing.T) {
 	p := ready(t, staging{})
 	p.Paste("first line\nsecond \x1b[31mline\x03\x1b]0;pwned\a\n")
@@ -239,7 +239,7 @@ func TestRunPaste(t *testing.T) {
 	p.quit()
 }
 
-// A recording goes to a pipe that somebody reads, or the program says that nobody does.
+// A recording is written to a pipe that has a reader; otherwise the program reports that there is none.
 func TestRunRecordPipeOfNobody(t *testing.T) {
 	t.Parallel()
 	pipe := t.TempDir() + "/pipe"

@@ -21,7 +21,7 @@ func TestRunMarkdown(t *testing.T) {
 	p.quit()
 }
 
-// A message is shown as it comes: a paragraph that is not ended, and a block of code without its end.
+// A message is shown as it arrives: an unfinished paragraph, and an unfinished code block.
 func TestRunStreaming(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("stream")
@@ -86,7 +86,7 @@ func TestRunDiffs(t *testing.T) {
 			return strings.Contains(l.Text, "old line") && strings.Contains(l.Text, "new line")
 		})
 	}
-	p.Until("the new line beside the old one", beside) // there is room
+	p.Until("the new line beside the old one", beside) // there is enough room
 	p.shows("diff-side-by-side")
 	p.Press("alt+d")
 	p.Until("the new line below the old one", func(f *screen.Frame) bool { return f.Has("old line") && !beside(f) })
@@ -94,7 +94,8 @@ func TestRunDiffs(t *testing.T) {
 	p.quit()
 }
 
-// The question shows all that is known, and has a key for each kind of answer. What is allowed always is not asked again.
+// The question shows everything that is known, and has a key for each kind of answer. What is always allowed is not
+// asked again.
 func TestRunPermission(t *testing.T) {
 	p := ready(t, staging{cols: 100, rows: 50})
 	for i, answer := range []struct{ key, option string }{{"y", "yes"}, {"n", "no"}, {"Y", "always"}} {
@@ -113,7 +114,7 @@ func TestRunPermission(t *testing.T) {
 	p.quit()
 }
 
-// What is rejected always is not asked again either.
+// What is always rejected is not asked again either.
 func TestRunPermissionNever(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("bare-permission")
@@ -126,7 +127,7 @@ func TestRunPermissionNever(t *testing.T) {
 	p.quit()
 }
 
-// A question with nothing but the id of a tool call shows what was told of the call before.
+// A question that contains only the id of a tool call shows what was reported about the call before.
 func TestRunPermissionWithIDOnly(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("bare-permission")
@@ -136,13 +137,13 @@ func TestRunPermissionWithIDOnly(t *testing.T) {
 	p.Resize(60, 20)
 	p.Wait("$ rm -rf build", "Yes, once", "No, never")
 	p.Press("2")
-	p.Wait("First see what is remembered: PgDn.")
+	p.Wait("Scroll to see what is remembered first: PgDn.")
 	p.Press("pgdown", "pgdown", "2")
 	p.answered("Your answer: selected always")
 	p.quit()
 }
 
-// A question of another session is visible from everywhere, and answered from there.
+// A question of another session is visible from everywhere, and can be answered from there.
 func TestRunPermissionOfAnotherSession(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("later")
@@ -168,7 +169,7 @@ func TestRunPermissionOfAnotherSession(t *testing.T) {
 	p.End()
 }
 
-// A question that comes while somebody types takes no key of what is typed.
+// A question that arrives while the user types takes none of the typed keys.
 func TestRunPermissionWhileTyping(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("later")
@@ -262,7 +263,7 @@ func TestRunOptions(t *testing.T) {
 	p.quit()
 }
 
-// back leaves a screen that shows a text. A key that comes right behind Esc would be the same key with Alt.
+// back leaves a screen that shows a text. A key that follows Esc immediately would be the same key with Alt.
 func (p *play) back(shown string) {
 	p.t.Helper()
 	p.Press("esc")
@@ -328,9 +329,9 @@ func TestRunQueue(t *testing.T) {
 	p.Wait("⏳ the first that waits", "⏳ the second")
 	p.shows("queue")
 	p.Press("alt+q")
-	p.Wait("Prompts that wait")
+	p.Wait("Queued prompts")
 	p.shows("queue-edit")
-	p.back("Prompts that wait")
+	p.back("Queued prompts")
 	p.open()
 	p.Wait("Stage asks for permission")
 	p.Press("ctrl+g")
@@ -340,7 +341,7 @@ func TestRunQueue(t *testing.T) {
 	p.quit()
 }
 
-// Ctrl-C cancels the turn, and the agent says its last words.
+// Ctrl-C cancels the turn, and the agent's last message is shown.
 func TestRunCancel(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("wait")
@@ -353,7 +354,7 @@ func TestRunCancel(t *testing.T) {
 	p.quit()
 }
 
-// Ctrl-C twice leaves, also when the agent does not end its turn.
+// Ctrl-C pressed twice quits, even if the agent does not end its turn.
 func TestRunCancelTwice(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("hang")
@@ -364,7 +365,7 @@ func TestRunCancelTwice(t *testing.T) {
 	p.Clean(p.End())
 }
 
-// A login is asked for when the agent needs one.
+// The user is asked to log in when the agent requires it.
 func TestRunLogin(t *testing.T) {
 	t.Parallel()
 	p := begin(t, staging{agent: []string{"-login-required"}})
@@ -377,7 +378,7 @@ func TestRunLogin(t *testing.T) {
 	p.quit()
 }
 
-// A login in the terminal has the terminal for itself, and gives it back.
+// A login in the terminal has the terminal to itself, and returns it.
 func TestRunLoginInTerminal(t *testing.T) {
 	t.Parallel()
 	p := begin(t, staging{agent: []string{"-login-required", "-logins", "login-done"}})
@@ -457,7 +458,7 @@ func TestRunSubagents(t *testing.T) {
 	p.quit()
 }
 
-// What the protocol does not know is shown as such.
+// Messages that the protocol does not define are shown as such.
 func TestRunUnknown(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("unknown")
@@ -485,13 +486,13 @@ func TestRunMedia(t *testing.T) {
 func TestRunHelp(t *testing.T) {
 	p := ready(t, staging{cols: 100, rows: 60})
 	p.Press("?")
-	p.Wait("cancel the turn; twice: leave")
+	p.Wait("cancel the turn; twice: quit")
 	p.shows("help")
-	p.back("cancel the turn; twice: leave")
+	p.back("cancel the turn; twice: quit")
 	p.quit()
 }
 
-// Nothing is lost when the terminal gets another size.
+// Nothing is lost when the size of the terminal changes.
 func TestRunResize(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("think")
@@ -507,7 +508,7 @@ func TestRunResize(t *testing.T) {
 	p.Clean(p.End())
 }
 
-// In the plain mode there is no alternate screen, nothing is drawn over, and all that was said stays in the terminal.
+// In plain mode there is no alternate screen, nothing is overwritten, and the whole conversation stays in the terminal.
 func TestRunPlain(t *testing.T) {
 	for name, s := range map[string]staging{
 		"flag": {command: []string{"run", "--plain"}}, "TERM": {env: []string{"TERM=dumb"}}, "NO_COLOR": {env: []string{"NO_COLOR=1"}},
@@ -516,7 +517,7 @@ func TestRunPlain(t *testing.T) {
 			t.Parallel()
 			s.rows, s.cols = 40, 80
 			p := begin(t, s)
-			p.Wait("Type a prompt and Enter.", "> ")
+			p.Wait("Type a prompt and press Enter.", "> ")
 			for _, mode := range p.Frame().Changed() {
 				t.Errorf("%s, in the plain mode", mode)
 			}
@@ -580,7 +581,7 @@ func TestRunSessions(t *testing.T) {
 	p.quit()
 }
 
-// The last session of the folder is opened with one flag, and a stored one by its id.
+// The last session of the directory is opened with one flag, and a stored one by its id.
 func TestRunContinue(t *testing.T) {
 	for _, flags := range [][]string{{"run", "--continue"}, {"run", "--load", "old-1"}} {
 		t.Run(flags[1], func(t *testing.T) {
@@ -591,7 +592,7 @@ func TestRunContinue(t *testing.T) {
 	}
 }
 
-// What passes is recorded, judged meanwhile, and shown.
+// Messages are recorded, judged, and shown.
 func TestRunEvidence(t *testing.T) {
 	p := ready(t, staging{command: []string{"run", "--record", "run.jsonl", "--check"}, cols: 100, rows: 30})
 	p.say("unknown")
@@ -612,7 +613,7 @@ func TestRunEvidence(t *testing.T) {
 	}
 }
 
-// A file of rules decides without a question, and "always" is kept in a file for the next time.
+// A file of rules decides without a question, and "always" decisions are saved to a file for the next time.
 func TestRunPolicy(t *testing.T) {
 	p := ready(t, staging{command: []string{"run", "--remember", "rules.json"}})
 	p.say("bare-permission")
@@ -627,7 +628,7 @@ func TestRunPolicy(t *testing.T) {
 	}
 	was := p.dir
 	p = begin(t, staging{command: []string{"run", "--remember", "rules.json"}, prepare: func(p *play, _ *exec.Cmd) {
-		text := strings.ReplaceAll(string(rules), was, p.dir) // a rule is for a folder
+		text := strings.ReplaceAll(string(rules), was, p.dir) // a rule applies to a directory
 		if err := os.WriteFile(filepath.Join(p.dir, "rules.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -20,18 +20,18 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// measuring says whether acp run is measured as it is built for users, and held to its targets: tier Nightly does that, on a
-// machine that does nothing else.
+// measuring reports whether to measure the acp that users get, and to compare it with the targets: tier Nightly does
+// that, on a machine that does nothing else.
 func measuring() bool { return tier.Current() == tier.Nightly }
 
-// The targets on a quiet machine, which docs/run-compared.md names.
+// The targets on an idle machine, as stated in docs/run-compared.md.
 const (
-	startTarget  = 50 * time.Millisecond // to the first frame; and beyond the agent's own time to its first answer
+	startTarget  = 50 * time.Millisecond // to the first frame; and to the first response, beyond the agent's own time
 	keyTarget    = 100 * time.Millisecond
 	memoryTarget = 300 << 20
 )
 
-// builtProgram is acp as users have it, or as the tests have it when nothing is measured.
+// builtProgram returns the acp that users get, or that of the tests if nothing is measured.
 func builtProgram(t *testing.T) string {
 	t.Helper()
 	if !measuring() {
@@ -53,7 +53,7 @@ func builtProgram(t *testing.T) string {
 	return file
 }
 
-// within requires a time when it is measured.
+// within checks times against a target when measuring.
 func within(t *testing.T, what string, times []time.Duration, target time.Duration) {
 	t.Helper()
 	slices.Sort(times)
@@ -65,8 +65,8 @@ func within(t *testing.T, what string, times []time.Duration, target time.Durati
 	}
 }
 
-// TestRunStart measures the time to the first frame, and until the agent has answered and its session is open, beyond what
-// the agent takes for that by itself.
+// TestRunStart measures the time to the first frame, and the time until the agent has responded and its session is
+// open, beyond the agent's own time.
 func TestRunStart(t *testing.T) {
 	n := 2
 	if measuring() {
@@ -85,7 +85,7 @@ func TestRunStart(t *testing.T) {
 			if answer == 0 && bytes.Contains(raw, []byte("ready")) {
 				answer = c.At
 			}
-			if first == 0 && (answer != 0 || bytes.Contains(raw, []byte("starting"))) { // the session may be there first
+			if first == 0 && (answer != 0 || bytes.Contains(raw, []byte("starting"))) { // the session may be open before
 				first = c.At
 			}
 		}
@@ -106,7 +106,7 @@ func TestRunStart(t *testing.T) {
 	within(t, "the session beyond the agent's own time", answers, startTarget)
 }
 
-// agentAlone is how long the agent takes by itself to start and to open a session.
+// agentAlone returns how long the agent itself takes to start and to open a session.
 func agentAlone(t *testing.T) time.Duration {
 	t.Helper()
 	cmd := exec.Command("stage")
@@ -157,7 +157,7 @@ func agentAlone(t *testing.T) time.Duration {
 
 var memoryLine = regexp.MustCompile(`(VmRSS|VmHWM):\s+(\d+) kB`)
 
-// memory is how much memory a process has, and has had at most.
+// memory returns the current and the peak memory of a process.
 func memory(t *testing.T, pid int) (now, most int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -178,8 +178,8 @@ func memory(t *testing.T, pid int) (now, most int) {
 	return now, most
 }
 
-// TestRunManyUpdates measures a session of 100,000 updates: the time and the memory. Then it measures how
-// long a key takes to be shown while updates come without end. It plays 10,000 when nothing is measured.
+// TestRunManyUpdates measures the time and the memory of a session of 100,000 updates, and then how long it takes to
+// show a key while updates keep arriving. It plays 10,000 if nothing is measured.
 func TestRunManyUpdates(t *testing.T) {
 	updates := 10_000
 	if measuring() {
@@ -200,7 +200,7 @@ func TestRunManyUpdates(t *testing.T) {
 		t.Errorf("it had %d MiB, want at most %d", most>>20, memoryTarget>>20)
 	}
 
-	p.say("flood 100000000") // without end
+	p.say("flood 100000000") // endless
 	p.Wait("working")
 	var keys []time.Duration
 	typed := ""

@@ -31,7 +31,7 @@ func inShell(t *testing.T, command string) *play {
 	return p
 }
 
-// shellAgain waits until the shell has the terminal as it is used to it.
+// shellAgain waits until the shell has its terminal back with the usual settings.
 func (p *play) shellAgain() {
 	p.t.Helper()
 	p.Wait("Stopped")
@@ -51,8 +51,8 @@ func (p *play) shellAgain() {
 	}
 }
 
-// TestRunSuspend: Ctrl-Z, and SIGTSTP from elsewhere, give the shell its terminal back, and fg draws the screen again, with
-// what has come meanwhile. A stop that no program can see is mended by fg.
+// TestRunSuspend: Ctrl-Z, and SIGTSTP from elsewhere, give the terminal back to the shell, and fg redraws the screen
+// with what has arrived meanwhile. After a stop that no program can see, fg restores the screen.
 func TestRunSuspend(t *testing.T) {
 	for name, suspend := range map[string]func(p *play, pid int){
 		"Ctrl-Z":  func(p *play, _ int) { p.Press("ctrl+z") },
@@ -81,7 +81,7 @@ func TestRunSuspend(t *testing.T) {
 			} else {
 				p.Wait("Stopped")
 			}
-			p.open() // the agent goes on
+			p.open() // the agent continues
 			p.Type("fg")
 			p.Press("enter")
 			p.Wait("The first paragraph is **bo", "> a draft", "working")
@@ -111,11 +111,11 @@ func isRun(pid int) bool {
 	return err == nil && strings.HasPrefix(string(line), "acp\x00run\x00")
 }
 
-// TestRunSuspendAlone: without a shell that could have it go on, the program is not stopped.
+// TestRunSuspendAlone: without a shell that could resume it, the program is not stopped.
 func TestRunSuspendAlone(t *testing.T) {
 	p := ready(t, staging{})
 	p.Press("ctrl+z")
-	p.Wait("There is no shell", " ready ")
+	p.Wait("No shell could resume", " ready ")
 	p.say("hello")
 	p.answered("You said: hello")
 	p.quit()

@@ -22,14 +22,14 @@ type play struct {
 	*screen.Terminal
 
 	t    *testing.T
-	dir  string // in which it runs, and the agent too
+	dir  string // the directory of the program and the agent
 	home string
 	gate *os.File
 }
 
-// staging is how a play is set up. The zero value is acp run in 80 columns and 24 rows.
+// staging configures a play. The zero value is acp run in 80 columns and 24 rows.
 type staging struct {
-	command    []string // of acp, and its flags; none is run
+	command    []string // of acp, with its flags; default: run
 	agent      []string // flags of the agent
 	named      bool     // the command names the agent, or leaves it to the configuration
 	env        []string
@@ -40,7 +40,7 @@ type staging struct {
 // begin starts the program.
 func begin(t *testing.T, s staging) *play {
 	t.Helper()
-	// Paths are on the screen: all of them are equally long, and short enough to stand on one line.
+	// Paths appear on the screen, so all have the same length and are short enough for one line.
 	base := ""
 	for base == "" {
 		path := fmt.Sprintf("/tmp/ap-%04x", rand.Uint32N(1<<16))
@@ -128,7 +128,7 @@ func (p *play) open() {
 	}
 }
 
-// masks are what differs between two runs.
+// masks mask what differs between two runs.
 var masks = []screen.Mask{
 	{Pattern: regexp.MustCompile(`/tmp/ap-[0-9a-f]{4}`), With: "/tmp/ap-####"},
 	{Pattern: regexp.MustCompile(`working [0-9.]+m?s`), With: "working 0s"},
@@ -140,7 +140,7 @@ func (p *play) shows(name string) {
 	p.Golden(filepath.Join("testdata/screens", name+".txt"), *update, masks...)
 }
 
-// quit leaves the program, which must leave nothing behind.
+// quit quits the program, which must leave nothing behind.
 func (p *play) quit() {
 	p.t.Helper()
 	p.Press("ctrl+d")

@@ -22,13 +22,13 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// m is an object of JSON. The agent says much that the types of the library do not.
+// m is a JSON object. The agent sends much that the types of the library do not have.
 type m = map[string]any
 
-// gateVariable names the pipe from which the agent reads a byte before it goes on, where a script has a gate.
+// gateVariable names the pipe from which the agent reads a byte at each gate of a script before it continues.
 const gateVariable = "STAGE_GATE"
 
-// stage is the program.
+// stage is the program of the agent.
 func stage() {
 	a := &stageAgent{sessions: map[acp.SessionID]*stageSession{}, out: &stageOutput{w: os.Stdout}}
 	flags := flag.NewFlagSet("stage", flag.ExitOnError)
@@ -59,7 +59,7 @@ func stage() {
 		os.Exit(0)
 	}
 	if name := os.Getenv(gateVariable); name != "" {
-		gate, err := os.OpenFile(name, os.O_RDWR, 0) // with a writer of its own it never ends
+		gate, err := os.OpenFile(name, os.O_RDWR, 0) // with its own writer it never ends
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "stage:", err)
 			os.Exit(1)
@@ -77,8 +77,8 @@ func stage() {
 type stageOutput struct {
 	mu   sync.Mutex
 	w    io.WriteCloser
-	part bool     // of a line is written
-	held [][]byte // until the line is whole
+	part bool     // a part of a line has been written
+	held [][]byte // until the line is complete
 }
 
 func (l *stageOutput) Write(b []byte) (int, error) {
@@ -97,7 +97,7 @@ func (l *stageOutput) Write(b []byte) (int, error) {
 
 func (l *stageOutput) Close() error { return l.w.Close() }
 
-// raw writes a line as it is.
+// raw writes a line unchanged.
 func (l *stageOutput) raw(line string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ type stageSession struct {
 	title          string
 }
 
-// kept are the sessions of earlier days.
+// kept returns the sessions of earlier days.
 func kept() []acp.SessionInfo {
 	ago := func(days int) acp.Opt[string] {
 		return acp.Some(time.Now().Add(-time.Duration(days)*24*time.Hour - time.Hour).UTC().Format(time.RFC3339))
@@ -222,7 +222,7 @@ func (a *stageAgent) options() *acp.AgentOptions {
 	return o
 }
 
-// add makes a session.
+// add creates a session.
 func (a *stageAgent) add(id acp.SessionID, cwd string) *stageSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -272,7 +272,7 @@ func (a *stageAgent) newSession(ctx context.Context, conn *acp.AgentConn, req *a
 		return &acp.NewSessionResponse{SessionID: id}, nil
 	}
 	acp.AfterResponse(ctx, func(ctx context.Context) {
-		// Who does not read any more needs none.
+		// A client that no longer reads does not need it.
 		_ = conn.Session(id).Update(ctx, acp.CommandsUpdate(
 			acp.AvailableCommand{Name: "review", Description: "Review the changes", Input: acp.Some(
 				acp.NewAvailableCommandInputUnstructured(acp.UnstructuredCommandInput{Hint: "what to look at"}))},
@@ -355,7 +355,7 @@ type scene struct {
 // errCancelled ends a scene that the user has cancelled.
 var errCancelled = errors.New("cancelled")
 
-// stops are the reasons other than the usual one.
+// stops are stop reasons other than end_turn.
 type stops acp.StopReason
 
 func (s stops) Error() string { return string(s) }
@@ -401,7 +401,7 @@ func (t *scene) update(ctx context.Context, u m) error {
 	return rpc.Notify(ctx, t.session.RPC(), "session/update", m{"sessionId": t.session.ID(), "update": u})
 }
 
-// say sends a part of a message.
+// say sends a chunk of a message.
 func (t *scene) say(ctx context.Context, s string) error {
 	return t.update(ctx, m{"sessionUpdate": "agent_message_chunk", "content": text(s)})
 }
@@ -414,7 +414,7 @@ func (t *scene) tool(ctx context.Context, u m) error {
 	return t.update(ctx, u)
 }
 
-// all sends updates one after the other.
+// all sends updates in order.
 func (t *scene) all(ctx context.Context, updates ...m) error {
 	for _, u := range updates {
 		if err := t.update(ctx, u); err != nil {
@@ -424,7 +424,7 @@ func (t *scene) all(ctx context.Context, updates ...m) error {
 	return nil
 }
 
-// gate waits until the test lets the agent go on.
+// gate waits until the test lets the agent continue.
 func (t *scene) gate(ctx context.Context) error {
 	if t.agent.gate == nil {
 		return errors.New("the test has made no gate")
@@ -442,7 +442,7 @@ func (t *scene) gate(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the client, and says what it answers.
+// ask sends the client a request and reports the response.
 func (t *scene) ask(ctx context.Context, method string, params m) (json.RawMessage, error) {
 	params["sessionId"] = t.session.ID()
 	got, err := rpc.Call[json.RawMessage](ctx, t.session.RPC(), method, params)
@@ -475,7 +475,7 @@ func playEcho(ctx context.Context, t *scene) error {
 	return t.say(ctx, said)
 }
 
-// scenes are what the agent plays, by the first word of a prompt.
+// scenes maps the first word of a prompt to what the agent plays.
 var scenes = map[string]func(context.Context, *scene) error{
 	"markdown": playMarkdown, "stream": playStream, "think": playThink, "plan": playPlan, "tools": playTools, "diff": playDiff, "terminal": playTerminal,
 	"live": playLive, "permission": playPermission, "bare-permission": playBarePermission, "later": playLater, "form": playForm, "url": playOpenURL,
@@ -503,7 +503,7 @@ func playMarkdown(ctx context.Context, t *scene) error {
 	return nil
 }
 
-// playStream says parts of a text, with a gate between them.
+// playStream sends parts of a text, with a gate between them.
 func playStream(ctx context.Context, t *scene) error {
 	for i, part := range []string{"# Streaming\n\nThe first par", "agraph is **bo", "ld** now.\n\n```go\nfunc f() {", "}\n```\n\nDone."} {
 		if i > 0 {
@@ -552,7 +552,7 @@ func playPlan(ctx context.Context, t *scene) error {
 	return t.say(ctx, "All steps are done.")
 }
 
-// playFix is what a demo shows: a plan, thoughts, a file that is read and changed with permission, and a command.
+// playFix plays the demo: a plan, thoughts, a file that is read and changed with permission, and a command.
 func playFix(ctx context.Context, t *scene) error {
 	steps := func(done int) m {
 		var entries []m
@@ -598,7 +598,7 @@ func playFix(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThe test passes now.")})
 }
 
-// playPlans has several, with ids.
+// playPlans sends several plans with ids.
 func playPlans(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "plan_update", "plan": m{"type": "items", "planId": "p1", "entries": []m{{"content": "A planned step", "priority": "high", "status": "pending"}}}},
@@ -622,7 +622,7 @@ func playTools(ctx context.Context, t *scene) error {
 	)
 }
 
-// path is one in the folder of the session.
+// path returns a path in the directory of the session.
 func (t *scene) path(name string) string { return t.stage.cwd + "/" + name }
 
 const before = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n\tfmt.Println(\"old line\")\n\treturn\n}\n"
@@ -648,7 +648,7 @@ func playTerminal(ctx context.Context, t *scene) error {
 	return t.command(ctx, "printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
 }
 
-// playLive runs a command that goes on until the gate opens.
+// playLive runs a command that continues until the gate opens.
 func playLive(ctx context.Context, t *scene) error {
 	return t.command(ctx, "echo one; echo two; exec sleep 1000", func(id string) error {
 		if err := t.gate(ctx); err != nil {
@@ -659,7 +659,7 @@ func playLive(ctx context.Context, t *scene) error {
 	})
 }
 
-// playOutputs has the output of many lines.
+// playOutputs produces many lines of output.
 func playOutputs(ctx context.Context, t *scene) error {
 	return t.command(ctx, "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done", nil)
 }
@@ -699,14 +699,14 @@ var fourKinds = []m{
 	{"optionId": "never", "name": "No, never", "kind": "reject_always"},
 }
 
-// playPermission asks for one, with all that can be said of it.
+// playPermission sends a permission request with all possible content.
 func playPermission(ctx context.Context, t *scene) error {
 	return t.permit(ctx, m{"toolCallId": "p1", "title": "Edit main.go", "kind": "edit", "status": "pending", "name": "edit_file",
 		"rawInput": m{"command": "apply-patch main.go", "reason": "The comma is missing"}, "locations": []m{{"path": t.path("main.go"), "line": 6}},
 		"content": append([]m{{"type": "content", "content": text("I must mend the comma.")}}, t.diffs()...)})
 }
 
-// playBarePermission tells of the tool call first, and then asks with its id alone.
+// playBarePermission first reports the tool call, and then sends a permission request with only its id.
 func playBarePermission(ctx context.Context, t *scene) error {
 	if err := t.tool(ctx, m{"toolCallId": "p2", "title": "Run rm -rf build", "kind": "execute", "status": "pending", "rawInput": m{"command": "rm -rf build"}}); err != nil {
 		return err
@@ -714,7 +714,7 @@ func playBarePermission(ctx context.Context, t *scene) error {
 	return t.permit(ctx, m{"toolCallId": "p2"})
 }
 
-// playLater asks when the gate opens.
+// playLater asks for permission when the gate opens.
 func playLater(ctx context.Context, t *scene) error {
 	if err := t.gate(ctx); err != nil {
 		return err
@@ -832,7 +832,7 @@ func playSubagent(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("The helper is done.")})
 }
 
-// playUnknown sends what no schema has.
+// playUnknown sends messages that no schema has.
 func playUnknown(ctx context.Context, t *scene) error {
 	return t.all(ctx,
 		m{"sessionUpdate": "hologram", "shape": "a cube"},
@@ -846,7 +846,7 @@ func playTitle(ctx context.Context, t *scene) error {
 	return t.all(ctx, m{"sessionUpdate": "session_info_update", "title": "All about titles"}, m{"sessionUpdate": "agent_message_chunk", "content": text("It has a title.")})
 }
 
-// playDie ends the agent, with last words.
+// playDie ends the agent with a message on standard error.
 func playDie(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I feel"); err != nil {
 		return err
@@ -860,7 +860,7 @@ func playDie(ctx context.Context, t *scene) error {
 	return nil
 }
 
-// playHang never ends, also when it is cancelled.
+// playHang never ends, not even when it is cancelled.
 func playHang(ctx context.Context, t *scene) error {
 	if err := t.say(ctx, "I think about it."); err != nil {
 		return err
@@ -880,7 +880,7 @@ func playWait(ctx context.Context, t *scene) error {
 	return errCancelled
 }
 
-// playFlood sends as many updates as the prompt says.
+// playFlood sends the number of updates that the prompt gives.
 func playFlood(ctx context.Context, t *scene) error {
 	n := 10_000
 	if _, count, found := strings.Cut(t.prompt, " "); found {
@@ -890,12 +890,12 @@ func playFlood(ctx context.Context, t *scene) error {
 		}
 	}
 	for i := range n {
-		// A paragraph now and then, so that there are blocks to be rendered, and a tool call.
+		// From time to time a paragraph, so that there are blocks to render, and a tool call.
 		s := fmt.Sprintf("word%d ", i)
 		if i%50 == 49 {
 			s += "\n\n"
 		}
-		if ctx.Err() != nil { // what can be sent without waiting is sent all the same
+		if ctx.Err() != nil { // what can be sent without waiting is still sent
 			return context.Cause(ctx)
 		}
 		if err := t.say(ctx, s); err != nil {
@@ -913,7 +913,7 @@ func playFlood(ctx context.Context, t *scene) error {
 	return t.say(ctx, fmt.Sprintf("\n\nThe last of %d.", n))
 }
 
-// playLong says a line without a space, and a tool call with long lines.
+// playLong sends a line without a space, and a tool call with long lines.
 func playLong(ctx context.Context, t *scene) error {
 	line := strings.Repeat("0123456789", 200_000)
 	return t.all(ctx,
@@ -923,7 +923,7 @@ func playLong(ctx context.Context, t *scene) error {
 		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThat was long.")})
 }
 
-// playNoUTF8 sends bytes that are no text.
+// playNoUTF8 sends bytes that are not text.
 func playNoUTF8(ctx context.Context, t *scene) error {
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(t.session.ID()) +
 		`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bytes: ` + "\xff\xfe\xc3\x28\x9b31m\xed\xa0\x80" + ` and \ud800 too"}}}}`
@@ -966,7 +966,7 @@ func playFiles(ctx context.Context, t *scene) error {
 	return t.say(ctx, "I have read `"+string(res)+"` and written.")
 }
 
-// playTree starts processes: children of its own, and some of a terminal.
+// playTree starts processes: its own children, and some in a terminal.
 func playTree(ctx context.Context, t *scene) error {
 	child := exec.Command("sh", "-c", "sleep 1000 & sleep 1000 & wait")
 	if err := child.Start(); err != nil {
@@ -979,7 +979,7 @@ func playFails(context.Context, *scene) error {
 	return rpc.ErrInternal.WithMessagef("the model has no quota left")
 }
 
-// escapes are what no terminal may get from an agent, each with a word by which it is found.
+// escapes are sequences that must never reach a terminal from an agent, each with a word by which it is found.
 var escapes = []string{
 	"\x1b]0;pwned\a", "\x1b]2;pwned\x1b\\", "\x1b]52;c;cHduZWQ=\a", "\x1b]8;;http://pwned/\x1b\\link\x1b]8;;\x1b\\", "\x1b]1337;File=:pwned\a",
 	"\x1b[2J\x1b[H", "\x1b[?1049l", "\x1b[?25h", "\x1b[?1003h", "\x1b[?2004l", "\x1b[6n", "\x1b[c", "\x1b[>0q", "\x1b[21t", "\x1b[31;5m", "\x1b[!p",
@@ -988,7 +988,7 @@ var escapes = []string{
 	"\u202epwned\u202c", "\u2066\u2069", "\u2028\u2029", "\u200b\ufeff", "\U000e0041",
 }
 
-// playEvilTwin has a conversation of every kind of message, with text of attackers in every member, or with harmless text.
+// playEvilTwin plays a conversation with every kind of message, with hostile or harmless text in every member.
 func playEvilTwin(evil bool) func(context.Context, *scene) error {
 	return func(ctx context.Context, t *scene) error {
 		for i, attack := range append([]string{strings.Join(escapes, "")}, escapes...) {
@@ -1030,7 +1030,7 @@ func playEvilTwin(evil bool) func(context.Context, *scene) error {
 
 // every sends every kind of update with a text in every member.
 func (t *scene) every(ctx context.Context, id, s string) error {
-	// No argument of a program has a NUL.
+	// Arguments of programs cannot contain a NUL.
 	if err := t.command(ctx, "printf '%s\\n' \"$0\"", nil, strings.ReplaceAll(s, "\x00", "")); err != nil {
 		return err
 	}

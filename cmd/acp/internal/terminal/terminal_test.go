@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-// Package terminal tests the program acp in a terminal. The agents that it talks to are this test binary.
+// Package terminal tests the program acp in a terminal. The agents are run by this test binary.
 package terminal
 
 import (
@@ -25,17 +25,17 @@ const (
 	statusOK       = 0
 	statusFindings = 1
 	statusFailed   = 3
-	statusBySignal = 128 // and the number of the signal
+	statusBySignal = 128 // plus the number of the signal
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("GORACE") == "" { // otherwise a program waits for a second at its end
+	if os.Getenv("GORACE") == "" { // otherwise programs wait for a second when they exit
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	testscript.Main(tests{m}, map[string]func(){"stage": stage})
 }
 
-// tests are those of the package, with a folder in $PATH for the programs that they build.
+// tests runs the tests of the package with a directory in $PATH for the programs that they build.
 type tests struct{ *testing.M }
 
 var builtDir string
@@ -51,7 +51,7 @@ func (m tests) Run() int {
 	return m.M.Run()
 }
 
-// buildACP builds acp once, without the durations of tool calls and turns, which differ between two runs.
+// buildACP builds acp once, without the durations of tool calls and turns, which differ between runs.
 var buildACP = sync.OnceValues(func() (string, error) {
 	args := []string{"build", "-ldflags=-X main.longTime=1h", "-o", filepath.Join(builtDir, "acp")}
 	if gentest.Race {

@@ -16,23 +16,23 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// files are the files of a folder.
+// files are the files of a directory.
 type files struct {
 	dir   string
 	items []item // to choose from
 	at    time.Time
 }
 
-// filesMsg are files that were looked for.
+// filesMsg has the result of a search for files.
 type filesMsg files
 
-// maxFiles is how many files of a folder are offered, filesAge after how long they are looked for again.
+// maxFiles is how many files of a directory are offered, and filesAge the age at which the list is renewed.
 const (
 	maxFiles = 20_000
 	filesAge = 10 * time.Second
 )
 
-// filesOf are the files of a folder, as they were found last. It has them looked for again when they are old.
+// filesOf returns the files of a directory as last found. If the list is old, it starts a new search.
 func (m *Model) filesOf(dir string) []item {
 	if m.files.dir != dir || m.now().Sub(m.files.at) > filesAge {
 		if m.files.dir != dir {
@@ -58,7 +58,7 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 	return found
 }
 
-// fileMention is a file as a prompt names it: in quotes if its name has a space.
+// fileMention returns a file as a prompt names it: in quotes if its name contains a space.
 func fileMention(path string) string {
 	if strings.ContainsAny(path, " \t") {
 		return `@"` + path + `"`
@@ -69,7 +69,7 @@ func fileMention(path string) string {
 // mention matches the names of files in a prompt.
 var mention = regexp.MustCompile(`(?:^|\s)@("[^"\n]+"|[^\s"]+)`)
 
-// mentioned is the path of a file that is named, without the punctuation of a sentence behind it.
+// mentioned returns the path of a file that is named, without punctuation that follows it.
 func mentioned(cwd, name string) (path string, ok bool) {
 	for _, name := range []string{strings.Trim(name, `"`), strings.TrimRight(name, ".,;:!?)]}")} {
 		path = filepath.FromSlash(name)
@@ -83,7 +83,8 @@ func mentioned(cwd, name string) (path string, ok bool) {
 	return "", false
 }
 
-// blocks are a prompt as it is sent: its text, with what was pasted in its places, and the files that it names.
+// blocks returns the content blocks of a prompt: its text with pasted texts in their places, and the files that it
+// names.
 func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
 	text := p.text
 	for i, pasted := range p.pasted {
@@ -93,7 +94,7 @@ func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlo
 	for _, found := range mention.FindAllStringSubmatch(p.text, -1) {
 		path, ok := mentioned(cwd, found[1])
 		if !ok {
-			continue // "@" may stand before other words
+			continue // "@" may precede other words
 		}
 		block, err := talk.Attachment(path, can)
 		if _, unsupported := errors.AsType[*talk.UnsupportedError](err); unsupported {

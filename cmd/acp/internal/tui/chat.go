@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// chat is a session that is open.
+// chat is an open session.
 type chat struct {
 	session     *talk.Session
 	id          acp.SessionID
@@ -24,24 +24,24 @@ type chat struct {
 	draw        *transcript
 	times       *times
 	editor      *editor
-	queue       []*prompt  // which wait for the turn's end
-	title       string     // that the user gave it
-	firstPrompt *view.Item // what the user said first; nil as far as was searched
+	queue       []*prompt  // prompts that wait for the end of the turn
+	title       string     // given by the user
+	firstPrompt *view.Item // the first prompt of the user; nil if there is none up to searched
 	searched    *view.Snapshot
 
 	cancel        context.CancelFunc // of the turn in progress; nil if there is none
-	cancelled     bool               // the turn in progress
-	began         time.Time          // the turn
+	cancelled     bool               // whether the turn in progress was cancelled
+	began         time.Time          // when the turn began
 	unread        bool               // a turn has ended since the chat was shown
-	failed        error              // why the last turn has failed
-	lastSearch    string             // the text that the user has looked for
+	failed        error              // why the last turn failed
+	lastSearch    string             // the text that the user searched for last
 	note          string             // the last line for the user
-	stop          context.CancelFunc // ends watching
-	reconnecting  bool               // the agent was started again, and brings the session back
-	resendPending bool               // something was sent meanwhile
+	stop          context.CancelFunc // stops watching
+	reconnecting  bool               // the agent was restarted and is restoring the session
+	resendPending bool               // a prompt was sent meanwhile
 }
 
-// prompt is what the user says: as it was typed, and as it is sent.
+// prompt is a prompt as typed and as sent.
 type prompt struct {
 	text   string
 	pasted []string
@@ -57,25 +57,25 @@ type (
 		chat *chat
 		res  *acp.PromptResponse
 		err  error
-		// again is what was not sent because the user has to log in.
+		// again is a prompt that was not sent because the user has to log in.
 		again prompt
 	}
 	openedMsg struct {
 		session *talk.Session
 		about   string // what was done
 		err     error
-		again   func(*Model) tea.Cmd // to be tried after a login
+		again   func(*Model) tea.Cmd // retried after a login
 	}
-	doneMsg struct { // of a call whose answer has nothing but an error
+	doneMsg struct { // the end of a call whose response contains only an error
 		what  string
 		err   error
 		again func(*Model) tea.Cmd
 		then  func(*Model) tea.Cmd
-		call  bool // it is one of Model.call
+		call  bool // whether Model.call made it
 	}
 )
 
-// frame is how often a chat that changes is drawn.
+// frame is the time between two drawings of a chat that changes.
 const frame = time.Second / 30
 
 // watch sends snapshots of a chat to the loop.
@@ -91,7 +91,7 @@ func (m *Model) watch(c *chat) {
 	}()
 }
 
-// follow passes on snapshots of a conversation: the first change at once, later ones at most once in a frame.
+// follow passes on snapshots of a conversation: the first change at once, later ones at most once per frame.
 func follow(ctx context.Context, state *view.State, send func(*view.Snapshot)) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -106,7 +106,7 @@ func follow(ctx context.Context, state *view.State, send func(*view.Snapshot)) {
 	}
 }
 
-// open makes a chat of a session that was opened, and shows it.
+// open creates the chat of an opened session and shows it.
 func (m *Model) open(s *talk.Session) *chat {
 	if c := m.chatOf(s.ID()); c != nil { // loaded again
 		c.stop()
@@ -117,7 +117,7 @@ func (m *Model) open(s *talk.Session) *chat {
 	}
 	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), times: newTimes(m), editor: newEditor(m)}
 	c.draw = newTranscript(m, c.times)
-	if m.chat == nil { // what was typed while the agent started
+	if m.chat == nil { // typed while the agent was starting
 		c.editor, c.queue = m.waiting, m.typed
 		m.waiting, m.typed = newEditor(m), nil
 	}
@@ -134,14 +134,14 @@ func (m *Model) show(c *chat) {
 	c.unread = false
 	c.draw.Update(c.snapshot)
 	m.focused = nil
-	for _, q := range m.questions { // they come into view anew: what is typed is not meant for them
+	for _, q := range m.questions { // they have just come into view: keys typed before are not meant for them
 		q.drawn = time.Time{}
 	}
 	m.pending = append(m.pending, m.rearm())
 	m.resize()
 }
 
-// chatOf is the chat of a session, or nil.
+// chatOf returns the chat of a session, or nil.
 func (m *Model) chatOf(id acp.SessionID) *chat {
 	if i := slices.IndexFunc(m.chats, func(c *chat) bool { return c.id == id }); i >= 0 {
 		return m.chats[i]
@@ -149,12 +149,12 @@ func (m *Model) chatOf(id acp.SessionID) *chat {
 	return nil
 }
 
-// forget removes a chat that is closed, and shows another.
+// forget removes a closed chat and shows another.
 func (m *Model) forget(c *chat) tea.Cmd {
 	c.stop()
 	if c.cancel != nil {
 		c.cancel()
-		c.cancel = nil // nothing is sent any more
+		c.cancel = nil // nothing is sent anymore
 	}
 	m.chats = slices.DeleteFunc(m.chats, func(o *chat) bool { return o == c })
 	if m.chat != c {
@@ -168,7 +168,7 @@ func (m *Model) forget(c *chat) tea.Cmd {
 	return m.newSession()
 }
 
-// name is what a chat is called.
+// name returns the displayed name of a chat.
 func (c *chat) name() string {
 	if c.title != "" {
 		return clean(c.title)
@@ -179,8 +179,8 @@ func (c *chat) name() string {
 	return cmp.Or(c.firstSaid(), clean(string(c.id)))
 }
 
-// firstSaid is the first line of what the user said first, or "". It is a part of each frame: what was searched for it is
-// not searched again.
+// firstSaid returns the first line of the user's first prompt, or "". It is called for each frame, so it does not
+// search items again.
 func (c *chat) firstSaid() string {
 	since := c.searched
 	if !c.snapshot.SameHistory(since) {
@@ -198,14 +198,14 @@ func (c *chat) firstSaid() string {
 	if c.firstPrompt == nil {
 		return ""
 	}
-	if now := c.snapshot.Item(c.firstPrompt.Index); now != nil { // it may go on, and be forgotten
+	if now := c.snapshot.Item(c.firstPrompt.Index); now != nil { // it may have grown, or have been dropped
 		c.firstPrompt = now
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.firstPrompt.Variant.(*view.Message).Text()), "\n")
 	return clean(first)
 }
 
-// say sends a prompt, or lets it wait for the end of the turn.
+// say sends a prompt, or queues it until the end of the turn.
 func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	if c.cancel != nil || c.reconnecting || m.connection != connected {
 		c.resendPending = c.reconnecting
@@ -229,13 +229,13 @@ func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	}), m.tick())
 }
 
-// turnEnded takes the end of a turn, and begins the next.
+// turnEnded handles the end of a turn and begins the next one.
 func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	c := msg.chat
 	if c.cancel == nil {
-		return nil // the chat is closed
+		return nil // the chat has been closed
 	}
-	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of it
+	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of its content
 	c.times.ended(c.snapshot, m.now().Sub(c.began))
 	c.cancel()
 	c.cancel = nil
@@ -263,13 +263,13 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 		}
 		return m.next(c)
 	}
-	if len(c.queue) > 0 { // after a failure, and when the user has cancelled, what waits is not sent without being asked for
-		m.tell(c.id, "What waits is sent when you press Enter.")
+	if len(c.queue) > 0 { // after a failure or cancellation, queued prompts are not sent automatically
+		m.tell(c.id, "Press Enter to send the queued prompts.")
 	}
 	return m.renew()
 }
 
-// next sends the next prompt that waits.
+// next sends the next queued prompt.
 func (m *Model) next(c *chat) tea.Cmd {
 	if len(c.queue) == 0 || c.cancel != nil || c.reconnecting || m.connection != connected {
 		return nil
@@ -280,10 +280,10 @@ func (m *Model) next(c *chat) tea.Cmd {
 	return m.say(c, *p)
 }
 
-// cancelling is what is said until the agent has answered.
+// cancelling is shown until the agent has responded.
 const cancelling = "Cancelling…"
 
-// cancelTurn cancels the turn of a chat, and reports whether there was one that was not yet cancelled.
+// cancelTurn cancels the turn of a chat, and reports whether there was one that had not been cancelled yet.
 func (m *Model) cancelTurn(c *chat) bool {
 	if c == nil || c.cancel == nil || c.cancelled {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// slow answers in two pieces, and waits for a minute between them.
+// slow responds with two chunks and waits for a minute between them.
 func slow(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text, _ := req.Prompt[0].Text()
 	if err := s.Update(ctx, acp.AgentMessageText("Begun: "+text+". ")); err != nil {
@@ -42,7 +42,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestTypedEarly: what is typed while the agent starts is not lost, neither what was sent nor the draft.
+// TestTypedEarly: nothing typed while the agent starts is lost, neither sent prompts nor the draft.
 func TestTypedEarly(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 		time.Sleep(time.Second)
@@ -57,7 +57,7 @@ func TestTypedEarly(t *testing.T) {
 	})
 }
 
-// TestQueue: prompts that are typed while a turn is in progress wait, are visible, and can be changed and removed.
+// TestQueue: prompts sent while a turn is in progress are queued, visible, and can be edited and removed.
 func TestQueue(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
@@ -66,11 +66,11 @@ func TestQueue(t *testing.T) {
 		}
 		w.want("⏳ two", "⏳ three", "⏳ four")
 		w.key("alt+q")
-		w.want("Prompts that wait")
+		w.want("Queued prompts")
 		w.key("down", "x") // three
 		w.key("u")         // four before two
 		w.wantNot("⏳ three")
-		w.key("down", "enter") // two back into the editor
+		w.key("down", "enter") // two back to the editor
 		w.want("> two")
 		w.typ("!")
 		w.key("enter")
@@ -83,7 +83,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestCancel: Ctrl-C cancels the turn; what waits stays and is sent on Enter.
+// TestCancel: Ctrl-C cancels the turn; queued prompts stay and are sent on Enter.
 func TestCancel(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
@@ -91,7 +91,7 @@ func TestCancel(t *testing.T) {
 		w.say("two")
 		w.key("ctrl+c")
 		w.sleep(time.Second)
-		w.want("cancelled", "⏳ two", "What waits is sent", "ready")
+		w.want("cancelled", "⏳ two", "send the queued prompts", "ready")
 		if w.quit {
 			t.Fatal("left")
 		}
@@ -106,7 +106,7 @@ func TestInterruptTwiceLeaves(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
 		w.key("ctrl+c")
-		w.want("Press Ctrl-C again to leave.")
+		w.want("Press Ctrl-C again to quit.")
 		w.sleep(3 * time.Second)
 		w.key("ctrl+c")
 		if w.quit {
@@ -171,7 +171,7 @@ func TestMultiLine(t *testing.T) {
 	})
 }
 
-// TestLongPaste: a long text is shown as a mark, and sent whole.
+// TestLongPaste: a long text is shown as a placeholder, and sent in full.
 func TestLongPaste(t *testing.T) {
 	said := make(chan string, 1)
 	inWorld(t, acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -241,7 +241,7 @@ func TestCompletions(t *testing.T) {
 	})
 }
 
-// TestFlood: many updates are drawn a few times, and keys are taken meanwhile.
+// TestFlood: many updates are drawn only a few times, and keys are handled meanwhile.
 func TestFlood(t *testing.T) {
 	const updates = 10_000
 	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -269,7 +269,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// TestStderrFlood: lines of the agent's standard error that come fast are taken together, and the last ones are kept.
+// TestStderrFlood: lines of the agent's standard error that arrive fast are combined, and the last ones are kept.
 func TestStderrFlood(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
 		w.sleep(time.Second)

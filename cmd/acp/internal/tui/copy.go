@@ -28,19 +28,19 @@ func (c *chat) message() string {
 	return ""
 }
 
-// copyMessage copies a message to the clipboard of the terminal, by OSC 52.
+// copyMessage copies a message to the terminal's clipboard, using OSC 52.
 func (m *Model) copyMessage() tea.Cmd { return m.copyText("message", m.chat.message()) }
 
-// copyCode copies a block of code.
+// copyCode copies a code block.
 func (m *Model) copyCode() tea.Cmd {
 	code, _ := draw.LastCode(m.chat.message())
-	return m.copyText("block of code", code)
+	return m.copyText("code block", code)
 }
 
 func (m *Model) copyText(what, text string) tea.Cmd {
 	switch {
 	case m.plain:
-		m.tellHere("There is no screen: select the text.")
+		m.tellHere("There is no screen to copy from: select the text.")
 		return nil
 	case text == "":
 		m.tellHere("There is no " + what + " to copy.")
@@ -50,12 +50,12 @@ func (m *Model) copyText(what, text string) tea.Cmd {
 	return tea.SetClipboard(text)
 }
 
-// toggleMouse leaves the mouse to the terminal, or takes it back.
+// toggleMouse leaves the mouse to the terminal, or takes it over again.
 func (m *Model) toggleMouse() tea.Cmd {
 	m.opts.NoMouse = !m.opts.NoMouse
 	text := "The mouse scrolls again."
 	if m.opts.NoMouse {
-		text = "The mouse selects text; Alt-R takes it back."
+		text = "The mouse selects text; press Alt-R to scroll with it again."
 	}
 	m.tellBriefly(m.here(), text, answerShown)
 	return nil

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/run.md anew")
 
-// TestDocs: the tables of keys in docs/run.md are those of the program.
+// TestDocs: the tables of keys in docs/run.md are up to date.
 func TestDocs(t *testing.T) {
 	const path = "../../../../docs/run.md"
 	text, err := os.ReadFile(path)

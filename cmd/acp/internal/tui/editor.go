@@ -18,12 +18,12 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// editor is where a prompt is typed.
+// editor is the input field for prompts.
 type editor struct {
 	area   textarea.Model
-	pasted []string // long texts, of which the prompt has a mark
-	place  int      // in the history, from its end; 0 is the draft
-	draft  prompt   // what was typed before the user went into the history
+	pasted []string // long texts, for which the prompt has placeholders
+	place  int      // in the history, counted from its end; 0 is the draft
+	draft  prompt   // what was typed before the user went to the history
 	popup  *popup   // completions; nil if there are none
 }
 
@@ -37,7 +37,7 @@ func newEditor(m *Model) *editor {
 	e.area.MaxContentHeight = 100_000
 	e.area.EndOfBufferCharacter = ' '
 	e.area.SetVirtualCursor(false)
-	// Alt with arrows, and with letters that readline has, is for other things here.
+	// Alt with arrows, and with letters that readline uses, have other functions here.
 	e.area.KeyMap.WordForward.SetKeys("ctrl+right")
 	e.area.KeyMap.WordBackward.SetKeys("ctrl+left", "alt+b")
 	style := e.area.Styles()
@@ -59,13 +59,13 @@ func (e *editor) resize(width, height int) {
 
 func (e *editor) empty() bool { return e.area.Length() == 0 }
 
-// longPaste is from how many bytes or lines on a text that is pasted is shown as a mark.
+// longPaste is the number of bytes or lines from which pasted text is shown as a placeholder.
 const (
 	longPaste      = 2000
 	longPasteLines = 20
 )
 
-// paste takes text that was pasted: nothing in it is a key.
+// paste inserts pasted text, none of which is handled as a key.
 func (e *editor) paste(m *Model, text string) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	if !utf8.ValidString(text) {
@@ -80,10 +80,10 @@ func (e *editor) paste(m *Model, text string) {
 	m.resize()
 }
 
-// pasteMark stands in a prompt for a long text that was pasted.
+// pasteMark is the placeholder for a long pasted text.
 func pasteMark(n, lines int) string { return fmt.Sprintf("[pasted text %d: %d lines]", n, lines) }
 
-// key takes a key.
+// key handles a key.
 func (e *editor) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	switch key := k.String(); {
 	case key == "up" && e.area.Line() == 0 && e.area.LineInfo().RowOffset == 0:
@@ -108,7 +108,7 @@ func (e *editor) lastRow() bool {
 	return info.RowOffset >= info.Height-1
 }
 
-// recall goes into the history of prompts, or back to the draft.
+// recall moves in the history of prompts, or back to the draft.
 func (e *editor) recall(m *Model, step int) {
 	place := e.place + step
 	if place < 0 || place > len(m.history) {
@@ -138,7 +138,7 @@ func (h *sentPrompts) add(p prompt) {
 	*h = append(*h, p)
 }
 
-// keep remembers a prompt that was sent, for later runs too.
+// keep stores a sent prompt, also for later runs.
 func (m *Model) keep(p prompt) tea.Cmd {
 	m.history.add(p)
 	if m.opts.Prompts == nil {
@@ -147,16 +147,16 @@ func (m *Model) keep(p prompt) tea.Cmd {
 	m.unkept.add(history.Prompt{Text: p.text, Pasted: p.pasted})
 	return m.tasks.cmd(func(context.Context) tea.Msg {
 		if err := m.unkept.write(m.opts.Prompts); err != nil {
-			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("prompts are not kept: %w", err)}
+			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("prompts cannot be stored: %w", err)}
 		}
 		return nil
 	})
 }
 
-// earlierMsg are the prompts of earlier runs.
+// earlierMsg has the prompts of earlier runs.
 type earlierMsg []history.Prompt
 
-// earlier reads them.
+// earlier reads the prompts of earlier runs.
 func (m *Model) earlier() tea.Cmd {
 	if m.opts.Prompts == nil {
 		return nil
@@ -164,13 +164,13 @@ func (m *Model) earlier() tea.Cmd {
 	return m.tasks.cmd(func(context.Context) tea.Msg {
 		prompts, err := m.opts.Prompts.Load()
 		if err != nil {
-			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("the prompts of earlier runs: %w", err)}
+			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("the prompts of earlier runs cannot be read: %w", err)}
 		}
 		return earlierMsg(prompts)
 	})
 }
 
-// readEarlier puts the prompts of earlier runs before those of this one.
+// readEarlier inserts the prompts of earlier runs before those of this one.
 func (m *Model) readEarlier(prompts []history.Prompt) {
 	all := sentPrompts{}
 	for _, p := range prompts {
@@ -182,7 +182,7 @@ func (m *Model) readEarlier(prompts []history.Prompt) {
 	m.history = all
 }
 
-// unkept are prompts that are not yet in the file.
+// unkept are prompts that are not in the file yet.
 type unkept struct {
 	mu      sync.Mutex
 	prompts []history.Prompt
@@ -195,7 +195,7 @@ func (u *unkept) add(p history.Prompt) {
 	u.prompts = append(u.prompts, p)
 }
 
-// write writes them, in their order.
+// write writes the prompts in order.
 func (u *unkept) write(to *history.File) error {
 	u.writing.Lock()
 	defer u.writing.Unlock()
@@ -209,7 +209,7 @@ func (u *unkept) write(to *history.File) error {
 	return to.Add(prompts...)
 }
 
-// take takes the prompt out of the editor.
+// take removes the prompt from the editor and returns it.
 func (e *editor) take() prompt {
 	p := prompt{text: e.area.Value(), pasted: e.pasted}
 	e.area.Reset()
@@ -235,7 +235,7 @@ func (e *editor) view(m *Model, width int) []string {
 	return lines
 }
 
-// cursor is where the cursor is, from the first line of the view.
+// cursor returns the position of the cursor, counted from the first line of the view.
 func (e *editor) cursor() *tea.Cursor {
 	c := e.area.Cursor()
 	if c == nil {
@@ -248,7 +248,7 @@ func (e *editor) cursor() *tea.Cursor {
 	return c
 }
 
-// submit sends what is typed, or lets it wait.
+// submit sends what is typed, or queues it.
 func (m *Model) submit() tea.Cmd {
 	e := m.editor()
 	if strings.TrimSpace(e.area.Value()) == "" {
@@ -273,10 +273,10 @@ func (m *Model) submit() tea.Cmd {
 	return tea.Batch(keep, m.say(m.chat, p))
 }
 
-// slashNames are what other programs call actions.
+// slashNames maps the names that other programs use to actions.
 var slashNames = map[string]string{"clear": "new", "exit": "quit", "resume": "stored"}
 
-// slashAction returns the action that a prompt such as /quit names, or nil. A command of the agent comes first.
+// slashAction returns the action that a prompt such as /quit names, or nil. Commands of the agent take precedence.
 func (m *Model) slashAction(text string) func(*Model) tea.Cmd {
 	name, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
 	taken := func(c acp.AvailableCommand) bool { return c.Name == name }
@@ -291,7 +291,7 @@ func (m *Model) slashAction(text string) func(*Model) tea.Cmd {
 	return nil
 }
 
-// newline begins a new line.
+// newline inserts a line break.
 func (m *Model) newline() tea.Cmd {
 	m.editor().area.InsertString("\n")
 	m.resize()
@@ -301,8 +301,8 @@ func (m *Model) newline() tea.Cmd {
 // popup shows completions above the editor.
 type popup struct {
 	list   *list
-	word   string // which is completed
-	height int    // as it was drawn last
+	word   string // the word to complete
+	height int    // as last drawn
 }
 
 func (p *popup) view(m *Model, width, height int) []string {
@@ -311,7 +311,7 @@ func (p *popup) view(m *Model, width, height int) []string {
 	return lines
 }
 
-// completionKey takes a key for the completions, and reports whether it did.
+// completionKey handles a key for the completions, and reports whether it was one.
 func (e *editor) completionKey(m *Model, k tea.KeyPressMsg) bool {
 	if e.popup == nil {
 		if k.String() == "tab" {
@@ -330,7 +330,7 @@ func (e *editor) completionKey(m *Model, k tea.KeyPressMsg) bool {
 			return false
 		}
 		if k.String() == "enter" && it.value == e.popup.word {
-			e.popup = nil // it is there already: send it
+			e.popup = nil // already complete: send it
 			return false
 		}
 		e.replaceWord(e.popup.word, it.value.(string)+" ")
@@ -344,7 +344,7 @@ func (e *editor) completionKey(m *Model, k tea.KeyPressMsg) bool {
 	return true
 }
 
-// word is the word before the cursor, and whether it is the first of the prompt.
+// word returns the word before the cursor, and whether it is the first of the prompt.
 func (e *editor) word() (word string, first bool) {
 	lines := strings.Split(e.area.Value(), "\n")
 	n := e.area.Line()
@@ -357,7 +357,7 @@ func (e *editor) word() (word string, first bool) {
 	return before[at:], n == 0 && at == 0
 }
 
-// replaceWord puts another word in the place of the one before the cursor.
+// replaceWord replaces the word before the cursor.
 func (e *editor) replaceWord(word, by string) {
 	for range utf8.RuneCountInString(word) {
 		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
@@ -365,7 +365,7 @@ func (e *editor) replaceWord(word, by string) {
 	e.area.InsertString(by)
 }
 
-// complete shows completions of the word before the cursor: commands of the agent behind "/", files behind "@".
+// complete shows completions of the word before the cursor: commands of the agent after "/", files after "@".
 func (e *editor) complete(m *Model) {
 	word, first := e.word()
 	var items []item
@@ -377,7 +377,7 @@ func (e *editor) complete(m *Model) {
 			}
 			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
 		}
-		for _, a := range actions() { // last, so that the agent's own come first, and not before a letter is typed
+		for _, a := range actions() { // last, after the agent's own commands, and only once a letter is typed
 			if a.name != "" && len(word) > 1 && m.slashAction("/"+a.name) != nil {
 				items = append(items, item{label: "/" + a.name, about: "acp: " + a.about, value: "/" + a.name})
 			}

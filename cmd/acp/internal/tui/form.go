@@ -29,19 +29,19 @@ type formDialog struct {
 	form   *huh.Form
 	answer func(*acp.CreateElicitationResponse)
 	q      *question
-	over   bool // it is answered
+	over   bool // it has been answered
 
-	room          int // for the body, in lines
+	room          int // the lines available for the body
 	width, height int // of the form
 }
 
-// formMsg is a message of the form to itself.
+// formMsg is a message from the form to itself.
 type formMsg struct {
 	form *formDialog
 	msg  tea.Msg
 }
 
-// field is a field of a form: what the user says in it, as text or as choices.
+// field is a field of a form: the user's answer, as text or as choices.
 type field struct {
 	name, title, about string
 	required           bool
@@ -51,10 +51,10 @@ type field struct {
 	on                 bool
 	chosen             []string
 	check              func(text string) error
-	least, most        int // of choices; most is 0 without a bound
+	least, most        int // the number of choices; most is 0 if there is no limit
 }
 
-// choice is something to choose: what is said, and what the user sees.
+// choice is something to choose: the value that is sent, and the label that the user sees.
 type choice struct{ value, label string }
 
 type fieldKind int
@@ -64,18 +64,18 @@ const (
 	integerField
 	numberField
 	booleanField
-	selectField // one of several
-	multiField  // any of several
+	selectField // one of several values
+	multiField  // any of several values
 	unknownField
 )
 
-// The most fields of a form, and choices of all its fields together, that anybody is asked about.
+// The maximum number of fields of a form, and of choices of all its fields together.
 const (
 	maxFields  = 200
 	maxChoices = 5000
 )
 
-// tooLarge says why a form is not shown.
+// tooLarge returns why a form is too large to be shown, or nil.
 func tooLarge(schema *acp.ElicitationSchema) error {
 	if n := len(schema.Properties); n > maxFields {
 		return fmt.Errorf("it has %d fields", n)
@@ -90,7 +90,7 @@ func tooLarge(schema *acp.ElicitationSchema) error {
 	return nil
 }
 
-// fieldsOf are the fields of a schema, the required ones first. A schema is an object of JSON, which has no order.
+// fieldsOf returns the fields of a schema, required ones first. A schema is a JSON object, which has no order.
 func fieldsOf(schema *acp.ElicitationSchema) []*field {
 	required := schema.Required.Value()
 	var fields []*field
@@ -130,7 +130,7 @@ func newField(property acp.ElicitationPropertySchema) *field {
 		}
 		f.check = func(text string) error { return checkString(p, text) }
 		if !harmless(f.text) {
-			f.text, f.about = "", join(f.about, "the default that the agent gives is no plain text: "+f.text)
+			f.text, f.about = "", join(f.about, "the agent's default is not plain text: "+f.text)
 		}
 		if format, ok := p.Format.Get(); ok {
 			f.about = join(f.about, "format: "+string(format))
@@ -154,7 +154,7 @@ func newField(property acp.ElicitationPropertySchema) *field {
 			title: p.Title.Value(), about: join(p.Description.Value(), bounds("number", p.Minimum, p.Maximum)), kind: numberField, text: preset(p.Default),
 			check: func(text string) error {
 				n, err := strconv.ParseFloat(text, 64)
-				if err != nil || n != n || n-n != 0 { // JSON has no NaN and no infinity
+				if err != nil || n != n || n-n != 0 { // JSON has neither NaN nor infinity
 					return errors.New("want a number")
 				}
 				return inside(n, p.Minimum, p.Maximum)
@@ -180,7 +180,7 @@ func newField(property acp.ElicitationPropertySchema) *field {
 	return &field{kind: unknownField}
 }
 
-// join puts what there is of two texts behind each other.
+// join joins two texts that may be empty.
 func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -188,7 +188,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// checkString says what is wrong with a text.
+// checkString checks a text.
 func checkString(p *acp.ElicitationPropertySchemaString, text string) error {
 	n := utf8.RuneCountInString(text)
 	if least := int(p.MinLength.Value()); n < least {
@@ -198,7 +198,7 @@ func checkString(p *acp.ElicitationPropertySchemaString, text string) error {
 		return fmt.Errorf("want at most %d characters", most)
 	}
 	if pattern, ok := p.Pattern.Get(); ok {
-		// A pattern that Go cannot read is left to the agent.
+		// Patterns that Go cannot compile are left to the agent.
 		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
 			return fmt.Errorf("want a match for %s", clean(pattern))
 		}
@@ -224,7 +224,7 @@ func checkString(p *acp.ElicitationPropertySchemaString, text string) error {
 	return nil
 }
 
-// preset is a default as the user would type it.
+// preset returns a default as the user would type it.
 func preset[T any](value acp.Opt[T]) string {
 	if v, ok := value.Get(); ok {
 		return fmt.Sprint(v)
@@ -232,7 +232,7 @@ func preset[T any](value acp.Opt[T]) string {
 	return ""
 }
 
-// inside says if a value is not within bounds.
+// inside checks that a value is within bounds.
 func inside[T int64 | float64](value T, least, most acp.Opt[T]) error {
 	if low, ok := least.Get(); ok && value < low {
 		return fmt.Errorf("want at least %v", low)
@@ -243,7 +243,7 @@ func inside[T int64 | float64](value T, least, most acp.Opt[T]) error {
 	return nil
 }
 
-// bounds says what a number must be.
+// bounds describes the bounds of a number.
 func bounds[T int64 | float64](what string, least, most acp.Opt[T]) string {
 	if low, ok := least.Get(); ok {
 		what += fmt.Sprintf(", at least %v", low)
@@ -254,14 +254,14 @@ func bounds[T int64 | float64](what string, least, most acp.Opt[T]) string {
 	return what
 }
 
-// valid says what is wrong with a text of the user's. What is not required may be left out.
+// valid checks the user's text. A field that is not required may be left empty.
 func (f *field) valid(text string) error {
 	if text == "" {
 		if f.required && f.check != nil && f.kind == textField {
-			return f.check(text) // the empty text may be allowed
+			return f.check(text) // the empty text may be valid
 		}
 		if f.required {
-			return errors.New("want an answer")
+			return errors.New("an answer is required")
 		}
 		return nil
 	}
@@ -271,7 +271,7 @@ func (f *field) valid(text string) error {
 	return nil
 }
 
-// validChoices says what is wrong with choices.
+// validChoices checks the user's choices.
 func (f *field) validChoices(chosen []string) error {
 	if len(chosen) == 0 && !f.required {
 		return nil
@@ -285,7 +285,7 @@ func (f *field) validChoices(chosen []string) error {
 	return nil
 }
 
-// value is what the field says; false if nothing.
+// value returns the value of the field; false if it has none.
 func (f *field) value() (acp.ElicitationContentValue, bool) {
 	switch f.kind {
 	case booleanField:
@@ -302,7 +302,7 @@ func (f *field) value() (acp.ElicitationContentValue, bool) {
 	return acp.NewElicitationContentValueString(f.text), f.required || f.text != ""
 }
 
-// acceptFields is the answer of a form that is filled in.
+// acceptFields returns the answer of a completed form.
 func acceptFields(fields []*field) *acp.CreateElicitationResponse {
 	content := map[string]acp.ElicitationContentValue{}
 	for _, f := range fields {
@@ -324,7 +324,7 @@ func cancelled() *acp.CreateElicitationResponse {
 	return &res
 }
 
-// newForm returns the form of a question.
+// newForm returns the dialog for a form.
 func newForm(asked *talk.Elicitation, answer func(*acp.CreateElicitationResponse)) *formDialog {
 	d := &formDialog{asked: asked, fields: fieldsOf(asked.Form), answer: answer}
 	var fields []huh.Field
@@ -335,12 +335,12 @@ func newForm(asked *talk.Elicitation, answer func(*acp.CreateElicitationResponse
 		fields = append(fields, huh.NewNote().Title("Press Enter to agree.").Next(true))
 	}
 	keys := huh.NewDefaultKeyMap()
-	keys.Quit = key.NewBinding() // Ctrl-C is the program's
+	keys.Quit = key.NewBinding() // Ctrl-C belongs to the program
 	d.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys)
 	return d
 }
 
-// huh is the field as package huh has it.
+// huh returns the field for package huh.
 func (f *field) huh() huh.Field {
 	title := clean(f.title)
 	if f.required {
@@ -366,7 +366,7 @@ func (f *field) huh() huh.Field {
 		}
 		return huh.NewMultiSelect[string]().Title(title).Description(about).Options(options...).Value(&f.chosen).Height(min(len(options)+3, 10)).Validate(f.validChoices)
 	case unknownField:
-		return huh.NewNote().Title(title).Description("This client does not know this kind of field, and leaves it out.")
+		return huh.NewNote().Title(title).Description("This client does not support this kind of field and leaves it out.")
 	}
 	return huh.NewInput().Title(title).Description(about).Value(&f.text).Validate(f.valid)
 }
@@ -381,7 +381,7 @@ func (d *formDialog) init(m *Model) tea.Cmd {
 	return d.wrap(d.form.Init())
 }
 
-// size fits the form into the room that there is. It scrolls to the field that is filled in.
+// size fits the form into the available room. It scrolls to the current field.
 func (d *formDialog) size(m *Model, height int) {
 	if width := max(10, m.width-2); width != d.width || height != d.height {
 		d.width, d.height = width, height
@@ -393,7 +393,7 @@ func (d *formDialog) title(m *Model) string { return m.agentName() + " asks" }
 
 func (d *formDialog) body(m *Model, width int) []string {
 	lines := wrap(cleanText(d.asked.Message), width)
-	lines = lines[:min(len(lines), max(1, d.room/2))] // the field that is filled in must be seen
+	lines = lines[:min(len(lines), max(1, d.room/2))] // the current field must be visible
 	d.size(m, d.room-len(lines))
 	form := strings.Split(strings.TrimRight(d.form.View(), "\n "), "\n")
 	return append(lines, form[:min(len(form), max(4, d.height))]...)
@@ -427,7 +427,7 @@ func (d *formDialog) paste(m *Model, text string) (bool, tea.Cmd) {
 	return true, cmd
 }
 
-// update takes a message of the form to itself.
+// update handles a message from the form to itself.
 func (d *formDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	answered, cmd := d.take(m, msg)
 	if answered && d.q != nil {
@@ -436,7 +436,7 @@ func (d *formDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// take gives a message to the form, and reports whether it is filled in.
+// take passes a message to the form, and reports whether the form is complete.
 func (d *formDialog) take(_ *Model, msg tea.Msg) (bool, tea.Cmd) {
 	if d.over {
 		return false, nil
@@ -450,13 +450,13 @@ func (d *formDialog) take(_ *Model, msg tea.Msg) (bool, tea.Cmd) {
 	return false, d.wrap(cmd)
 }
 
-// end answers.
+// end answers the form.
 func (d *formDialog) end(res *acp.CreateElicitationResponse) {
 	d.over = true
 	d.answer(res)
 }
 
-// wrap has what a command of the form says come back to the form.
+// wrap returns a command whose messages come back to the form.
 func (d *formDialog) wrap(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil
@@ -466,7 +466,7 @@ func (d *formDialog) wrap(cmd tea.Cmd) tea.Cmd {
 		if msg == nil {
 			return nil
 		}
-		// A batch, or a sequence, whose type is not exported: commands.
+		// A batch or a sequence of commands, whose type is not exported.
 		if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
 			for i := range v.Len() {
 				inner, _ := v.Index(i).Interface().(tea.Cmd)

@@ -25,7 +25,7 @@ const wideForm = `{"type":"object","required":["name","age"],"properties":{
 	"tools":{"type":"array","items":{"type":"string","enum":["saw","hammer","plane"]},"minItems":1,"maxItems":2,"default":["saw"]}
 }}`
 
-// former asks with a form in each turn, and notes the answers.
+// former sends a form in each turn, and records the answers.
 type former struct {
 	mu      sync.Mutex
 	schema  string
@@ -73,7 +73,7 @@ func TestForm(t *testing.T) {
 	f := &former{schema: wideForm}
 	inWorld(t, acp.AgentHandlers{Prompt: f.prompt}, nil, func(w *world) {
 		w.settle()
-		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // the form is longer
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // lower than the form
 		w.say("go")
 		w.sleep(2 * time.Second)
 		w.want("tester asks", "Tell me about yourself.", "Your name *", "Ctrl-X: decline")
@@ -90,7 +90,7 @@ func TestForm(t *testing.T) {
 		w.key("backspace")
 		step("x", "want a whole number")
 		w.key("backspace")
-		step("42", "Green") // the fields that are not required follow by name
+		step("42", "Green") // optional fields follow by name
 		step("", "mail")
 		step("nobody", "want an e-mail address")
 		for range len("nobody") {
@@ -109,7 +109,7 @@ func TestForm(t *testing.T) {
 	})
 }
 
-// TestFormDeclineAndCancel: these are different keys, and what is optional is left out.
+// TestFormDeclineAndCancel: these have different keys, and optional fields are left out.
 func TestFormDeclineAndCancel(t *testing.T) {
 	f := &former{schema: `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":"string","enum":["x"]}}}`}
 	inWorld(t, acp.AgentHandlers{Prompt: f.prompt}, nil, func(w *world) {
@@ -135,7 +135,7 @@ func TestFormDeclineAndCancel(t *testing.T) {
 	})
 }
 
-// TestFormWithdrawn: a form goes with its turn, and so does what was typed in it.
+// TestFormWithdrawn: a form disappears with its turn, and so does what was typed in it.
 func TestFormWithdrawn(t *testing.T) {
 	f := &former{schema: wideForm}
 	inWorld(t, acp.AgentHandlers{Prompt: f.prompt}, nil, func(w *world) {
@@ -194,7 +194,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// TestFormTooLarge: a form that nobody can fill in is declined, and the user is told.
+// TestFormTooLarge: a form too large to fill in is declined, and the user is informed.
 func TestFormTooLarge(t *testing.T) {
 	var schema strings.Builder
 	schema.WriteString(`{"type":"object","properties":{"first":{"type":"string"}`)
@@ -207,6 +207,6 @@ func TestFormTooLarge(t *testing.T) {
 		w.say("go")
 		w.sleep(2 * time.Second)
 		f.want(t, `{"action":"decline"}`)
-		w.want("a form of the agent is declined: it has 201 fields")
+		w.want("declined a form of the agent: it has 201 fields")
 	})
 }

@@ -21,12 +21,12 @@ func (m *Model) showHelp() tea.Cmd {
 			}
 			lines = append(lines, "")
 		}
-		return append(lines, wrap("Everything that has no key is in the list of all actions: Ctrl-P.", width)...)
+		return append(lines, wrap("Press Ctrl-P for all actions, including those without a key.", width)...)
 	}})
 	return nil
 }
 
-// keyNames are keys as people write them.
+// keyNames returns keys as people write them.
 func keyNames(keys []string) string {
 	var names []string
 	for _, k := range keys {
@@ -35,7 +35,7 @@ func keyNames(keys []string) string {
 	return strings.Join(names, ", ")
 }
 
-// hanging puts a text beside a word, or under it in a narrow terminal.
+// hanging puts a text next to a word, or below it in a narrow terminal.
 func hanging(word, text string, column, width int) []string {
 	if width < 2*column || len(word) >= column-2 {
 		lines := []string{fit("  "+word, width)}
@@ -54,7 +54,7 @@ func hanging(word, text string, column, width int) []string {
 	return lines
 }
 
-// showNotes shows what was told, and the agent's standard error.
+// showNotes shows the messages to the user and the agent's standard error.
 func (m *Model) showNotes() tea.Cmd {
 	m.push(&pages{title: "Notes", at: 1 << 30, text: func(m *Model, width int) []string {
 		var lines []string
@@ -72,7 +72,7 @@ func (m *Model) showNotes() tea.Cmd {
 	return nil
 }
 
-// showFindings shows what breaks the protocol.
+// showFindings shows the violations of the protocol.
 func (m *Model) showFindings() tea.Cmd {
 	if m.opts.Talk.Findings == nil {
 		m.tellHere("The connection is not judged: start with --check.")

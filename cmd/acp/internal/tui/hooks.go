@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// hooks pass on what a client tells as messages of the loop.
+// hooks pass the events of a client to the loop as messages.
 type hooks struct{ send func(tea.Msg) }
 
 // The messages of hooks.
@@ -28,7 +28,7 @@ type (
 	stderrMsg []string
 )
 
-// options returns the options of a client whose hooks these are.
+// options returns the options of a client that uses these hooks.
 func (h hooks) options(opts *Options) *talk.Options {
 	base := opts.Talk
 	o := base
@@ -45,7 +45,7 @@ func (h hooks) options(opts *Options) *talk.Options {
 		}
 	}
 	o.TerminalLogin, o.Plans, o.Subagents = true, true, true
-	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil // whether a program that has ended is started again is up to the user
+	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil // the user decides whether a program that has ended is started again
 	return &o
 }
 
@@ -55,7 +55,7 @@ func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.Permission
 
 func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
 	if err := tooLarge(e.Form); err != nil {
-		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("a form of the agent is declined: %w", err)})
+		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("declined a form of the agent: %w", err)})
 		return declined(), nil
 	}
 	return ask(ctx, h, e.Session, func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
@@ -65,9 +65,9 @@ func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicit
 	return ask(ctx, h, e.Session, func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
 }
 
-// ask asks a question, and waits for its answer. When ctx ends, the question is withdrawn.
+// ask asks a question and waits for its answer. When ctx ends, the question is withdrawn.
 func ask[R any](ctx context.Context, h hooks, session acp.SessionID, build func(answer func(R)) dialog) (R, error) {
-	answers := make(chan R, 1) // which is answered once at most
+	answers := make(chan R, 1) // at most one answer is sent
 	q := &question{session: session}
 	q.dialog = build(func(r R) { answers <- r })
 	h.send(askedMsg{q})
@@ -81,7 +81,7 @@ func ask[R any](ctx context.Context, h hooks, session acp.SessionID, build func(
 	}
 }
 
-// happened takes an event of the client.
+// happened handles an event of the client.
 func (m *Model) happened(e talk.Event) tea.Cmd {
 	switch e.Kind {
 	case talk.Decided:
@@ -91,33 +91,33 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 	case talk.Warning:
 		m.tell(e.Session, fmt.Sprintf("Warning: %v", e.Err))
 	case talk.URLCompleted:
-		m.tellHere("What was to be done at the page is done.")
+		m.tellHere("The page reports that it is done.")
 	case talk.Lost:
 		if m.ends() {
 			m.connection = dead
 			return m.askRestart(e.Err)
 		}
 		m.connection = lost
-		m.tell("", fmt.Sprintf("The connection is lost: %v", e.Err))
+		m.tell("", fmt.Sprintf("The connection was lost: %v", e.Err))
 	case talk.Waiting:
 		if e.Err != nil {
-			m.tell("", fmt.Sprintf("No connection, the next try is in %v: %v", e.Wait, e.Err))
+			m.tell("", fmt.Sprintf("Not connected; next attempt in %v: %v", e.Wait, e.Err))
 		}
 	case talk.SessionLost:
-		m.tell(e.Session, fmt.Sprintf("The session could not be brought back: %v", e.Err))
+		m.tell(e.Session, fmt.Sprintf("The session could not be restored: %v", e.Err))
 	case talk.Restored:
 		for _, d := range e.Differences {
 			what := "mode"
 			if !d.Mode {
 				what = "option " + string(d.Option)
 			}
-			m.tell(e.Session, fmt.Sprintf("The agent has forgotten the %s: it was %s, and is %s", what, d.Was, d.Is))
+			m.tell(e.Session, fmt.Sprintf("The agent has lost the %s: it was %s and is now %s", what, d.Was, d.Is))
 		}
 		if e.Session == "" {
 			return m.back()
 		}
 	case talk.GaveUp:
-		if m.connection != dead && m.connection != connecting { // which was told already, with a better reason
+		if m.connection != dead && m.connection != connecting { // this was reported before, with a better reason
 			m.connection = dead
 			return m.askRestart(e.Err)
 		}
@@ -125,17 +125,18 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 	return nil
 }
 
-// ends reports whether an agent whose connection is lost is over: a program is, unless a login has it started anew.
+// ends reports whether an agent whose connection is lost has ended. A program has, unless it is being restarted after a
+// login.
 func (m *Model) ends() bool {
 	return !m.loggingIn && (m.opts.Talk.NoReconnect || m.opts.Talk.Agent.Command != nil)
 }
 
-// connection is how the connection to the agent is.
+// connection is the state of the connection to the agent.
 type connection int
 
 const (
-	connecting connection = iota // for the first time
+	connecting connection = iota // the first connection
 	connected
-	lost // it is being made again
-	dead // it is not made again unless the user says so
+	lost // it is being restored
+	dead // it is not restored unless the user asks for it
 )

@@ -1,7 +1,7 @@
 package tui
 
-// Which files Git ignores, by the rules of gitignore(5). Git itself is not asked: the folder may be a stranger's, and
-// its configuration can have Git start programs. A ? stands for a character here, and for a byte in Git.
+// Which files Git ignores, according to gitignore(5). Git itself is not run: the directory may be a stranger's, and its
+// configuration can make Git start programs. A ? matches a character here, and a byte in Git.
 
 import (
 	"os"
@@ -13,28 +13,28 @@ import (
 
 // ignoreRule is a line of a file such as .gitignore.
 type ignoreRule struct {
-	base    string // the folder that it is about, with slashes, from the root of the repository; "" for that itself
+	base    string // the directory that it applies to, with slashes, from the root of the repository; "" for the root
 	pattern *regexp.Regexp
-	whole   bool // it is about the path from base, and not about the name alone
+	whole   bool // it matches the path from base, not only the name
 	dirOnly bool
-	keep    bool // it takes back what others ignore
+	keep    bool // it negates other rules
 }
 
-// maxIgnore is how many bytes a file of rules may have, maxIgnoreLine how many a line.
+// maxIgnore is the maximum size of a file of rules in bytes, and maxIgnoreLine that of a line.
 const (
 	maxIgnore     = 1 << 20
 	maxIgnoreLine = 4096
 )
 
-// ignores are the rules for a folder of a repository. The last one that matches counts. Nil is for one outside of
-// repositories.
+// ignores are the rules for a directory of a repository. The last matching rule applies. Nil is for a directory outside
+// of repositories.
 type ignores struct {
 	root  string
 	rules []ignoreRule
 }
 
-// ignoresOf are the rules for a folder: the user's own, those of its repository, and those of the folders from the root of
-// that to the folder itself.
+// ignoresOf returns the rules for a directory: the user's own, those of its repository, and those of the directories
+// from the root of the repository to the directory itself.
 func ignoresOf(dir string) *ignores {
 	for root := dir; ; {
 		if isRepository(root) {
@@ -58,13 +58,13 @@ func ignoresOf(dir string) *ignores {
 	}
 }
 
-// isRepository reports whether a folder is the root of a repository or of a worktree.
+// isRepository reports whether a directory is the root of a repository or of a worktree.
 func isRepository(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, ".git"))
 	return err == nil
 }
 
-// ignoresIn are the rules for the root of a repository.
+// ignoresIn returns the rules for the root of a repository.
 func ignoresIn(root string) *ignores {
 	r := &ignores{root: root}
 	config := os.Getenv("XDG_CONFIG_HOME")
@@ -79,7 +79,7 @@ func ignoresIn(root string) *ignores {
 	return r
 }
 
-// forFolder are the rules for a folder in the one of r.
+// forFolder returns the rules for a subdirectory.
 func (r *ignores) forFolder(dir string) *ignores {
 	if isRepository(dir) {
 		return ignoresIn(dir)
@@ -96,13 +96,13 @@ func (r *ignores) forFolder(dir string) *ignores {
 	return more
 }
 
-// path is the path of a file from the root, with slashes.
+// path returns the path of a file from the root, with slashes.
 func (r *ignores) path(file string) (string, bool) {
 	relative, err := filepath.Rel(r.root, file)
 	return filepath.ToSlash(relative), err == nil && filepath.IsLocal(relative)
 }
 
-// read adds the rules of a file, which are about the folder base. A file that cannot be read has none.
+// read adds the rules of a file, which apply to the directory base. An unreadable file has none.
 func (r *ignores) read(file, base string) {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnore {
@@ -119,7 +119,7 @@ func (r *ignores) read(file, base string) {
 	}
 }
 
-// newIgnoreRule reads a line; ok is false if it says nothing.
+// newIgnoreRule parses a line; ok is false if it contains no rule.
 func newIgnoreRule(text, base string) (rule ignoreRule, ok bool) {
 	if strings.HasPrefix(text, "#") || len(text) > maxIgnoreLine {
 		return rule, false
@@ -146,7 +146,7 @@ func newIgnoreRule(text, base string) (rule ignoreRule, ok bool) {
 	return rule, err == nil
 }
 
-// globPattern is the regular expression of a pattern; ok is false if it can match nothing.
+// globPattern returns the regular expression of a pattern; ok is false if it cannot match anything.
 func globPattern(glob string) (source string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
@@ -188,8 +188,8 @@ func globPattern(glob string) (source string, ok bool) {
 	return b.String(), true
 }
 
-// globSet is the regular expression of a set such as [a-z] at the beginning of a pattern, and how many bytes it has; 0 if
-// it has no end.
+// globSet returns the regular expression of a set such as [a-z] at the beginning of a pattern, and the length of the
+// set in bytes; 0 if it has no end.
 func globSet(glob string) (source string, n int) {
 	i := 1
 	not := i < len(glob) && (glob[i] == '!' || glob[i] == '^')
@@ -230,7 +230,7 @@ func globSet(glob string) (source string, n int) {
 	return "", 0
 }
 
-// match reports whether a file or folder is ignored.
+// match reports whether a file or directory is ignored.
 func (r *ignores) match(file string, dir bool) bool {
 	if r == nil {
 		return false
@@ -246,7 +246,7 @@ func (r *ignores) match(file string, dir bool) bool {
 		}
 		text := path.Base(whole)
 		if rule.whole {
-			text = strings.TrimPrefix(strings.TrimPrefix(whole, rule.base), "/") // which the file is in
+			text = strings.TrimPrefix(strings.TrimPrefix(whole, rule.base), "/") // the path relative to base
 		}
 		if rule.pattern.MatchString(text) {
 			return !rule.keep

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// writeFiles makes files in a folder.
+// writeFiles creates files in a directory.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -25,7 +25,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// offered are the files of a folder that are offered.
+// offered returns the files of a directory that are offered.
 func offered(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -36,7 +36,8 @@ func offered(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestIgnoredFiles: what Git ignores is not offered, in the folder of a repository, below it, and in one within another.
+// TestIgnoredFiles: files that Git ignores are not offered, in the directory of a repository, below it, and in nested
+// repositories.
 func TestIgnoredFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
@@ -53,7 +54,7 @@ func TestIgnoredFiles(t *testing.T) {
 	}{
 		{"repo", []string{"a.tmp", "inner/b.log", "keep.log", "main.go", "src/build/kept"}},
 		{"repo/src", []string{"build/kept"}},
-		{"plain", []string{"build/x"}}, // it is no repository
+		{"plain", []string{"build/x"}}, // not a repository
 	} {
 		if got := offered(t, filepath.Join(dir, test.dir)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.dir, got, test.want)
@@ -61,7 +62,7 @@ func TestIgnoredFiles(t *testing.T) {
 	}
 }
 
-// TestIgnoresAsGit compares random rules with what Git says of them.
+// TestIgnoresAsGit compares random rules with Git's answers.
 func TestIgnoresAsGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/term"
 )
 
-// jobs watches the signals that stop the program and have it go on.
+// jobs watches for the signals that stop and continue the program.
 type jobs struct {
 	signals  chan os.Signal
-	stopping atomic.Bool // by the program itself, which knows then what to do afterwards
+	stopping atomic.Bool // the program stops itself, and knows what to do afterwards
 	ended    chan struct{}
 }
 
-// watchJobs begins to watch. Each signal comes to the loop as a jobMsg.
+// watchJobs begins to watch. Each signal is passed to the loop as a jobMsg.
 func (m *Model) watchJobs() (stop func()) {
 	j := &m.jobs
 	j.signals, j.ended = make(chan os.Signal, 4), make(chan struct{})
@@ -36,7 +36,7 @@ func (m *Model) watchJobs() (stop func()) {
 			case s := <-j.signals:
 				switch {
 				case s == syscall.SIGTSTP:
-					go m.send(jobMsg{stop: true}) // it waits for the loop
+					go m.send(jobMsg{stop: true}) // waits for the loop
 				case !j.stopping.Swap(false):
 					go m.send(jobMsg{})
 				}
@@ -52,23 +52,23 @@ func (m *Model) watchJobs() (stop func()) {
 	}
 }
 
-// suspend stops the program until the shell has it go on.
+// suspend stops the program until the shell continues it.
 func (m *Model) suspend() tea.Cmd {
 	sid, err := unix.Getsid(0)
 	switch {
-	case err != nil || sid == unix.Getpgrp(): // then this is no job that a shell has begun
-		m.tellHere("There is no shell that could have the program go on.")
+	case err != nil || sid == unix.Getpgrp(): // not a job that a shell started
+		m.tellHere("No shell could resume the program.")
 		return nil
 	case m.plain:
 		return func() tea.Msg {
-			_ = syscall.Kill(0, syscall.SIGSTOP) // nobody can be told
+			_ = syscall.Kill(0, syscall.SIGSTOP) // on error there is no way to report it
 			return nil
 		}
 	}
 	return tea.Exec(released{&stopping{j: &m.jobs}}, nil)
 }
 
-// retake takes the terminal again after a stop that the program has not seen: the shell has used it meanwhile.
+// retake takes over the terminal again after a stop that the program did not see: the shell has used it meanwhile.
 func (m *Model) retake() tea.Cmd {
 	if m.plain {
 		return nil
@@ -86,7 +86,7 @@ func (m *Model) retake() tea.Cmd {
 	return tea.Sequence(tea.Raw(modes), tea.ClearScreen)
 }
 
-// stopping stops the program while the terminal is given back.
+// stopping stops the program while the terminal is released.
 type stopping struct {
 	j   *jobs
 	out io.Writer
@@ -105,7 +105,7 @@ func (s *stopping) Run() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil { // all of the job; SIGTSTP is listened to
+	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil { // stops the whole job; SIGTSTP is handled
 		s.j.stopping.Store(false)
 		return err
 	}

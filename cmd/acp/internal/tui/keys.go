@@ -1,6 +1,6 @@
 package tui
 
-// The keys: which one does what on which screen. The help, the docs and the plain mode are made of these tables.
+// The keys of each screen. The help, the docs and the plain mode are generated from these tables.
 
 import (
 	"slices"
@@ -8,26 +8,27 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// binding is something that the user can have done.
+// binding is an action that the user can trigger.
 type binding struct {
-	// name is how it is called in the list of all actions and, behind a colon, in the plain mode; "" is in neither.
+	// name is its name in the list of all actions and, after a colon, in the plain mode; it is in neither if the name
+	// is "".
 	name  string
 	keys  []string
 	about string
 	run   func(m *Model) tea.Cmd
 }
 
-// actions are what can be done in a chat.
+// actions returns the actions of a chat.
 func actions() []binding {
 	return []binding{
-		{"", []string{"enter"}, "send the prompt; while a turn is in progress it waits; on an empty editor send what waits", (*Model).submit},
-		{"steer", []string{"alt+s"}, "say it into the turn that runs, if the agent takes it then", (*Model).steer},
-		{"", []string{"ctrl+j", "shift+enter", "alt+enter"}, "begin a new line", (*Model).newline},
+		{"", []string{"enter"}, "send the prompt, or queue it while a turn is running; with an empty editor, send the queued prompts", (*Model).submit},
+		{"steer", []string{"alt+s"}, "send the text into the running turn, if the agent accepts it", (*Model).steer},
+		{"", []string{"ctrl+j", "shift+enter", "alt+enter"}, "insert a line break", (*Model).newline},
 		{"", []string{"up", "down"}, "at the first and the last line: earlier and later prompts", nil},
 		{"", []string{"tab"}, "complete a command or a file", nil},
-		{"cancel", []string{"ctrl+c"}, "cancel the turn; twice: leave", (*Model).interrupt},
-		{"quit", []string{"ctrl+d"}, "leave, if the editor is empty", (*Model).endOfInput},
-		{"answer", []string{"ctrl+g"}, "go to the question that waits, of any session", (*Model).goToQuestion},
+		{"cancel", []string{"ctrl+c"}, "cancel the turn; twice: quit", (*Model).interrupt},
+		{"quit", []string{"ctrl+d"}, "quit, if the editor is empty", (*Model).endOfInput},
+		{"answer", []string{"ctrl+g"}, "go to the next question, of any session", (*Model).goToQuestion},
 		{"actions", []string{"ctrl+p"}, "choose from all actions", (*Model).showActions},
 		{"help", []string{"?", "f1"}, "show the keys (? on an empty editor)", (*Model).showHelp},
 		{"sessions", []string{"ctrl+s"}, "show the open sessions", (*Model).showOverview},
@@ -35,37 +36,37 @@ func actions() []binding {
 		{"stored", []string{"ctrl+r"}, "list the agent's stored sessions, and open one", (*Model).showStored},
 		{"last", []string{"alt+l"}, "open the last session of this directory", (*Model).continueLast},
 		{"next", []string{"alt+right"}, "show the next session", func(m *Model) tea.Cmd { return m.turnTo(1) }},
-		{"previous", []string{"alt+left"}, "show the session before", func(m *Model) tea.Cmd { return m.turnTo(-1) }},
+		{"previous", []string{"alt+left"}, "show the previous session", func(m *Model) tea.Cmd { return m.turnTo(-1) }},
 		{"rename", nil, "rename the session", (*Model).rename},
-		{"fork", nil, "go on in a copy of the session", (*Model).fork},
+		{"fork", nil, "continue in a copy of the session", (*Model).fork},
 		{"close", nil, "close the session", (*Model).closeChat},
 		{"delete", nil, "delete the session", (*Model).deleteChat},
 		{"export", []string{"alt+e"}, "write the session as Markdown to a file", (*Model).export},
 		{"mode", []string{"alt+m"}, "choose the mode", (*Model).showModes},
-		{"next-mode", []string{"shift+tab"}, "take the next mode", (*Model).nextMode},
+		{"next-mode", []string{"shift+tab"}, "switch to the next mode", (*Model).nextMode},
 		{"model", []string{"ctrl+l"}, "choose the model", (*Model).showModels},
 		{"options", []string{"alt+o"}, "choose options", (*Model).showOptions},
 		{"commands", []string{"alt+c"}, "choose a command of the agent", (*Model).showCommands},
 		{"attach", []string{"ctrl+f"}, "choose a file", (*Model).showFiles},
-		{"queue", []string{"alt+q"}, "edit or remove the prompts that wait", (*Model).showQueue},
+		{"queue", []string{"alt+q"}, "edit or remove queued prompts", (*Model).showQueue},
 		{"", []string{"pgup", "pgdown"}, "scroll", nil},
 		{"bottom", []string{"ctrl+end", "alt+end"}, "scroll to the end", (*Model).bottom},
-		{"", []string{"alt+up", "alt+down"}, "mark the item above or below", nil},
-		{"fold", []string{"ctrl+o"}, "fold or unfold the marked item, or the last one", (*Model).fold},
+		{"", []string{"alt+up", "alt+down"}, "select the item above or below", nil},
+		{"fold", []string{"ctrl+o"}, "fold or unfold the selected item, or the last one", (*Model).fold},
 		{"fold-all", []string{"alt+t"}, "fold or unfold all thoughts and tool calls", (*Model).foldAll},
 		{"find", []string{"alt+f"}, "find text in the conversation", (*Model).find},
 		{"plan", []string{"ctrl+t"}, "fold or unfold the plan", (*Model).foldPlan},
-		{"diffs", []string{"alt+d"}, "show diffs side by side, or unified", (*Model).toggleDiffs},
-		{"copy", []string{"alt+y"}, "copy the marked message, or the agent's last one", (*Model).copyMessage},
-		{"copy-code", []string{"alt+k"}, "copy the last block of code in it", (*Model).copyCode},
-		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: take it back", (*Model).toggleMouse},
+		{"diffs", []string{"alt+d"}, "switch between side-by-side and unified diffs", (*Model).toggleDiffs},
+		{"copy", []string{"alt+y"}, "copy the selected message, or the agent's last one", (*Model).copyMessage},
+		{"copy-code", []string{"alt+k"}, "copy the last code block in it", (*Model).copyCode},
+		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: scroll with it", (*Model).toggleMouse},
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", (*Model).showDiffs},
-		{"subagent", []string{"alt+a"}, "show what the marked subagent does, or the last one", (*Model).showSubagent},
-		{"notes", []string{"alt+n"}, "show what was told, and what the agent wrote to standard error", (*Model).showNotes},
-		{"findings", []string{"alt+v"}, "show what breaks the protocol (with --check)", (*Model).showFindings},
-		{"wire", []string{"alt+x"}, "show the last messages as they passed", (*Model).showWire},
+		{"subagent", []string{"alt+a"}, "show the work of the selected subagent, or of the last one", (*Model).showSubagent},
+		{"notes", []string{"alt+n"}, "show earlier notices, and the agent's standard error", (*Model).showNotes},
+		{"findings", []string{"alt+v"}, "show violations of the protocol (with --check)", (*Model).showFindings},
+		{"wire", []string{"alt+x"}, "show the last protocol messages", (*Model).showWire},
 		{"login", nil, "log in", (*Model).login},
-		{"restart", nil, "start the agent again, and bring its sessions back", (*Model).restart},
+		{"restart", nil, "restart the agent and restore its sessions", (*Model).restart},
 		{"suspend", []string{"ctrl+z"}, "suspend the program", (*Model).suspend},
 	}
 }
@@ -76,60 +77,60 @@ type screenKeys struct {
 	keys   []binding
 }
 
-// allKeys are the keys of all screens.
+// allKeys returns the keys of all screens.
 func allKeys() []screenKeys {
 	return []screenKeys{
 		{"Conversation", actions()},
-		{"Question for permission", []binding{
+		{"Permission request", []binding{
 			{"", []string{"y"}, "allow once", nil},
 			{"", []string{"Y"}, "allow always", nil},
 			{"", []string{"n"}, "reject once", nil},
 			{"", []string{"N"}, "reject always", nil},
 			{"", []string{"1-9"}, "choose an option by its number", nil},
-			{"", []string{"up", "down", "enter"}, "mark an option, and choose it", nil},
-			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll what is asked about", nil},
-			{"", []string{"d"}, "show diffs side by side, or unified", nil},
-			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
-			{"", passing, "look elsewhere, as in the conversation", nil},
+			{"", []string{"up", "down", "enter"}, "select an option, and choose it", nil},
+			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll the request", nil},
+			{"", []string{"d"}, "switch between side-by-side and unified diffs", nil},
+			{"", []string{"esc"}, "leave it open and go back to the editor", nil},
+			{"", passing, "other screens, as in the conversation", nil},
 			{"", []string{"ctrl+c"}, "cancel the turn", nil},
 		}},
 		{"Form", []binding{
-			{"", []string{"enter"}, "the next field; on the last one send the form", nil},
-			{"", []string{"shift+tab"}, "the field before", nil},
-			{"", []string{"space", "x"}, "choose one of several", nil},
+			{"", []string{"enter"}, "go to the next field; on the last one, send the form", nil},
+			{"", []string{"shift+tab"}, "go to the previous field", nil},
+			{"", []string{"space", "x"}, "choose a value", nil},
 			{"", []string{"ctrl+x"}, "decline", nil},
-			{"", []string{"ctrl+q"}, "cancel: say neither yes nor no", nil},
-			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+			{"", []string{"ctrl+q"}, "cancel: neither accept nor decline", nil},
+			{"", []string{"esc"}, "leave it open and go back to the editor", nil},
 		}},
 		{"Page to open", []binding{
 			{"", []string{"o"}, "open it in the browser", nil},
-			{"", []string{"y"}, "say that you open it yourself", nil},
+			{"", []string{"y"}, "accept, and open it yourself", nil},
 			{"", []string{"n", "ctrl+x"}, "decline", nil},
-			{"", []string{"ctrl+q"}, "cancel: say neither yes nor no", nil},
-			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+			{"", []string{"ctrl+q"}, "cancel: neither accept nor decline", nil},
+			{"", []string{"esc"}, "leave it open and go back to the editor", nil},
 		}},
 		{"Open sessions", overviewKeys()},
 		{"Stored sessions", storedKeys()},
-		{"Prompts that wait", queueKeys(nil)},
+		{"Queued prompts", queueKeys(nil)},
 		{"Subagent", []binding{
 			{"", []string{"up", "down", "pgup", "pgdown", "end"}, "scroll", nil},
-			{"", []string{"alt+up", "alt+down"}, "mark the item above or below", nil},
-			{"", []string{"ctrl+o", "alt+t"}, "fold or unfold the marked item, or all", nil},
-			{"", []string{"alt+a"}, "show what the marked subagent of this one does", nil},
-			{"", []string{"esc", "q"}, "leave", nil},
+			{"", []string{"alt+up", "alt+down"}, "select the item above or below", nil},
+			{"", []string{"ctrl+o", "alt+t"}, "fold or unfold the selected item, or all", nil},
+			{"", []string{"alt+a"}, "show the work of the selected subagent of this one", nil},
+			{"", []string{"esc", "q"}, "go back", nil},
 		}},
 		{"Lists", []binding{
-			{"", []string{"up", "down", "pgup", "pgdown"}, "mark", nil},
+			{"", []string{"up", "down", "pgup", "pgdown"}, "select", nil},
 			{"", []string{"enter"}, "choose", nil},
-			{"", []string{"esc"}, "leave", nil},
+			{"", []string{"esc"}, "go back", nil},
 		}},
 	}
 }
 
-// key takes a key.
+// key handles a key.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	defer func() { m.lastKey = m.now() }()
-	if k.String() == "ctrl+g" { // from every screen
+	if k.String() == "ctrl+g" { // on every screen
 		return tea.Batch(m.goToQuestion(), m.rearm())
 	}
 	if top := m.top(); top != nil {
@@ -145,16 +146,16 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.questionKey(q, k)
 	}
 	if m.question() != nil && k.Text != "" && m.editor().empty() && m.now().Sub(m.lastAnswer) < quiet {
-		return m.rearm() // it was pressed twice, or a moment too early for the next question: it is not text
+		return m.rearm() // pressed twice, or just before the next question: it is not text
 	}
 	cmd := m.chatKey(k)
-	if m.question() != nil { // which waits until nothing is typed
+	if m.question() != nil { // waits until nothing is being typed
 		cmd = tea.Batch(cmd, m.rearm())
 	}
 	return cmd
 }
 
-// chatKey takes a key that no layer and no question takes.
+// chatKey handles a key that no layer and no question handles.
 func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 	e := m.editor()
 	if e.completionKey(m, k) {
@@ -198,12 +199,12 @@ func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 	return e.key(m, k)
 }
 
-// bound reports whether a key has something done.
+// bound reports whether a key has an action.
 func bound(key string) bool {
 	return slices.ContainsFunc(actions(), func(a binding) bool { return a.run != nil && slices.Contains(a.keys, key) })
 }
 
-// action does what a key has done.
+// action runs the action of a key.
 func (m *Model) action(key string) tea.Cmd {
 	for _, a := range actions() {
 		if a.run != nil && slices.Contains(a.keys, key) {
@@ -213,9 +214,9 @@ func (m *Model) action(key string) tea.Cmd {
 	return nil
 }
 
-// paste takes text that was pasted. It never answers a question for permission.
+// paste handles pasted text. It never answers a permission request.
 func (m *Model) paste(text string) tea.Cmd {
-	takes := m.takes(m.question()) // as long as nothing else is typed
+	takes := m.takes(m.question()) // only while nothing else is being typed
 	m.lastKey = m.now()
 	if top := m.top(); top != nil {
 		return top.paste(m, text)
@@ -229,5 +230,5 @@ func (m *Model) paste(text string) tea.Cmd {
 	return nil
 }
 
-// endOfInput leaves.
+// endOfInput quits.
 func (m *Model) endOfInput() tea.Cmd { return m.leave(nil) }

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// styles are the looks of what this package draws itself.
+// styles are the styles of what this package draws itself.
 type styles struct {
 	dark                                             bool
 	dim, key, marked, asking, error, good, rule, bar lipgloss.Style
@@ -45,7 +45,7 @@ func wrap(text string, width int) []string {
 	return strings.Split(ansi.Wrap(text, max(1, width), ""), "\n")
 }
 
-// rule is a line with a title in it.
+// rule returns a horizontal line with a title.
 func (m *Model) rule(style lipgloss.Style, title string, width int) string {
 	title = fit(title, max(1, width-4))
 	rest := max(0, width-4-ansi.StringWidth(title))
@@ -58,7 +58,7 @@ func (m *Model) rule(style lipgloss.Style, title string, width int) string {
 	return style.Render("─ " + title + " " + strings.Repeat("─", rest+1))
 }
 
-// moreLines says how many lines are above and below what is shown.
+// moreLines says how many lines are above and below the visible ones.
 func moreLines(above, below int) string {
 	return fmt.Sprintf("… PgUp: %d more above, PgDn: %d below", above, below)
 }
@@ -66,7 +66,7 @@ func moreLines(above, below int) string {
 // count says how many questions there are.
 func (m *Model) count(n int) string { return fmt.Sprintf(" (1 of %d)", n) }
 
-// agentName is what the agent calls itself, or what the user calls it.
+// agentName returns the agent's own name, or else the user's name for it.
 func (m *Model) agentName() string {
 	if m.client != nil {
 		if info, ok := m.client.Initialized().AgentInfo.Get(); ok {
@@ -81,7 +81,7 @@ func (m *Model) agentName() string {
 	return clean(m.opts.Talk.Agent.Name)
 }
 
-// resize lays the screen out anew: something has another height.
+// resize recalculates the layout after a height has changed.
 func (m *Model) resize() {
 	if m.width == 0 {
 		return
@@ -114,10 +114,10 @@ func (m *Model) View() tea.View {
 	return v
 }
 
-// smallHeight is the height below which a question has all of the room.
+// smallHeight is the height below which a question uses the whole screen.
 const smallHeight = 18
 
-// draw draws the lines of the screen, and says where the cursor is.
+// draw returns the lines of the screen and the position of the cursor.
 func (m *Model) draw() ([]string, *tea.Cursor) {
 	status := m.statusView(m.width)
 	height := m.height - len(status)
@@ -137,18 +137,18 @@ func (m *Model) draw() ([]string, *tea.Cursor) {
 		}
 	}
 
-	var panel []string // what takes keys, or wants to
+	var panel []string // takes the keys, or is about to
 	var cursor *tea.Cursor
 	q := m.question()
 	switch {
 	case top != nil:
 		panel = clip(top.view(m, m.width, max(1, height*2/3)), height)
 	case q != nil:
-		room := height - 2 // a line of the conversation, and the editor
+		room := height - 2 // one line for the conversation, and the editor
 		switch {
 		case height >= smallHeight:
 			room = room * 3 / 4
-		case m.takes(q): // the editor takes no keys then
+		case m.takes(q): // the editor then takes no keys
 			room = height
 		}
 		panel = m.questionView(q, m.width, min(max(3, room), height))
@@ -188,7 +188,7 @@ func (m *Model) draw() ([]string, *tea.Cursor) {
 	return append(lines, status...), cursor
 }
 
-// pad makes exactly so many lines of some.
+// pad returns exactly height lines.
 func pad(lines []string, height int) []string {
 	lines = clip(lines, height)
 	for len(lines) < height {
@@ -197,7 +197,7 @@ func pad(lines []string, height int) []string {
 	return lines
 }
 
-// clip keeps the last lines: keys are there.
+// clip keeps the last lines, which show the keys.
 func clip(lines []string, height int) []string {
 	if len(lines) > height {
 		lines = lines[len(lines)-max(0, height):]
@@ -220,7 +220,7 @@ func (m *Model) transcriptView(width, height int) []string {
 	return m.chat.draw.Lines(height)
 }
 
-// noteView draws the last line for the user.
+// noteView draws the last message to the user.
 func (m *Model) noteView(width int) []string {
 	note := m.note
 	if m.chat != nil && m.chat.note != "" {
@@ -243,7 +243,7 @@ func (m *Model) noteView(width int) []string {
 	return lines
 }
 
-// queueView draws the prompts that wait.
+// queueView draws the queued prompts.
 func (m *Model) queueView(width, height int) []string {
 	queue := m.typed
 	if m.chat != nil {
@@ -255,7 +255,7 @@ func (m *Model) queueView(width, height int) []string {
 	var lines []string
 	for i, p := range queue {
 		if len(lines) == height-1 && i < len(queue)-1 || height == 1 && len(queue) > 1 {
-			lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("⏳ %d more wait (Alt-Q: edit)", len(queue)-i), width)))
+			lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("⏳ %d more queued (Alt-Q: edit)", len(queue)-i), width)))
 			break
 		}
 		lines = append(lines, m.style.dim.Render(fit("⏳ "+clean(p.text), width)))
@@ -263,7 +263,7 @@ func (m *Model) queueView(width, height int) []string {
 	return lines
 }
 
-// statusView draws the status line: what the user has to know first is kept longest in a narrow terminal.
+// statusView draws the status line. In a narrow terminal, the most important parts are kept.
 func (m *Model) statusView(width int) []string {
 	type segment struct {
 		text string
@@ -271,7 +271,7 @@ func (m *Model) statusView(width int) []string {
 	}
 	var segments []segment
 	add := func(rank int, text string) {
-		if text != "" { // what an agent calls something does not push everything else out
+		if text != "" { // the agent's names must not push everything else out
 			segments = append(segments, segment{ansi.Truncate(text, max(20, width/2), "…"), rank})
 		}
 	}
@@ -307,7 +307,7 @@ func (m *Model) statusView(width int) []string {
 	}
 }
 
-// plural is a number of things.
+// plural returns a number of things.
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -315,7 +315,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// stateWord says what is going on.
+// stateWord returns the state in a word.
 func (m *Model) stateWord() string {
 	switch {
 	case m.connection == dead:
@@ -338,7 +338,7 @@ func (m *Model) stateWord() string {
 	return "ready"
 }
 
-// attention says what of other sessions wants the user's attention.
+// attention says which other sessions need the user's attention.
 func (m *Model) attention() string {
 	var texts []string
 	if n := len(m.questions); n > 1 || n == 1 && m.question() == nil {
@@ -367,7 +367,7 @@ func (m *Model) attention() string {
 	return strings.Join(texts, " ")
 }
 
-// windowTitle is for the terminal's own window.
+// windowTitle returns the title for the terminal's window.
 func (m *Model) windowTitle() string {
 	title := "acp " + m.agentName()
 	if m.chat != nil {
@@ -388,7 +388,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	q := m.question()
 	switch top := m.top().(type) {
 	case *pages:
-		top.at = max(0, top.at+lines) // the view bounds it, and the scrolling of a question
+		top.at = max(0, top.at+lines) // the view limits it, and the scrolling of a question
 		return
 	case *subagentLayer:
 		top.draw.Scroll(lines)
@@ -399,7 +399,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 		if !m.takes(q) {
 			q = nil
 		}
-	default: // a list has a mark, which the wheel leaves alone
+	default: // the wheel does not move the selection of a list
 		return
 	}
 	if q != nil {

@@ -14,13 +14,13 @@ import (
 // item is something to choose. Its texts are clean.
 type item struct {
 	label, about string
-	current      bool // it is what is chosen now
+	current      bool // it is the current value
 	value        any
-	// same is by what the item is found again among others, so that the mark stays at it; nil if it has nothing.
+	// same identifies the item among new items, so that it stays selected; nil if it has no identity.
 	same any
 }
 
-// list is items, those that match a filter, and a mark.
+// list is a list of items, with those that match a filter and a selected one.
 type list struct {
 	items  []item
 	filter string
@@ -51,13 +51,13 @@ func (l *list) match() {
 	}
 }
 
-// labels are what of items is compared with a filter.
+// labels are the texts of items that are compared with a filter.
 type labels []item
 
 func (l labels) String(i int) string { return l[i].label }
 func (l labels) Len() int            { return len(l) }
 
-// current is the item that is marked.
+// current returns the selected item.
 func (l *list) current() (item, bool) {
 	if l.at >= len(l.found) {
 		return item{}, false
@@ -65,7 +65,7 @@ func (l *list) current() (item, bool) {
 	return l.items[l.found[l.at]], true
 }
 
-// move moves the mark.
+// move moves the selection.
 func (l *list) move(key string) {
 	n := len(l.found)
 	if n == 0 {
@@ -87,7 +87,7 @@ func (l *list) move(key string) {
 	}
 }
 
-// view draws the items around the mark.
+// view draws the items around the selected one.
 func (l *list) view(m *Model, width, height int) []string {
 	if len(l.found) == 0 {
 		return []string{m.style.dim.Render(fit("  nothing", width))}
@@ -120,12 +120,12 @@ type picker struct {
 	title string
 	list  list
 	input textinput.Model // the filter
-	// letters says that letters are keys and not a filter.
+	// letters says that letters are keys and not input for the filter.
 	letters bool
 	whole   bool // the whole screen
-	// sudden says that the user has not asked for it: what was typed before it came is not for it.
+	// sudden says that the user did not ask for the layer, so keys typed before it appeared are not meant for it.
 	sudden bool
-	// keys are further keys.
+	// keys are additional keys.
 	keys []binding
 	// refresh returns the items as they are now; nil keeps them. It may be nil.
 	refresh func(m *Model) []item
@@ -177,7 +177,7 @@ func (p *picker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-// filtered takes a filter that may have changed.
+// filtered applies a filter that may have changed.
 func (p *picker) filtered() {
 	if filter := p.input.Value(); filter != p.list.filter {
 		p.list.filter = filter
@@ -194,7 +194,7 @@ func (p *picker) paste(_ *Model, text string) tea.Cmd {
 	return nil
 }
 
-// set takes other items, and keeps the mark at the same item, or else in the same place.
+// set replaces the items, and keeps the selection at the same item or else at the same place.
 func (p *picker) set(items []item) {
 	at, top := p.list.at, p.list.top
 	marked, _ := p.list.current()
@@ -248,7 +248,7 @@ func (p *picker) view(m *Model, width, height int) []string {
 	return append(lines, foot...)
 }
 
-// keyName is a key as people write it.
+// keyName returns a key as people write it.
 func keyName(key string) string {
 	parts := strings.Split(key, "+")
 	for i, part := range parts {

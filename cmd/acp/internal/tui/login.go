@@ -14,16 +14,16 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// askLogin has the user log in, and tries again what failed.
+// askLogin asks the user to log in, and then retries what failed.
 func (m *Model) askLogin(err error, again func(*Model) tea.Cmd) tea.Cmd {
-	m.tell("", fmt.Sprintf("You have to log in: %v", errors.Unwrap(err)))
+	m.tell("", fmt.Sprintf("You need to log in: %v", errors.Unwrap(err)))
 	return m.showLogins(again)
 }
 
-// login has the user log in.
+// login asks the user to log in.
 func (m *Model) login() tea.Cmd { return m.showLogins(nil) }
 
-// showLogins has the user choose how to log in.
+// showLogins asks the user to choose a login method.
 func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 	if m.client == nil {
 		return nil
@@ -33,25 +33,25 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 		items = append(items, item{label: clean(method.String()), about: clean(method.Description), value: method})
 	}
 	if len(items) == 0 {
-		m.tellHere("The agent offers no way to log in.")
+		m.tellHere("The agent offers no login method.")
 		return nil
 	}
-	p := newPicker(m.agentName()+": how to log in", items, func(m *Model, p *picker, it item) tea.Cmd {
+	p := newPicker(m.agentName()+": login methods", items, func(m *Model, p *picker, it item) tea.Cmd {
 		method, client := it.value.(talk.LoginMethod), m.client
 		switch method.Kind {
 		case talk.AgentLogin:
 			m.pop(p)
 			m.tellHere("Logging in: " + method.Name + "…")
-			return m.call("Not logged in", func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
+			return m.call("Login failed", func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
 		case talk.TerminalLogin:
 			m.pop(p)
 			run := &loginRun{login: func() error {
 				return client.LoginInTerminal(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
 			}}
 			m.loggingIn = true
-			// While the login has the terminal, the loop takes no messages, and starting the agent anew sends some.
-			restart := func(m *Model) tea.Cmd { return m.call("Not started again", client.Restart, m.loggedIn(again)) }
-			return m.exec(run, func(err error) tea.Msg { return doneMsg{what: "Not logged in", err: err, then: restart} })
+			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
+			restart := func(m *Model) tea.Cmd { return m.call("Restart failed", client.Restart, m.loggedIn(again)) }
+			return m.exec(run, func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
 		}
 		m.tellHere(method.String())
 		return nil
@@ -61,7 +61,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 	return nil
 }
 
-// exec runs something that takes the terminal.
+// exec runs a program that uses the terminal.
 func (m *Model) exec(run tea.ExecCommand, ended tea.ExecCallback) tea.Cmd {
 	if m.plain {
 		m.taken()
@@ -70,10 +70,10 @@ func (m *Model) exec(run tea.ExecCommand, ended tea.ExecCallback) tea.Cmd {
 	return tea.Exec(released{run}, ended)
 }
 
-// terminalMsg says that what took the terminal has ended, in the plain mode.
+// terminalMsg says that a program that used the terminal has ended, in the plain mode.
 type terminalMsg struct{ msg tea.Msg }
 
-// loggedIn says so, and tries again what failed.
+// loggedIn reports the login, and retries what failed.
 func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
 	return func(m *Model) tea.Cmd {
 		m.loggingIn = false
@@ -88,24 +88,24 @@ func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
 // loginRun runs a login while the program has released the terminal.
 type loginRun struct{ login func() error }
 
-func (r *loginRun) SetStdin(io.Reader)  {} // it has the terminal itself
+func (r *loginRun) SetStdin(io.Reader)  {} // it opens the terminal itself
 func (r *loginRun) SetStdout(io.Writer) {}
 func (r *loginRun) SetStderr(io.Writer) {}
 func (r *loginRun) Run() error          { return r.login() }
 
-// deadDialog says that the agent has ended, and has the user start it again.
+// deadDialog says that the agent has ended, and offers to restart it.
 type deadDialog struct{ err error }
 
-// askRestart asks whether to start an agent again that has ended.
+// askRestart asks whether to restart an agent that has ended.
 func (m *Model) askRestart(err error) tea.Cmd {
-	m.dismiss(func(dialog) bool { return true }) // nobody waits for the answers
+	m.dismiss(func(dialog) bool { return true }) // the answers are no longer needed
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
 	return m.addQuestion(&question{dialog: &deadDialog{err}})
 }
 
 func (d *deadDialog) choices() []choice {
-	return []choice{{"r", "start it again"}, {"q", "leave"}}
+	return []choice{{"r", "restart it"}, {"q", "quit"}}
 }
 
 func (d *deadDialog) init(*Model) tea.Cmd { return nil }
@@ -118,7 +118,7 @@ func (d *deadDialog) body(m *Model, width int) []string {
 		return lines
 	}
 	if n := len(m.stderr); n > 0 {
-		lines = append(lines, "", "Its last words:")
+		lines = append(lines, "", "The end of its standard error:")
 		for _, l := range m.stderr[max(0, n-10):] {
 			lines = append(lines, wrap("  "+l, width)...)
 		}
@@ -127,7 +127,7 @@ func (d *deadDialog) body(m *Model, width int) []string {
 }
 
 func (d *deadDialog) foot(m *Model, width int) []string {
-	return wrap(m.style.key.Render("r")+" start it again  "+m.style.key.Render("q")+" leave", width)
+	return wrap(m.style.key.Render("r")+" restart it  "+m.style.key.Render("q")+" quit", width)
 }
 
 func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
@@ -144,20 +144,20 @@ func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 
 func (d *deadDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
 
-// restartedMsg is a client of an agent that was started again.
+// restartedMsg has the client of a restarted agent.
 type restartedMsg struct {
 	client *talk.Client
 	err    error
 }
 
-// restart starts the agent again.
+// restart restarts the agent.
 func (m *Model) restart() tea.Cmd {
 	if m.connection != dead {
-		m.tellHere("The agent has not ended.")
+		m.tellHere("The agent is still running.")
 		return nil
 	}
 	m.connection = connecting
-	m.tell("", "Starting the agent again…")
+	m.tell("", "Restarting the agent…")
 	old := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		if old != nil {
@@ -169,7 +169,7 @@ func (m *Model) restart() tea.Cmd {
 	})
 }
 
-// restarted brings the sessions back.
+// restarted restores the sessions.
 func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	if msg.err != nil {
 		m.connection = dead
@@ -192,7 +192,7 @@ func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// reopenedMsg is the session of a chat that is brought back.
+// reopenedMsg has the restored session of a chat.
 type reopenedMsg struct {
 	chat    *chat
 	session *talk.Session
@@ -200,13 +200,13 @@ type reopenedMsg struct {
 	err     error
 }
 
-// reopened takes it.
+// reopened handles a restored session.
 func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	c := msg.chat
 	goOn := c.resendPending
 	c.reconnecting, c.resendPending = false, false
 	if msg.err != nil {
-		m.tell(c.id, fmt.Sprintf("The session could not be brought back: %v", msg.err))
+		m.tell(c.id, fmt.Sprintf("The session could not be restored: %v", msg.err))
 		if m.opts.Watch != "" { // every version of the agent gets a session to try
 			return tea.Batch(m.forget(c), m.renew())
 		}

@@ -1,7 +1,7 @@
 package tui
 
-// The way from the client's goroutines to the loop. None of them waits for the loop, which may be busy, or have lent
-// the terminal to a login; and a flood comes as few messages.
+// How the client's goroutines send messages to the loop. They never wait for the loop, which may be busy or have lent
+// the terminal to a login, and many messages are combined into few.
 
 import (
 	"context"
@@ -30,7 +30,8 @@ func newMailbox() *mailbox {
 	return &mailbox{wake: make(chan struct{}, 1), outputs: map[outputMsg]bool{}}
 }
 
-// put puts a message in. Of the agent's standard error the last lines are kept, of a terminal that it has changed.
+// put adds a message. For the agent's standard error, only the last lines are kept, and for a terminal, only that it
+// has changed.
 func (b *mailbox) put(msg tea.Msg) {
 	b.mu.Lock()
 	switch msg := msg.(type) {
@@ -54,7 +55,7 @@ func (b *mailbox) put(msg tea.Msg) {
 	}
 }
 
-// take takes everything out.
+// take removes and returns all messages.
 func (b *mailbox) take() mailMsg {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +73,7 @@ func (b *mailbox) take() mailMsg {
 	return mail
 }
 
-// deliver gives the loop what is put in, at most once in half a frame.
+// deliver sends the messages to the loop, at most once per half a frame.
 func (b *mailbox) deliver(ctx context.Context, send func(tea.Msg)) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Model is the whole program as bubbletea runs it.
+// Model is the whole program as a model of Bubble Tea.
 type Model struct {
 	opts  *Options
 	tasks *tasks
@@ -25,7 +25,7 @@ type Model struct {
 	clients
 	now   func() time.Time
 	style *styles
-	drawn *draw.Theme // how package draw draws
+	drawn *draw.Theme // the theme of package draw
 	diffs draw.DiffLayout
 
 	width, height int
@@ -33,53 +33,53 @@ type Model struct {
 	connection    connection
 	chats         []*chat
 	opening       map[acp.SessionID]bool // stored sessions
-	chat          *chat                  // the one that is shown; nil until there is one
-	waiting       *editor                // of what is typed until then
-	typed         []*prompt              // what was sent until then
-	layers        []layer                // what lies over the chat; the last one takes the keys
+	chat          *chat                  // the visible chat; nil until there is one
+	waiting       *editor                // the editor until then
+	typed         []*prompt              // prompts sent until then
+	layers        []layer                // over the chat; the last one takes the keys
 	watched       []*subagentLayer
 	questions     []*question
-	focused       *question // the one that takes the keys
-	note          string    // the last line for the user that belongs to no chat
-	stderr        []string  // the last lines of the agent
-	notes         []string  // all lines for the user, the newest last
+	focused       *question // the question that takes the keys
+	note          string    // the last message that belongs to no chat
+	stderr        []string  // the last lines of the agent's standard error
+	notes         []string  // all messages to the user, the newest last
 	findings      []conformance.Finding
-	pending       []tea.Cmd // which the next update returns
+	pending       []tea.Cmd // returned by the next update
 	history       sentPrompts
 	unkept        unkept
 	files         files
 	ticking       bool
 	planFolded    bool
-	calls         int // of the agent that are not answered, but for turns and those that open sessions
+	calls         int // unanswered calls of the agent, except turns and those that open sessions
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
 	lastBell      time.Time
 	jobs          jobs
-	unfocused     bool   // the terminal says so of its window
-	bell          func() // rings it, without a screen
-	loggingIn     bool   // in the terminal, after which the agent is started anew
+	unfocused     bool   // the terminal reports that its window does not have the focus
+	bell          func() // rings it, if there is no screen
+	loggingIn     bool   // in the terminal; afterwards the agent is restarted
 	stale         bool   // the agent's files have changed since it was started
 	leaving       bool
 	plain         bool              // there is no screen
-	told          func(text string) // is told each line for the user; may be nil
-	taken         func()            // is called before something takes the terminal, without a screen
+	told          func(text string) // called for each message to the user; may be nil
+	taken         func()            // called before a program uses the terminal, if there is no screen
 	err           error             // why the program ends
 }
 
-// layer lies over the chat and takes the keys.
+// layer is shown over the chat and takes the keys.
 type layer interface {
-	// full reports whether the layer takes the whole screen, but for the status line.
+	// full reports whether the layer takes the whole screen, except for the status line.
 	full() bool
-	// key takes a key.
+	// key handles a key.
 	key(m *Model, k tea.KeyPressMsg) tea.Cmd
-	// paste takes text that was pasted.
+	// paste handles pasted text.
 	paste(m *Model, text string) tea.Cmd
 	// view draws the layer in at most height lines.
 	view(m *Model, width, height int) []string
 }
 
-// newModel returns the model of a program that begins.
+// newModel returns the model of a new program.
 func newModel(ctx context.Context, opts *Options, send func(tea.Msg)) *Model {
 	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), opening: map[acp.SessionID]bool{}, now: time.Now, style: newStyles(true)}
 	m.drawn = m.theme()
@@ -94,7 +94,7 @@ type (
 		err    error
 	}
 	tickMsg  struct{}
-	jobMsg   struct{ stop bool } // the program is to stop, or goes on
+	jobMsg   struct{ stop bool } // the program is about to stop, or continues
 	armedMsg struct{}
 	leaveMsg struct{ err error }
 )
@@ -120,18 +120,18 @@ func (m *Model) Init() tea.Cmd {
 	}))
 }
 
-// starting says what is started, and where.
+// starting says what is being started, and where.
 func (m *Model) starting() string {
 	agent := &m.opts.Talk.Agent
 	if agent.Command == nil {
 		return fmt.Sprintf("Connecting to %s, for %s…", agent.Name, m.opts.Talk.Cwd)
 	}
 	command := *agent.Command
-	command.Env = nil // it may have secrets
+	command.Env = nil // it may contain secrets
 	return fmt.Sprintf("Starting %s (%s) in %s…", agent.Name, command.String(), m.opts.Talk.Cwd)
 }
 
-// connect starts the agent.
+// connect starts the agent or connects to it.
 func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
 	opts := hooks{m.mail.put}.options(m.opts)
 	opts.Line = func(from conformance.Side, line []byte) { m.wire.add(time.Now(), from, line) }
@@ -142,7 +142,7 @@ func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
 	return client, err
 }
 
-// Update takes a message.
+// Update handles a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.update(msg)
 	m.unwatch()
@@ -184,7 +184,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		delete(m.opening, msg.id)
 		return m.opened(msg.openedMsg)
 	case shownMsg:
-		if m.chatOf(msg.chat.id) == msg.chat { // it may be closed by now
+		if m.chatOf(msg.chat.id) == msg.chat { // it may have been closed
 			m.show(msg.chat)
 			return m.rearm()
 		}
@@ -192,14 +192,14 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.handleDone(msg)
 	case changedMsg:
 		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
-			break // the end of the turn has crossed it
+			break // the turn ended meanwhile
 		}
 		before := msg.chat.snapshot.Commands
 		msg.chat.take(msg.snapshot)
 		if msg.chat == m.chat {
 			msg.chat.draw.Update(msg.snapshot)
 			if !slices.EqualFunc(before, msg.snapshot.Commands, func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
-				m.editor().complete(m) // a "/" may stand there already
+				m.editor().complete(m) // a "/" may have been typed
 			}
 			m.resize()
 		}
@@ -211,7 +211,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.addQuestion(msg.question)
 	case withdrawnMsg:
 		m.withdraw(msg.question)
-	case armedMsg: // draws
+	case armedMsg: // only draw
 	case briefMsg:
 		m.tellNoMore(msg)
 	case tickMsg:
@@ -269,7 +269,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 // maxLines is how many lines of a list are kept.
 const maxLines = 1000
 
-// editor is the one that takes keys.
+// editor returns the editor that takes the keys.
 func (m *Model) editor() *editor {
 	if m.chat != nil {
 		return m.chat.editor
@@ -277,7 +277,7 @@ func (m *Model) editor() *editor {
 	return m.waiting
 }
 
-// started takes the client of the agent that was started.
+// started handles the client of an agent that was started.
 func (m *Model) started(msg startedMsg) tea.Cmd {
 	if msg.err != nil {
 		if m.tasks.ctx.Err() != nil {
@@ -297,7 +297,7 @@ func (m *Model) started(msg startedMsg) tea.Cmd {
 	return tea.Batch(m.begin(), m.renew())
 }
 
-// begin opens the session that the user wants at first.
+// begin opens the session that the user wants first.
 func (m *Model) begin() tea.Cmd {
 	s := m.opts.Start
 	switch {
@@ -324,19 +324,19 @@ func (m *Model) newSession() tea.Cmd {
 	})
 }
 
-// setUp has a session that was opened set up as the user wants it.
+// setUp returns a function that sets up an opened session.
 func (m *Model) setUp(ctx context.Context) func(*talk.Session, error) (*talk.Session, error) {
 	return func(s *talk.Session, err error) (*talk.Session, error) {
 		if err == nil && m.opts.Setup != nil {
 			if err := m.opts.Setup(ctx, s); err != nil {
-				m.mail.put(eventMsg{Kind: talk.Warning, Err: err}) // the session can be used all the same
+				m.mail.put(eventMsg{Kind: talk.Warning, Err: err}) // the session can still be used
 			}
 		}
 		return s, err
 	}
 }
 
-// opened takes a session that was opened.
+// opened handles an opened session.
 func (m *Model) opened(msg openedMsg) tea.Cmd {
 	switch {
 	case errors.Is(msg.err, acp.ErrAuthRequired):
@@ -351,7 +351,7 @@ func (m *Model) opened(msg openedMsg) tea.Cmd {
 	return m.next(c)
 }
 
-// call runs a call of the agent that answers nothing but an error.
+// call runs a call of the agent whose only result is an error.
 func (m *Model) call(what string, f func(ctx context.Context) error, then func(*Model) tea.Cmd) tea.Cmd {
 	var cmd func(*Model) tea.Cmd
 	cmd = func(m *Model) tea.Cmd {
@@ -361,7 +361,7 @@ func (m *Model) call(what string, f func(ctx context.Context) error, then func(*
 	return cmd(m)
 }
 
-// handleDone takes the end of a call.
+// handleDone handles the end of a call.
 func (m *Model) handleDone(msg doneMsg) tea.Cmd {
 	if msg.call {
 		m.calls--
@@ -374,7 +374,7 @@ func (m *Model) handleDone(msg doneMsg) tea.Cmd {
 		m.tellHere(fmt.Sprintf("%s: %v", msg.what, msg.err))
 		return nil
 	}
-	if c := m.chat; c != nil { // the answer may have changed modes and options
+	if c := m.chat; c != nil { // the call may have changed modes and options
 		c.take(c.session.State().Snapshot())
 	}
 	if msg.then != nil {
@@ -383,7 +383,7 @@ func (m *Model) handleDone(msg doneMsg) tea.Cmd {
 	return nil
 }
 
-// tell shows a line to the user; "" is not a session's.
+// tell shows a message about a session to the user; session is "" if it is about none.
 func (m *Model) tell(session acp.SessionID, text string) {
 	text = clean(text)
 	m.notes = append(m.notes, m.now().Format("15:04:05 ")+text)
@@ -399,10 +399,10 @@ func (m *Model) tell(session acp.SessionID, text string) {
 	m.resize()
 }
 
-// tellHere shows a line in the chat that is shown.
+// tellHere shows a message in the visible chat.
 func (m *Model) tellHere(text string) { m.tell(m.here(), text) }
 
-// here is the session that is shown, or "".
+// here returns the id of the visible session, or "".
 func (m *Model) here() acp.SessionID {
 	if m.chat == nil {
 		return ""
@@ -410,13 +410,13 @@ func (m *Model) here() acp.SessionID {
 	return m.chat.id
 }
 
-// briefMsg is the end of the time for which a line is shown.
+// briefMsg says that the time of a brief message is over.
 type briefMsg struct {
 	session acp.SessionID
 	text    string
 }
 
-// tellBriefly shows a line for a time.
+// tellBriefly shows a message for a limited time.
 func (m *Model) tellBriefly(session acp.SessionID, text string, d time.Duration) {
 	m.tell(session, text)
 	if !m.plain {
@@ -424,7 +424,7 @@ func (m *Model) tellBriefly(session acp.SessionID, text string, d time.Duration)
 	}
 }
 
-// tellNoMore removes a line that was shown briefly, unless another has taken its place.
+// tellNoMore removes a brief message, unless another has replaced it.
 func (m *Model) tellNoMore(msg briefMsg) {
 	note := &m.note
 	if c := m.chatOf(msg.session); c != nil {
@@ -436,7 +436,7 @@ func (m *Model) tellNoMore(msg briefMsg) {
 	}
 }
 
-// back takes that the connection is made again.
+// back handles the restored connection.
 func (m *Model) back() tea.Cmd {
 	m.connection = connected
 	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
@@ -453,7 +453,7 @@ func (m *Model) back() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// tick draws once a second while a turn is in progress, for its time.
+// tick redraws once a second while a turn is in progress, to update its time.
 func (m *Model) tick() tea.Cmd {
 	if m.plain || m.ticking || !slices.ContainsFunc(m.chats, func(c *chat) bool { return c.cancel != nil }) {
 		return nil
@@ -462,13 +462,14 @@ func (m *Model) tick() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// twice is the time within which a second interrupt leaves.
+// twice is the time within which a second interrupt quits.
 const twice = 2 * time.Second
 
-// interrupt is Ctrl-C: it cancels the turn; twice, or without a turn twice, it leaves.
+// interrupt handles Ctrl-C: it cancels the turn; pressed twice, or twice without a turn, it quits.
 func (m *Model) interrupt() tea.Cmd { return m.interruptChat(m.chat) }
 
-// interruptQuestion is Ctrl-C in a question: it cancels the turn that asks, which need not be of the chat that is shown.
+// interruptQuestion handles Ctrl-C in a question: it cancels the turn of the question, which need not be that of the
+// visible chat.
 func (m *Model) interruptQuestion(q *question) tea.Cmd {
 	if c := m.chatOf(q.session); c != nil {
 		return m.interruptChat(c)
@@ -484,7 +485,7 @@ func (m *Model) interruptChat(c *chat) tea.Cmd {
 		return m.leave(nil)
 	}
 	if !m.cancelTurn(c) {
-		m.tellBriefly(m.here(), "Press Ctrl-C again to leave.", twice)
+		m.tellBriefly(m.here(), "Press Ctrl-C again to quit.", twice)
 	}
 	return nil
 }
@@ -498,7 +499,7 @@ func (m *Model) leave(err error) tea.Cmd {
 	return tea.Quit
 }
 
-// push lays a layer over the others.
+// push puts a layer over the others.
 func (m *Model) push(l layer) { m.layers = append(m.layers, l) }
 
 // pop removes a layer.
@@ -509,7 +510,7 @@ func (m *Model) pop(l layer) {
 	}
 }
 
-// top is the layer that takes the keys, or nil.
+// top returns the layer that takes the keys, or nil.
 func (m *Model) top() layer {
 	if len(m.layers) == 0 {
 		return nil

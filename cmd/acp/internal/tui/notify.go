@@ -6,20 +6,20 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Notify says when the terminal's bell rings: at the end of a turn, at a question, and when the agent has ended.
+// Notify says when to ring the terminal's bell: at the end of a turn, at a question, and when the agent has ended.
 type Notify string
 
 // The values of Notify.
 const (
-	NotifyUnfocused Notify = "unfocused" // while the terminal says that its window has not the focus
+	NotifyUnfocused Notify = "unfocused" // while the terminal reports that its window does not have the focus
 	NotifyAlways    Notify = "always"
 	NotifyNever     Notify = "never"
 )
 
-// bellPause is the least time between two bells: many questions may come at once.
+// bellPause is the minimum time between two bells: many questions may arrive at once.
 const bellPause = time.Second
 
-// notify calls the user.
+// notify rings the bell.
 func (m *Model) notify() {
 	now := m.now()
 	switch m.opts.Notify {

@@ -14,22 +14,22 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// pageDialog asks whether to open a page. It shows the whole address, and opens nothing by itself.
+// pageDialog asks whether to open a page. It shows the whole address, and opens nothing without being asked to.
 type pageDialog struct {
 	page   *talk.Elicitation
 	answer func(*acp.CreateElicitationResponse)
-	facts  int // how many of the first lines of the body say where the page is
+	facts  int // how many of the first lines of the body show where the page is
 }
 
 func (d *pageDialog) choices() []choice {
-	return []choice{{"o", "open it in the browser"}, {"y", "I open it myself"}, {"n", "decline"}, {"ctrl+q", "cancel"}}
+	return []choice{{"o", "open it in the browser"}, {"y", "I will open it myself"}, {"n", "decline"}, {"ctrl+q", "cancel"}}
 }
 
 func (d *pageDialog) init(*Model) tea.Cmd { return nil }
 
 func (d *pageDialog) title(m *Model) string { return m.agentName() + " asks you to open a page" }
 
-// body has the address first, and then, behind a bar, what the agent says about it.
+// body returns the address and then, after a bar, what the agent says about it.
 func (d *pageDialog) body(m *Model, width int) []string {
 	text, host, notes := plain.Address(d.page.URL)
 	var lines []string
@@ -53,7 +53,7 @@ func (d *pageDialog) body(m *Model, width int) []string {
 }
 
 func (d *pageDialog) foot(m *Model, width int) []string {
-	return wrap(m.style.key.Render("o")+" open in the browser  "+m.style.key.Render("y")+" I open it myself  "+
+	return wrap(m.style.key.Render("o")+" open in the browser  "+m.style.key.Render("y")+" I will open it myself  "+
 		m.style.key.Render("n")+" decline  "+m.style.key.Render("Ctrl-Q")+" cancel", width)
 }
 
@@ -61,12 +61,12 @@ func (d *pageDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 	accepted := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
 	key := k.String()
 	if (key == "o" || key == "y") && q.seen < d.facts {
-		m.tellHere("First see the whole address: PgDn.")
+		m.tellHere("Scroll to see the whole address first: PgDn.")
 		return false, nil
 	}
 	switch key {
 	case "o":
-		address, _, _ := plain.Address(d.page.URL) // what was shown
+		address, _, _ := plain.Address(d.page.URL) // as it was shown
 		if err := m.opts.openURL(address); err != nil {
 			m.tellHere("Not opened: " + err.Error())
 			return false, nil
@@ -92,7 +92,7 @@ func (d *pageDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
 func openBrowser(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("only http and https are opened")
+		return errors.New("only http and https addresses can be opened")
 	}
 	command := []string{"xdg-open"}
 	switch runtime.GOOS {
@@ -105,6 +105,6 @@ func openBrowser(address string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // the browser outlives the program; how it ends is its own
+	go func() { _ = cmd.Wait() }() // the browser outlives the program; its exit status does not matter
 	return nil
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// maxLabel is how many bytes are shown of a text that is to be one line.
+// maxLabel is how many bytes of a text are shown as one line.
 const maxLabel = 2000
 
-// clean makes a text of the agent one harmless line.
+// clean returns a text of the agent as one harmless line.
 func clean(text string) string {
 	if len(text) > maxLabel {
 		text = strings.ToValidUTF8(text[:maxLabel], "") + "…"
@@ -33,20 +33,20 @@ func spaces(r rune) rune {
 	return r
 }
 
-// cleanText makes a text of the agent of any number of lines harmless.
+// cleanText returns a text of the agent, of any number of lines, made harmless.
 func cleanText(text string) string {
 	return strings.ReplaceAll(plain.Screen(text), "\t", "    ")
 }
 
-// visibly makes a text of the agent one line without a change of its meaning: ends of lines can be seen.
+// visibly returns a text of the agent as one line without changing its meaning: line breaks are shown as \n.
 func visibly(text string) string { return strings.ReplaceAll(cleanText(text), "\n", `\n`) }
 
-// harmless reports whether a text can be put where it is typed: it has nothing but what can be seen.
+// harmless reports whether a text can be used as typed: it contains only visible characters.
 func harmless(text string) bool { return plain.Screen(text) == text }
 
 func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }
 
-// theme is how package draw draws.
+// theme returns the theme of package draw.
 func (m *Model) theme() *draw.Theme {
 	if m.style.dark {
 		return draw.Dark()
@@ -63,7 +63,7 @@ func newTranscript(m *Model, t *times) *transcript {
 	})}
 }
 
-// mark marks the next item, or the one before.
+// step selects the next item, or the previous one.
 func (t *transcript) step(n int) {
 	if n > 0 {
 		t.Next()
@@ -72,7 +72,7 @@ func (t *transcript) step(n int) {
 	}
 }
 
-// terminalOutput is what a terminal has written.
+// terminalOutput returns the output of a terminal.
 func (m *Model) terminalOutput(id acp.TerminalID) (draw.Output, bool) {
 	return terminalOutput(m.client, id)
 }
@@ -92,7 +92,7 @@ func terminalOutput(client *talk.Client, id acp.TerminalID) (draw.Output, bool) 
 	return o, true
 }
 
-// exitWords say how a command has ended.
+// exitWords describes how a command ended.
 func exitWords(exit acp.WaitForTerminalExitResponse) (words string, failed bool) {
 	if signal, ok := exit.Signal.Get(); ok {
 		return "ended by " + signal, true
@@ -103,7 +103,7 @@ func exitWords(exit acp.WaitForTerminalExitResponse) (words string, failed bool)
 	return "ended", false
 }
 
-// output takes new output of a terminal.
+// output handles new output of a terminal.
 func (m *Model) output(msg outputMsg) {
 	if c := m.chatOf(msg.session); c != nil {
 		c.draw.TerminalChanged(msg.terminal)
@@ -115,12 +115,12 @@ func (m *Model) output(msg outputMsg) {
 	}
 }
 
-// planView draws the plan above the prompts that wait.
+// planView draws the plan above the queued prompts.
 func (m *Model) planView(width, height int) []string {
 	if m.chat == nil || height < 1 {
 		return nil
 	}
-	if m.planFolded || m.chat.cancel == nil { // what is done, and what comes next, is of interest while the agent works
+	if m.planFolded || m.chat.cancel == nil { // what is done and what comes next is of interest while the agent works
 		height = 1
 	}
 	lines := draw.Plan(m.drawn, m.chat.snapshot, width, height)
@@ -130,7 +130,7 @@ func (m *Model) planView(width, height int) []string {
 	return append([]string{m.rule(m.style.rule, "", width)}, lines[:min(len(lines), height-1)]...)
 }
 
-// permissionLines are the lines of a request for permission, as they were drawn last.
+// permissionLines are the lines of a permission request as last drawn.
 type permissionLines struct {
 	width  int
 	theme  *draw.Theme
@@ -151,7 +151,7 @@ func (p *permissionLines) text(m *Model, asked *talk.Question, width int) *draw.
 	return p.drawn
 }
 
-// toggleDiffs shows diffs in another way.
+// toggleDiffs changes the layout of diffs.
 func (m *Model) toggleDiffs() tea.Cmd {
 	if m.diffs == draw.DiffUnified {
 		m.diffs = draw.DiffSideBySide
@@ -164,7 +164,7 @@ func (m *Model) toggleDiffs() tea.Cmd {
 	return nil
 }
 
-// fold folds or unfolds the marked item, or the last one that can be.
+// fold folds or unfolds the selected item, or the last one that can be folded.
 func (m *Model) fold() tea.Cmd {
 	if m.chat == nil {
 		return nil
@@ -195,13 +195,13 @@ func (m *Model) bottom() tea.Cmd {
 	return nil
 }
 
-// find asks for a text, and goes to where it is.
+// find asks for a text and goes to it.
 func (m *Model) find() tea.Cmd {
 	if m.chat == nil {
 		return nil
 	}
 	c := m.chat
-	m.push(newLine("Find (again: the item before)", c.lastSearch, func(m *Model, text string) tea.Cmd {
+	m.push(newLine("Find (again: the previous item)", c.lastSearch, func(m *Model, text string) tea.Cmd {
 		c.lastSearch = text
 		if !c.draw.Find(text, true) && text != "" {
 			m.tell(c.id, "Not found: "+text)
@@ -224,14 +224,14 @@ func (m *Model) showDiffs() tea.Cmd {
 	m.push(&pages{title: "Diffs of the last turn", text: func(m *Model, width int) []string {
 		lines, n := draw.TurnDiffs(m.drawn, c.snapshot, turn, m.diffs, width)
 		if n == 0 {
-			return []string{"The last turn has changed nothing that the agent has told of."}
+			return []string{"The agent has not reported any changes in the last turn."}
 		}
 		return lines
 	}})
 	return nil
 }
 
-// findingLines are a finding and what proves it.
+// findingLines returns the lines of a finding and its evidence.
 func findingLines(m *Model, f conformance.Finding, width int) []string {
 	lines := wrap(m.style.key.Render(clean(cmp.Or(f.Rule, "note")))+" "+clean(f.String()), width)
 	for _, e := range f.Evidence {

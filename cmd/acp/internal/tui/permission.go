@@ -17,15 +17,16 @@ import (
 type permissionDialog struct {
 	asked  *talk.Question
 	keys   []string // of the options
-	marked int      // the option that enter chooses; -1 until the user has marked one
+	marked int      // the option that Enter chooses; -1 until the user has selected one
 	answer func(acp.PermissionOptionID)
 
-	// The options that are shown; all of them while end is 0. Others are not chosen by their keys.
+	// The visible options; all of them while end is 0. Others cannot be chosen by their keys.
 	first, end int
 	drawn      *permissionLines
 }
 
-// permissionKeys are the keys of the kinds of options. The first option of a kind has it; all have their number.
+// permissionKeys are the keys of the kinds of options. The first option of a kind has the key; all options have a
+// number.
 var permissionKeys = map[acp.PermissionOptionKind]string{
 	acp.PermissionOptionKindAllowOnce:    "y",
 	acp.PermissionOptionKindAllowAlways:  "Y",
@@ -68,22 +69,22 @@ func (d *permissionDialog) body(m *Model, width int) []string {
 	return slices.Concat(text.Head, []string{""}, text.Body)
 }
 
-// unseen says what has to be seen before an option is chosen: the command and the paths, and what an option for always
-// has remembered. To reject once, nothing has to be.
+// unseen says what has to be visible before an option can be chosen: the command and the paths, and what an "always"
+// option remembers. Rejecting once requires nothing.
 func (d *permissionDialog) unseen(q *question, o acp.PermissionOption) string {
 	text := d.drawn.drawn
 	switch {
 	case text == nil || o.Kind == acp.PermissionOptionKindRejectOnce:
 	case q.seen < text.Facts:
-		return "First see the whole command and all paths: PgDn."
+		return "Scroll to see the whole command and all paths first: PgDn."
 	case q.seen < len(text.Head) && o.Kind != acp.PermissionOptionKindAllowOnce:
-		return "First see what is remembered: PgDn."
+		return "Scroll to see what is remembered first: PgDn."
 	}
 	return ""
 }
 
-// fit chooses the options that are shown in a dialog of a height: all, unless they would leave no room for what is asked
-// about, or not fit. Otherwise those around the mark.
+// fit chooses the options that are visible in a dialog of the given height: all of them, unless they would not fit or
+// would leave no room for the request; otherwise those around the selected one.
 func (d *permissionDialog) fit(height int) {
 	n := len(d.asked.Options)
 	if n <= min(height-2, max(4, height/2)) {
@@ -95,12 +96,12 @@ func (d *permissionDialog) fit(height int) {
 	d.end = min(n, d.first+room)
 }
 
-// shows reports whether an option is shown.
+// shows reports whether an option is visible.
 func (d *permissionDialog) shows(i int) bool {
 	return i >= d.first && i < d.end || d.end == 0 && i < len(d.asked.Options)
 }
 
-// foot are the options with their keys.
+// foot returns the options with their keys.
 func (d *permissionDialog) foot(m *Model, width int) []string {
 	var lines []string
 	for i, o := range d.asked.Options {

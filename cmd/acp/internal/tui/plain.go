@@ -22,10 +22,10 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// plainWidth is how long the lines are that this mode composes itself. Text of the agent is not wrapped.
+// plainWidth is the maximum width of the lines that this mode composes itself. Text of the agent is not wrapped.
 const plainWidth = 100
 
-// plainProgram is the program in the plain mode.
+// plainProgram is the program in plain mode.
 type plainProgram struct {
 	m       *Model
 	out     io.Writer
@@ -34,29 +34,29 @@ type plainProgram struct {
 	running sync.WaitGroup
 
 	typing *typing
-	prompt bool // the cursor is behind a prompt
+	prompt bool // the cursor is after a prompt
 
 	chat     *chat
 	shown    *view.Snapshot
-	rest     string         // of a line of the agent that is not whole
-	turn     int            // whose end was written
-	item     int            // the message that is being written
-	statuses map[int]string // of tool calls, as they were written
-	plan     string         // as it was written
-	layer    layer          // that was written
-	question *question      // that was written
-	asked    time.Time      // when that was
-	form     *plainForm     // that is being filled in
+	rest     string         // of an unfinished line of the agent
+	turn     int            // the last turn whose end was written
+	item     int            // the message being written
+	statuses map[int]string // of tool calls, as last written
+	plan     string         // as last written
+	layer    layer          // the layer last written
+	question *question      // the question last written
+	asked    time.Time      // when it was written
+	form     *plainForm     // the form being filled in
 }
 
-// typedLine is a line that the user typed, and when it came.
+// typedLine is a line that the user typed, and the time of its arrival.
 type typedLine struct {
 	text string
 	at   time.Time
 	err  error
 }
 
-// RunPlain is Run for a terminal that is read line by line.
+// RunPlain is Run for terminals that are used line by line.
 func RunPlain(ctx context.Context, opts *Options) error {
 	p := &plainProgram{
 		out: opts.Out, msgs: make(chan tea.Msg), ended: make(chan struct{}),
@@ -75,7 +75,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
-	p.print(`Type a prompt and Enter. ":help" shows what else can be done, Ctrl-C cancels, ":quit" leaves.`)
+	p.print(`Type a prompt and press Enter. ":help" lists all commands, Ctrl-C cancels the turn, ":quit" quits.`)
 	p.do(p.m.Init())
 	for !p.m.leaving {
 		p.show()
@@ -94,7 +94,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 			p.update(msg)
 		case <-p.typing.wake:
 		case s := <-signals:
-			p.print() // what is told is not behind what was typed
+			p.print() // messages must not follow what was typed on the same line
 			if s == os.Interrupt {
 				p.do(p.m.interrupt())
 			} else {
@@ -113,7 +113,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	return errors.Join(err, p.m.result(nil))
 }
 
-// send gives the loop a message.
+// send sends a message to the loop.
 func (p *plainProgram) send(msg tea.Msg) {
 	select {
 	case p.msgs <- msg:
@@ -126,7 +126,7 @@ func (p *plainProgram) update(msg tea.Msg) {
 	p.do(cmd)
 }
 
-// do runs a command beside the loop.
+// do runs a command in a goroutine.
 func (p *plainProgram) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -134,7 +134,7 @@ func (p *plainProgram) do(cmd tea.Cmd) {
 	p.running.Go(func() { p.result(cmd()) })
 }
 
-// result takes what a command says: a message, or further commands.
+// result handles the result of a command: a message, or more commands.
 func (p *plainProgram) result(msg tea.Msg) {
 	if msg == nil {
 		return
@@ -149,7 +149,7 @@ func (p *plainProgram) result(msg tea.Msg) {
 	p.send(msg)
 }
 
-// typing reads what the user types, as it comes: when a line came says what it can be an answer to.
+// typing reads what the user types as it arrives; the time of a line says what it can be an answer to.
 type typing struct {
 	in   *os.File
 	wake chan struct{}
@@ -159,12 +159,12 @@ type typing struct {
 
 	reader  cancelreader.CancelReader
 	running sync.WaitGroup
-	rest    []byte // of a line that is not whole
+	rest    []byte // of an unfinished line
 }
 
 func newTyping(in *os.File) *typing { return &typing{in: in, wake: make(chan struct{}, 1)} }
 
-// start begins to read.
+// start begins reading.
 func (t *typing) start() error {
 	reader, err := cancelreader.NewReader(t.in)
 	if err != nil {
@@ -209,7 +209,7 @@ func (t *typing) put(l typedLine) {
 	}
 }
 
-// take takes the next line.
+// take returns the next line.
 func (t *typing) take() (typedLine, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,12 +221,12 @@ func (t *typing) take() (typedLine, bool) {
 	return l, true
 }
 
-// stop stops reading, so that something else can read from the terminal.
+// stop stops reading, so that another program can read from the terminal.
 func (t *typing) stop() {
 	if t.reader == nil {
 		return
 	}
-	if t.reader.Cancel() { // otherwise what it reads from ends by itself, or with the program
+	if t.reader.Cancel() { // otherwise its input ends by itself, or with the program
 		t.running.Wait()
 	}
 	_ = t.reader.Close() // nothing was written to it
@@ -246,7 +246,7 @@ func (p *plainProgram) print(lines ...string) {
 	}
 }
 
-// ask writes a prompt for a line.
+// ask writes a prompt for input.
 func (p *plainProgram) ask(text string) {
 	if !p.prompt {
 		fmt.Fprint(p.out, text)
@@ -254,7 +254,7 @@ func (p *plainProgram) ask(text string) {
 	}
 }
 
-// typed takes a line.
+// typed handles a line.
 func (p *plainProgram) typed(l typedLine) {
 	m := p.m
 	if l.err != nil {
@@ -264,7 +264,7 @@ func (p *plainProgram) typed(l typedLine) {
 		p.do(m.leave(l.err))
 		return
 	}
-	p.prompt = false // Enter has left the line
+	p.prompt = false // Enter has ended the line
 	text := strings.TrimSpace(l.text)
 	if name, ok := strings.CutPrefix(text, ":"); ok && !strings.HasPrefix(name, ":") {
 		p.command(name)
@@ -292,7 +292,7 @@ func (p *plainProgram) typed(l typedLine) {
 			p.layer = nil
 			return
 		}
-		p.print("Type a number, or nothing to leave.")
+		p.print("Type a number, or press Enter to go back.")
 		return
 	case *line:
 		m.pop(top)
@@ -319,7 +319,7 @@ func (p *plainProgram) typed(l typedLine) {
 			p.question = nil // show it again
 			return
 		}
-		p.print(fmt.Sprintf("Type a number from 1 to %d, nothing to see the question again, or :cancel.", len(choices)))
+		p.print(fmt.Sprintf("Type a number from 1 to %d, press Enter to see the question again, or type :cancel.", len(choices)))
 		return
 	}
 	if strings.HasPrefix(text, "::") {
@@ -332,12 +332,12 @@ func (p *plainProgram) typed(l typedLine) {
 	m.editor().set(prompt{text: l.text})
 	cmd := m.submit()
 	if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == l.text }) {
-		p.print("-- It waits: " + clean(l.text))
+		p.print("-- Queued: " + clean(l.text))
 	}
 	p.do(cmd)
 }
 
-// keyPress is a key by its name.
+// keyPress returns a key by its name.
 func keyPress(name string) tea.KeyPressMsg {
 	if letter, ok := strings.CutPrefix(name, "ctrl+"); ok {
 		return tea.KeyPressMsg{Code: rune(letter[0]), Mod: tea.ModCtrl}
@@ -357,7 +357,7 @@ func (p *plainProgram) command(name string) {
 				lines = append(lines, hanging(":"+a.name, a.about, 16, plainWidth)...)
 			}
 		}
-		p.print(append(lines, "A number answers a question or chooses from a list. An empty line leaves a list. A prompt that begins with a colon: type two.")...)
+		p.print(append(lines, "Type a number to answer a question or to choose from a list, and an empty line to leave a list. To begin a prompt with a colon, type two.")...)
 		return
 	case p.form != nil && q == p.question && (name == "decline" || name == "cancel-form"):
 		res := declined()
@@ -403,7 +403,7 @@ func (p *plainProgram) show() {
 				}
 				p.print(fmt.Sprintf("  %d. %s%s  %s", i+1, it.label, mark, it.about))
 				if i == 99 {
-					p.print("  … type a part of a name to see fewer")
+					p.print("  … type part of a name to see fewer")
 					break
 				}
 			}
@@ -449,7 +449,7 @@ func (p *plainProgram) show() {
 		p.ask("Number: ")
 	case m.chat == nil && m.client != nil && m.connection == connected && m.note == "":
 		p.ask("There is no session (:new opens one): ")
-	case m.calls > 0: // what is typed next may be about what they change
+	case m.calls > 0: // what is typed next may depend on their results
 	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
 		p.flush()
 		p.ask("> ")
@@ -470,7 +470,7 @@ func (p *plainProgram) showChat() {
 			p.print("", "Session: "+c.name())
 		}
 	}
-	now := c.session.State().Snapshot() // a question must not come before what it is about
+	now := c.session.State().Snapshot() // a question must not precede what it is about
 	c.take(now)
 	if now == p.shown {
 		return
@@ -491,7 +491,7 @@ func (p *plainProgram) showChat() {
 			p.turn = turn.Number
 			p.flush()
 			took := c.times.took(turn.Number)
-			if c.cancel != nil { // the turn is over, and its answer not yet taken
+			if c.cancel != nil { // the turn has ended, but its result was not handled yet
 				took = c.times.ifLong(m.now().Sub(c.began))
 			}
 			p.print(draw.TurnEnd(m.drawn, turn, took, plainWidth)...)
@@ -500,7 +500,7 @@ func (p *plainProgram) showChat() {
 	p.shown = now
 }
 
-// showItem writes what is new of an item.
+// showItem writes the new part of an item.
 func (p *plainProgram) showItem(item *view.Item) {
 	m := p.m
 	switch v := item.Variant.(type) {
@@ -535,7 +535,7 @@ func (p *plainProgram) showItem(item *view.Item) {
 	}
 }
 
-// flush writes the part of a line that the agent has not ended.
+// flush writes the unfinished line of the agent.
 func (p *plainProgram) flush() {
 	if p.rest != "" {
 		rest := p.rest
@@ -545,7 +545,7 @@ func (p *plainProgram) flush() {
 	p.item = -1
 }
 
-// plainForm has the user fill in a form, field by field.
+// plainForm asks the user to fill in a form field by field.
 type plainForm struct {
 	dialog *formDialog
 	q      *question
@@ -553,11 +553,11 @@ type plainForm struct {
 	asked  bool
 }
 
-// ask asks for the field that is next.
+// ask asks for the next field.
 func (f *plainForm) ask(p *plainProgram) {
 	fields := f.dialog.fields
 	for f.at < len(fields) && fields[f.at].kind == unknownField {
-		p.print(clean(fields[f.at].title) + ": this client does not know this kind of field, and leaves it out.")
+		p.print(clean(fields[f.at].title) + ": this client does not support this kind of field and leaves it out.")
 		f.at++
 	}
 	if f.at == len(fields) {
@@ -569,7 +569,7 @@ func (f *plainForm) ask(p *plainProgram) {
 		f.asked = true
 		title := clean(field.title)
 		if field.required {
-			title += " (wanted)"
+			title += " (required)"
 		}
 		if field.about != "" {
 			title += ": " + clean(field.about)
@@ -591,7 +591,7 @@ func (f *plainForm) ask(p *plainProgram) {
 	p.ask(fmt.Sprintf("[%s]: ", strings.TrimSuffix(hint, ", ")))
 }
 
-// take takes what the user says in the field. An empty line keeps what is there.
+// take handles the user's input for a field. An empty line keeps the current value.
 func (f *plainForm) take(p *plainProgram, text string) {
 	fields := f.dialog.fields
 	if f.at == len(fields) {
@@ -608,7 +608,7 @@ func (f *plainForm) take(p *plainProgram, text string) {
 	f.at, f.asked = f.at+1, false
 }
 
-// fill takes what the user typed.
+// fill sets the field to what the user typed.
 func (f *field) fill(text string) error {
 	word := strings.TrimSpace(text)
 	switch f.kind {

@@ -15,19 +15,19 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// script is the plain program with an agent, driven by lines.
+// script drives the program in plain mode, with an agent, by lines.
 type script struct {
 	t     *testing.T
 	in    *os.File
 	ended chan error
 
 	mu      sync.Mutex
-	text    string // that was written and not yet wanted
+	text    string // output that was not expected yet
 	all     string
 	written chan struct{}
 }
 
-// plainly runs the plain program.
+// plainly runs the program in plain mode.
 func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *script {
 	t.Helper()
 	inR, inW, err := os.Pipe()
@@ -44,7 +44,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 	opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
 		client, agent := acp.Pipe()
 		agents.Go(func() {
-			// How it ends is what the program shows.
+			// The program shows how it ends.
 			_ = acp.ServeAgent(ctx, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
 		})
 		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
@@ -96,7 +96,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 	return s
 }
 
-// want waits until texts were written, one behind the other.
+// want waits until texts were written in this order.
 func (s *script) want(texts ...string) {
 	s.t.Helper()
 	late := time.After(20 * time.Second)
@@ -135,7 +135,7 @@ func TestPlain(t *testing.T) {
 	s.want("tester asks for permission", "kind execute\n$ rm -rf build\nagent tester\ntitle Remove the build of s1\n",
 		"allow always remembers for this session:", "rm -rf build",
 		"1. allow once: Allow", "2. allow always: Always allow", "4. reject always: Never allow", "Number: ")
-	for _, no := range []string{"y", "what?", "7"} { // neither is an answer, nor a prompt
+	for _, no := range []string{"y", "what?", "7"} { // none is an answer, and none becomes a prompt
 		s.typ(no)
 		s.want("Type a number from 1 to 4", "Number: ")
 	}
@@ -161,7 +161,7 @@ func TestPlainTypedAhead(t *testing.T) {
 	}}, nil)
 	s.want("> ")
 	s.typ("go", "1")
-	s.want("It waits: 1")
+	s.want("Queued: 1")
 	close(typed)
 	s.want("Number: ")
 	s.typ("3")
@@ -170,7 +170,7 @@ func TestPlainTypedAhead(t *testing.T) {
 	s.want("Answered: reject once")
 }
 
-// TestPlainLogin: what was typed before a list that nobody has asked for does not choose from it.
+// TestPlainLogin: what was typed before a list appeared unasked does not choose from it.
 func TestPlainLogin(t *testing.T) {
 	var mu sync.Mutex
 	loggedIn := false
@@ -194,7 +194,7 @@ func TestPlainLogin(t *testing.T) {
 	}, nil)
 	s.want("> ")
 	s.typ("hello", "1")
-	s.want("It waits: 1")
+	s.want("Queued: 1")
 	close(begun)
 	s.want("1. by the agent: In the browser", "Number: ")
 	mu.Lock()
@@ -234,11 +234,11 @@ func TestPlainForm(t *testing.T) {
 	s := plainly(t, acp.AgentHandlers{Prompt: f.prompt}, nil)
 	s.want("> ")
 	s.typ("go")
-	s.want("Tell me about yourself.", "Your name (wanted)", "[]: ")
+	s.want("Tell me about yourself.", "Your name (required)", "[]: ")
 	s.typ("A")
 	s.want("want at least 2 characters", "[]: ")
 	s.typ("Ann")
-	s.want("age (wanted)", "[]: ")
+	s.want("age (required)", "[]: ")
 	s.typ("42")
 	s.want("1. Red", "2. Green", "[a number, g]: ")
 	s.typ("1")

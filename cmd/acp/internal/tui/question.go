@@ -11,39 +11,39 @@ import (
 
 // question waits for the user's answer.
 type question struct {
-	session acp.SessionID // "" if it is not a session's
+	session acp.SessionID // "" if it belongs to no session
 	dialog  dialog
-	drawn   time.Time // zero until it was
-	left    bool      // the user has gone back to the editor, and comes back with the key for it
-	scroll  int       // the first line of the body that is shown
-	seen    int       // how many lines of the body were shown, from the first one on
-	room    int       // how many are shown
-	width   int       // as which they were drawn
+	drawn   time.Time // zero before it was drawn
+	left    bool      // the user has gone back to the editor, and needs the key for questions to return
+	scroll  int       // the first visible line of the body
+	seen    int       // how many lines of the body, from the first one on, have been visible
+	room    int       // how many lines are visible
+	width   int       // the width for which they were drawn
 }
 
-// dialog is what a question shows, and how it is answered.
+// dialog is the content of a question and the way to answer it.
 type dialog interface {
 	// title is one line.
 	title(m *Model) string
-	// body are the lines that may be scrolled.
+	// body returns the lines that can be scrolled.
 	body(m *Model, width int) []string
-	// foot are the lines that are always shown: the keys.
+	// foot returns the lines that are always visible: the keys.
 	foot(m *Model, width int) []string
-	// key takes a key, and reports whether the question is answered.
+	// key handles a key, and reports whether the question is answered.
 	key(m *Model, q *question, k tea.KeyPressMsg) (answered bool, cmd tea.Cmd)
-	// paste takes text that was pasted, and reports whether it did.
+	// paste handles pasted text, and reports whether it used it.
 	paste(m *Model, text string) (taken bool, cmd tea.Cmd)
-	// choices are the answers by the keys that give them; nil if the answer is no choice.
+	// choices returns the answers with the keys that give them; nil if the answer is not a choice.
 	choices() []choice
-	// init is called when the question comes.
+	// init is called when the question is added.
 	init(m *Model) tea.Cmd
 }
 
-// quiet is for how long a question must have been drawn, and no key pressed, before it takes keys by itself: a key that
-// was meant for something else must not answer it.
+// quiet is how long a question must have been visible without any key being pressed before it takes keys by itself, so
+// that a key meant for something else does not answer it.
 const quiet = 600 * time.Millisecond
 
-// addQuestion takes a question.
+// addQuestion adds a question.
 func (m *Model) addQuestion(q *question) tea.Cmd {
 	m.questions = append(m.questions, q)
 	m.resize()
@@ -51,7 +51,7 @@ func (m *Model) addQuestion(q *question) tea.Cmd {
 	return tea.Batch(q.dialog.init(m), m.rearm())
 }
 
-// rearm has the program drawn when a question begins to take keys.
+// rearm redraws the screen when a question begins to take keys.
 func (m *Model) rearm() tea.Cmd {
 	if m.plain {
 		return nil
@@ -59,7 +59,7 @@ func (m *Model) rearm() tea.Cmd {
 	return tea.Tick(quiet+frame, func(time.Time) tea.Msg { return armedMsg{} })
 }
 
-// withdraw removes a question: it is answered, or the agent does not want to know any more.
+// withdraw removes a question that has been answered or that the agent has withdrawn.
 func (m *Model) withdraw(q *question) {
 	m.questions = slices.DeleteFunc(m.questions, func(o *question) bool { return o == q })
 	if m.focused == q {
@@ -69,7 +69,7 @@ func (m *Model) withdraw(q *question) {
 	m.resize()
 }
 
-// dismiss withdraws the questions of a kind.
+// dismiss withdraws all questions of a kind.
 func (m *Model) dismiss(kind func(dialog) bool) {
 	for _, q := range slices.Clone(m.questions) {
 		if kind(q.dialog) {
@@ -78,12 +78,12 @@ func (m *Model) dismiss(kind func(dialog) bool) {
 	}
 }
 
-// question is the first one of the chat that is shown, or of no session; nil if there is none.
+// question returns the first question of the visible chat or of no session; nil if there is none.
 func (m *Model) question() *question {
 	return m.questionOf(m.chat)
 }
 
-// questionOf is the first question of a chat, or of no session.
+// questionOf returns the first question of a chat or of no session.
 func (m *Model) questionOf(c *chat) *question {
 	for _, q := range m.questions {
 		if m.chatOf(q.session) == nil || c != nil && q.session == c.id {
@@ -93,10 +93,10 @@ func (m *Model) questionOf(c *chat) *question {
 	return nil
 }
 
-// takes reports whether a question takes keys: the user has gone to it, or it was there long enough while nothing was
-// typed, and nothing waits in the editor to be typed further.
+// takes reports whether a question takes the keys: the user has gone to it, or it has been visible long enough while
+// nothing was typed, and the editor has no unfinished input.
 func (m *Model) takes(q *question) bool {
-	if q == nil || m.height < 2 { // then nothing of it is seen
+	if q == nil || m.height < 2 { // then nothing of it is visible
 		return false
 	}
 	if m.focused == q {
@@ -106,14 +106,14 @@ func (m *Model) takes(q *question) bool {
 	return !q.left && !q.drawn.IsZero() && now.Sub(q.drawn) >= quiet && now.Sub(m.lastKey) >= quiet && m.editor().empty()
 }
 
-// goToQuestion is the key that goes to the next question, from every screen.
+// goToQuestion handles the key that goes to the next question, from every screen.
 func (m *Model) goToQuestion() tea.Cmd {
 	if len(m.questions) == 0 {
-		m.tellHere("There are no questions.")
+		m.tellHere("There is no question.")
 		return nil
 	}
 	q := m.question()
-	if q == nil || q == m.focused { // that of another session
+	if q == nil || q == m.focused { // the question of another session
 		at := max(0, slices.Index(m.questions, m.focused))
 		for i := range m.questions {
 			other := m.questions[(at+i)%len(m.questions)]
@@ -129,15 +129,15 @@ func (m *Model) goToQuestion() tea.Cmd {
 	return nil
 }
 
-// focus gives a question the keys.
+// focus gives the keys to a question.
 func (m *Model) focus(q *question) {
 	m.focused, q.left = q, false
 }
 
-// passing are keys that a question leaves to the chat: those that look elsewhere. No text is typed with them.
+// passing lists keys that a question leaves to the chat: those that open other screens. None of them types text.
 var passing = []string{"ctrl+s", "alt+right", "alt+left", "f1", "alt+n", "alt+x", "alt+w"}
 
-// questionKey gives a key to a question that takes keys.
+// questionKey passes a key to a question that takes keys.
 func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 	m.focused = q
 	switch k.String() {
@@ -148,7 +148,7 @@ func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 		q.scroll = max(0, q.scroll-max(1, q.room))
 		return nil
 	case "pgdown":
-		q.scroll += max(1, q.room) // the view bounds it
+		q.scroll += max(1, q.room) // the view limits it
 		return nil
 	}
 	if slices.Contains(passing, k.String()) {
@@ -163,7 +163,8 @@ func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-// questionView draws a question in at most height lines. What does not fit is scrolled; the keys are always shown.
+// questionView draws a question in at most height lines. What does not fit can be scrolled; the keys are always
+// visible.
 func (m *Model) questionView(q *question, width, height int) []string {
 	takes := m.takes(q)
 	if q.drawn.IsZero() {
@@ -181,7 +182,7 @@ func (m *Model) questionView(q *question, width, height int) []string {
 	if !takes {
 		foot = append([]string{m.style.dim.Render(fit("Ctrl-G: answer", width))}, foot...)
 	}
-	// In a very small terminal the keys come first, then what is asked about, then the title.
+	// In a very small terminal, the keys take precedence, then the request, then the title.
 	var lines []string
 	room := height - len(foot)
 	if room > 1 {

@@ -19,7 +19,7 @@ var fourOptions = []acp.PermissionOption{
 	acp.RejectOnce("no", "Reject"), acp.RejectAlways("never", "Never allow"),
 }
 
-// asker asks for permission in each turn, and notes the answers.
+// asker asks for permission in each turn, and records the answers.
 type asker struct {
 	mu      sync.Mutex
 	answers []string
@@ -60,7 +60,7 @@ func (a *asker) want(t *testing.T, answers ...string) {
 	}
 }
 
-// TestPermissionKeys: each kind has its key, each option its number; enter chooses only what was marked.
+// TestPermissionKeys: each kind has its key and each option its number; Enter chooses only an option that was selected.
 func TestPermissionKeys(t *testing.T) {
 	for keys, want := range map[string]string{
 		"y": "once", "Y": "always", "n": "no", "N": "never", "1": "once", "4": "never",
@@ -83,7 +83,7 @@ func TestPermissionKeys(t *testing.T) {
 	}
 }
 
-// TestPermissionShowsEverything: also what only earlier updates of the tool call had.
+// TestPermissionShowsEverything: even what only earlier updates of the tool call contained.
 func TestPermissionShowsEverything(t *testing.T) {
 	a := &asker{call: func(acp.SessionID) acp.ToolCallUpdate { return acp.ToolCallUpdate{ToolCallID: "t"} }}
 	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -103,7 +103,7 @@ func TestPermissionShowsEverything(t *testing.T) {
 		w.say("go")
 		w.sleep(2 * time.Second)
 		w.want("Change the greeting", "edit", "/src/hello.go:7", "old words", "new words", "because", "no rule matches", "tester")
-		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // scrolls; the keys stay
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // the request scrolls; the keys stay
 		w.want("1 or y", "4 or N", "below")
 		w.wantNot("because")
 		w.key("pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
@@ -114,7 +114,7 @@ func TestPermissionShowsEverything(t *testing.T) {
 	})
 }
 
-// TestForgedPermission: a title cannot hide the facts, and nothing is allowed before they were on the screen.
+// TestForgedPermission: a title cannot hide the facts, and nothing is allowed before they have been on the screen.
 func TestForgedPermission(t *testing.T) {
 	a := &asker{
 		call: func(acp.SessionID) acp.ToolCallUpdate {
@@ -143,7 +143,7 @@ func TestForgedPermission(t *testing.T) {
 	})
 }
 
-// TestTypingDoesNotAnswer: keys that are meant for the editor go there when a question comes meanwhile.
+// TestTypingDoesNotAnswer: keys meant for the editor go there when a question arrives meanwhile.
 func TestTypingDoesNotAnswer(t *testing.T) {
 	a := &asker{}
 	ask := make(chan struct{})
@@ -155,13 +155,13 @@ func TestTypingDoesNotAnswer(t *testing.T) {
 		w.settle()
 		w.say("go")
 		w.sleep(900 * time.Millisecond)
-		for range 10 { // "y" every 50 ms, while the question comes
+		for range 10 { // "y" every 50 ms, while the question arrives
 			w.typ("y")
 			w.sleep(50 * time.Millisecond)
 		}
 		w.want("asks for permission", "> yyyyyyyyyy", "Ctrl-G: answer")
 		a.want(t)
-		w.sleep(10 * time.Second) // what is in the editor is not done
+		w.sleep(10 * time.Second) // the editor has unfinished input
 		w.typ("n")
 		a.want(t)
 		w.want("> yyyyyyyyyyn")
@@ -169,7 +169,7 @@ func TestTypingDoesNotAnswer(t *testing.T) {
 		w.want("> yyyyyyyyyyny")
 		w.key("ctrl+g")
 		w.wantNot("Ctrl-G: answer")
-		w.update(tea.PasteMsg{Content: "y"}) // which is never an answer
+		w.update(tea.PasteMsg{Content: "y"}) // never an answer
 		w.settle()
 		a.want(t)
 		w.key("y")
@@ -199,14 +199,14 @@ func TestFirstKeyAfterQuestion(t *testing.T) {
 	})
 }
 
-// TestQuestionsOfSeveralSessions: none is lost behind another, another session, another screen or a resize.
+// TestQuestionsOfSeveralSessions: none is lost after another, in another session, on another screen or on a resize.
 func TestQuestionsOfSeveralSessions(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
 		w.settle()
 		w.say("first")
 		w.sleep(time.Second)
-		w.key("esc") // leave it waiting
+		w.key("esc") // leave it open
 		w.key("ctrl+n")
 		w.sleep(time.Second)
 		w.wantNot("asks for permission")
@@ -221,7 +221,7 @@ func TestQuestionsOfSeveralSessions(t *testing.T) {
 		}
 		w.update(tea.WindowSizeMsg{Width: 40, Height: 20})
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
-		w.key("?") // the dialog takes it: it is not an answer
+		w.key("?") // the dialog handles it; it is not an answer
 		w.want("Remove the build of s2")
 		w.key("y")
 		w.sleep(time.Second)
@@ -237,7 +237,7 @@ func TestQuestionsOfSeveralSessions(t *testing.T) {
 	})
 }
 
-// TestAnswerFromOverview: the overview shows who asks, and a question is answered there.
+// TestAnswerFromOverview: the overview shows which session has a question, and the question can be answered there.
 func TestAnswerFromOverview(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
@@ -262,7 +262,7 @@ func TestAnswerFromOverview(t *testing.T) {
 	})
 }
 
-// TestKeyPressedTwice: a key that answers one question does not answer the next one too, nor is it typed.
+// TestKeyPressedTwice: a key that answers one question neither answers the next one nor is typed.
 func TestKeyPressedTwice(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -277,7 +277,7 @@ func TestKeyPressedTwice(t *testing.T) {
 		w.say("go")
 		w.sleep(2 * time.Second)
 		w.want("(1 of 2)")
-		w.key("ctrl+g", "ctrl+g", "ctrl+g") // there is no other session
+		w.key("ctrl+g", "ctrl+g", "ctrl+g") // no other session has one
 		w.wantNot("Ctrl-G")
 		w.key("n", "n")
 		a.want(t, "no")
@@ -317,7 +317,7 @@ func TestLookElsewhere(t *testing.T) {
 	})
 }
 
-// TestCancelWithdrawsQuestion: the dialog goes with its turn.
+// TestCancelWithdrawsQuestion: the dialog disappears with its turn.
 func TestCancelWithdrawsQuestion(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
@@ -333,7 +333,7 @@ func TestCancelWithdrawsQuestion(t *testing.T) {
 	})
 }
 
-// TestAlwaysIsRemembered: the same is not asked again in the session; the decision is told in a line.
+// TestAlwaysIsRemembered: the same request is not asked again in the session; the decision is shown on a line.
 func TestAlwaysIsRemembered(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
@@ -365,10 +365,10 @@ func TestRulesDecide(t *testing.T) {
 	})
 }
 
-// hostile is text that would do something in a terminal.
+// hostile is text that would affect a terminal.
 const hostile = "\x1b]0;title\x07\x1b[2J\x1b[31mred\u009b5n\u202eback\r\x00\x7f\u2066end"
 
-// TestHostileTexts: nothing of an agent's texts gets through to the terminal; see world.screen.
+// TestHostileTexts: hostile text of an agent never reaches the terminal; see world.screen.
 func TestHostileTexts(t *testing.T) {
 	a := &asker{
 		call: func(acp.SessionID) acp.ToolCallUpdate {

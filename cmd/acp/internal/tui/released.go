@@ -8,14 +8,15 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// rendererTime is how long the renderer may take to stop. Other programs of the process, as tests have them, have their own.
+// rendererTime is how long the renderer may take to stop. Other Bubble Tea programs in the process, such as in tests,
+// have their own renderer.
 const rendererTime = 10 * time.Second
 
-// released is a command for the released terminal that begins when the renderer has stopped.
+// released is a command for the released terminal that begins only when the renderer has stopped.
 //
-// Bubble Tea hands the stop to the renderer's goroutine and does not wait for it: if the goroutine stops the ticker of the
-// frames only after the terminal was taken back, which restarts the ticker, nothing is drawn ever again. That happens on a
-// busy machine, and when the process is stopped in between.
+// Bubble Tea signals the renderer's goroutine to stop and does not wait for it. If the goroutine stops the ticker of
+// the frames only after the terminal has been taken back, which restarts the ticker, nothing is ever drawn again. That
+// happens on a busy machine, and when the process is stopped in between.
 type released struct{ tea.ExecCommand }
 
 // Run implements tea.ExecCommand.

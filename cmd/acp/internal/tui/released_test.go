@@ -34,7 +34,7 @@ func (r *releaser) Run() error {
 	return nil
 }
 
-// What has the released terminal begins when the renderer has stopped.
+// A command for the released terminal begins when the renderer has stopped.
 func TestReleased(t *testing.T) {
 	r := &releaser{t: t}
 	if _, err := tea.NewProgram(r, tea.WithInput(nil), tea.WithOutput(io.Discard)).Run(); err != nil || !r.runs {

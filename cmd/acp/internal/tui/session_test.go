@@ -126,7 +126,7 @@ func TestContinue(t *testing.T) {
 	})
 	inWorld(t, (&library{}).handlers(), func(o *Options) { o.Start.Continue = true }, func(w *world) {
 		w.sleep(time.Second)
-		w.want("There is no session of this directory", "ready")
+		w.want("has no session to continue", "ready")
 	})
 }
 
@@ -192,7 +192,7 @@ func TestSwitching(t *testing.T) {
 	})
 }
 
-// TestConnectionLost: an agent that ends is shown with why, and a key brings it and the session back.
+// TestAgentEnds: when an agent ends, the reason is shown, and a key restarts it and restores the session.
 func TestAgentEnds(t *testing.T) {
 	l := &library{}
 	inWorld(t, l.handlers(), func(o *Options) { o.Talk.NoReconnect = true }, func(w *world) {
@@ -206,8 +206,8 @@ func TestAgentEnds(t *testing.T) {
 		l.mu.Unlock()
 		w.running.Go(func() { _ = conn.Close() })
 		w.sleep(2 * time.Second)
-		w.want("tester has ended", "r start it again", "my last", "agent ended", "> draft")
-		w.key("r") // is typed, since there is a draft
+		w.want("tester has ended", "r restart it", "my last", "agent ended", "> draft")
+		w.key("r") // is typed, because there is a draft
 		w.want("> draftr")
 		w.key("ctrl+g", "r")
 		w.sleep(2 * time.Second)
@@ -238,12 +238,12 @@ func TestLogin(t *testing.T) {
 	}
 	inWorld(t, handlers, nil, func(w *world) {
 		w.sleep(time.Second)
-		w.want("how to log in", "In the browser")
+		w.want("login methods", "In the browser")
 		w.key("esc")
-		w.wantNot("how to log in")
+		w.wantNot("login methods")
 		w.key("ctrl+n")
 		w.sleep(time.Second)
-		w.want("how to log in")
+		w.want("login methods")
 		w.key("enter")
 		w.sleep(time.Second)
 		w.want("ready")
@@ -334,7 +334,7 @@ func TestFindings(t *testing.T) {
 	})
 }
 
-// TestNarrow: every screen can be used with 20 columns: nothing is wider, and the keys are there.
+// TestNarrow: every screen is usable with 20 columns: nothing is wider, and the keys are visible.
 func TestNarrow(t *testing.T) {
 	a := &asker{}
 	h := settings()
@@ -374,7 +374,7 @@ func TestHelpAndActions(t *testing.T) {
 	})
 }
 
-// TestKeysAreUnique: no key does two things on one screen.
+// TestKeysAreUnique: no key has two actions on one screen.
 func TestKeysAreUnique(t *testing.T) {
 	for _, s := range allKeys() {
 		used := map[string]string{}
@@ -402,7 +402,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestForkAndRename: sessions are forked and renamed where the agent can.
+// TestForkAndRename: sessions are forked and renamed if the agent supports it.
 func TestForkAndRename(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string

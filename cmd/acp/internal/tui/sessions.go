@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// chatState is what the overview says of a chat.
+// chatState describes a chat in the overview.
 func (m *Model) chatState(c *chat) string {
 	switch {
 	case slices.ContainsFunc(m.questions, func(q *question) bool { return q.session == c.id }):
@@ -60,13 +60,13 @@ func (m *Model) showOverview() tea.Cmd {
 	return nil
 }
 
-// refreshNow takes the items as they are, and marks the current one.
+// refreshNow refreshes the items and selects the current one.
 func (p *picker) refreshNow(m *Model) {
 	p.list.items = p.refresh(m)
 	p.list.match()
 }
 
-// overviewKeys are the keys of the open sessions.
+// overviewKeys returns the keys of the list of open sessions.
 func overviewKeys() []binding {
 	on := func(f func(m *Model, c *chat) tea.Cmd) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd {
@@ -83,15 +83,15 @@ func overviewKeys() []binding {
 	}
 	return []binding{
 		{"show", []string{"enter"}, "show the session", nil},
-		{"answer", []string{"a"}, "answer what it asks, and stay here", on((*Model).answerHere)},
+		{"answer", []string{"a"}, "answer its question, and stay here", on((*Model).answerHere)},
 		{"cancel", []string{"c"}, "cancel its turn", on(func(m *Model, c *chat) tea.Cmd { m.cancelTurn(c); return nil })},
 		{"new", []string{"n"}, "open a new session", func(m *Model) tea.Cmd { m.layers = nil; return m.newSession() }},
 		{"stored", []string{"s"}, "list the agent's stored sessions", (*Model).showStored},
-		{"rename", []string{"r"}, "rename it", on((*Model).renameChat)},
-		{"fork", []string{"f"}, "go on in a copy of it", on((*Model).forkChat)},
-		{"export", []string{"e"}, "write it as Markdown to a file", on((*Model).exportChat)},
-		{"close", []string{"x"}, "close it", on((*Model).closeThis)},
-		{"delete", []string{"D"}, "delete it", on((*Model).deleteThis)},
+		{"rename", []string{"r"}, "rename the session", on((*Model).renameChat)},
+		{"fork", []string{"f"}, "continue in a copy of the session", on((*Model).forkChat)},
+		{"export", []string{"e"}, "write the session as Markdown to a file", on((*Model).exportChat)},
+		{"close", []string{"x"}, "close the session", on((*Model).closeThis)},
+		{"delete", []string{"D"}, "delete the session", on((*Model).deleteThis)},
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *Model) answerHere(c *chat) tea.Cmd {
 			return nil
 		}
 	}
-	m.tellHere("It asks nothing.")
+	m.tellHere("This session has no question.")
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (m *Model) closeChat() tea.Cmd  { return m.withChat((*Model).closeThis) }
 func (m *Model) deleteChat() tea.Cmd { return m.withChat((*Model).deleteThis) }
 func (m *Model) export() tea.Cmd     { return m.withChat((*Model).exportChat) }
 
-// withChat does something with the chat that is shown.
+// withChat calls f with the visible chat.
 func (m *Model) withChat(f func(m *Model, c *chat) tea.Cmd) tea.Cmd {
 	if m.chat == nil {
 		m.tell("", "There is no session.")
@@ -132,7 +132,7 @@ func (m *Model) withChat(f func(m *Model, c *chat) tea.Cmd) tea.Cmd {
 	return f(m, m.chat)
 }
 
-// renameChat asks for another title: at the agent if it can, otherwise here alone.
+// renameChat asks for another title: for the agent if it supports that, otherwise only here.
 func (m *Model) renameChat(c *chat) tea.Cmd {
 	m.push(newLine("Title of the session", c.name(), func(m *Model, text string) tea.Cmd {
 		text = strings.TrimSpace(text)
@@ -141,12 +141,12 @@ func (m *Model) renameChat(c *chat) tea.Cmd {
 			return nil
 		}
 		client := m.client
-		return m.call("The agent has not taken the title", func(ctx context.Context) error { return client.Rename(ctx, c.id, text) }, nil)
+		return m.call("The agent did not accept the title", func(ctx context.Context) error { return client.Rename(ctx, c.id, text) }, nil)
 	}))
 	return nil
 }
 
-// forkChat goes on in a copy.
+// forkChat continues in a copy.
 func (m *Model) forkChat(c *chat) tea.Cmd {
 	if !m.client.Capabilities().SessionCapabilities.Fork.Present() {
 		m.tellHere("The agent cannot fork sessions.")
@@ -160,7 +160,7 @@ func (m *Model) forkChat(c *chat) tea.Cmd {
 	})
 }
 
-// closeThis closes a session; the agent keeps what it stores.
+// closeThis closes a session; the agent keeps what it has stored.
 func (m *Model) closeThis(c *chat) tea.Cmd {
 	if c.cancel != nil {
 		m.tellHere("A turn is in progress: cancel it first.")
@@ -174,7 +174,7 @@ func (m *Model) closeThis(c *chat) tea.Cmd {
 	}, nil))
 }
 
-// deleteThis deletes a session, after asking.
+// deleteThis deletes a session after asking.
 func (m *Model) deleteThis(c *chat) tea.Cmd {
 	return m.confirmDelete(c.id, c.name(), func() {})
 }
@@ -190,7 +190,7 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cm
 		if !it.value.(bool) {
 			return nil
 		}
-		m.cancelTurn(m.chatOf(id)) // so that nothing is sent when its turn ends
+		m.cancelTurn(m.chatOf(id)) // so that no queued prompt is sent when its turn ends
 		client := m.client
 		return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) }, func(m *Model) tea.Cmd {
 			then()
@@ -205,14 +205,14 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cm
 	return nil
 }
 
-// exportChat asks for the name of a file, and writes the session to it.
+// exportChat asks for a file name and writes the session to the file.
 func (m *Model) exportChat(c *chat) tea.Cmd {
 	name := fmt.Sprintf("session-%s.md", m.now().Format("20060102-150405"))
 	m.push(newLine("Write the session to", filepath.Join(m.opts.Talk.Cwd, name), func(m *Model, path string) tea.Cmd {
 		snapshot, client := c.snapshot, m.client
 		o := &draw.ExportOptions{
 			Title:    c.name(),
-			Facts:    []string{"Agent: " + m.agentName(), "Folder: " + clean(c.session.Cwd())},
+			Facts:    []string{"Agent: " + m.agentName(), "Directory: " + clean(c.session.Cwd())},
 			Terminal: func(id acp.TerminalID) (draw.Output, bool) { return terminalOutput(client, id) },
 		}
 		return m.call("Not written", func(context.Context) error {
@@ -229,7 +229,7 @@ func (m *Model) exportChat(c *chat) tea.Cmd {
 	return nil
 }
 
-// storedMsg are stored sessions of the agent.
+// storedMsg has the stored sessions of the agent.
 type storedMsg struct {
 	list *picker
 	all  []acp.SessionInfo
@@ -280,10 +280,10 @@ func listSessions(ctx context.Context, client *talk.Client, cwd string) (all []a
 	return all, nil
 }
 
-// stored takes a list of stored sessions.
+// stored handles a list of stored sessions.
 func (m *Model) stored(msg storedMsg) {
 	if msg.err != nil {
-		m.tellHere(fmt.Sprintf("The sessions were not listed: %v", msg.err))
+		m.tellHere(fmt.Sprintf("The sessions could not be listed: %v", msg.err))
 	}
 	var items []item
 	for _, s := range msg.all {
@@ -299,7 +299,7 @@ func (m *Model) stored(msg storedMsg) {
 	msg.list.list.at = 0
 }
 
-// ago says how long ago a time was; what is no time is left out.
+// ago says how long ago a time was; "" for an invalid time.
 func (m *Model) ago(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -317,7 +317,7 @@ func (m *Model) ago(text string) string {
 	}
 }
 
-// storedKeys are the keys of the stored sessions.
+// storedKeys returns the keys of the list of stored sessions.
 func storedKeys() []binding {
 	on := func(f func(m *Model, p *picker, it item) tea.Cmd) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd {
@@ -345,7 +345,7 @@ func storedKeys() []binding {
 				p.list.match()
 			})
 		})},
-		{"all folders", []string{"ctrl+a"}, "list those of all folders", func(m *Model) tea.Cmd {
+		{"all directories", []string{"ctrl+a"}, "list those of all directories", func(m *Model) tea.Cmd {
 			if p, ok := m.top().(*picker); ok {
 				m.pop(p)
 			}
@@ -374,7 +374,7 @@ type storedOpenedMsg struct {
 	openedMsg
 }
 
-// openStored opens a stored session, which may take long: not a second time meanwhile.
+// openStored opens a stored session. That may take long, so it does not open the same one twice.
 func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 	m.tellHere("Opening the session…")
 	if m.opening[id] {
@@ -389,7 +389,7 @@ func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 	})
 }
 
-// openSession opens a session with its history if that is wanted and the agent can load it, otherwise without.
+// openSession opens a session, with its history if that is wanted and the agent can load it.
 func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session, string, error) {
 	o := &talk.SessionOptions{Cwd: cwd}
 	can := client.Capabilities()
@@ -400,12 +400,12 @@ func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd
 		return s, "", err
 	case resume:
 		s, err := client.Resume(ctx, id, o)
-		return s, "The session goes on. What was said before is not shown.", err
+		return s, "The session continues. The earlier conversation is not shown.", err
 	}
 	return nil, "", errors.New("the agent cannot open stored sessions")
 }
 
-// shownMsg has a chat shown that is open.
+// shownMsg shows a chat that is open.
 type shownMsg struct{ chat *chat }
 
 // continueLast shows or opens the last session of this directory, or a new one if there is none.
@@ -421,7 +421,7 @@ func (m *Model) continueLast() tea.Cmd {
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		all, err := listSessions(ctx, client, cwd)
 		if err == nil && len(all) > 0 {
-			if c := open[all[0].SessionID]; c != nil { // which may be in the middle of a turn
+			if c := open[all[0].SessionID]; c != nil { // a turn may be running in it
 				return shownMsg{c}
 			}
 			s, about, err := openSession(ctx, client, all[0].SessionID, all[0].Cwd, true)
@@ -431,18 +431,18 @@ func (m *Model) continueLast() tea.Cmd {
 			return openedMsg{nil, "", err, (*Model).continueLast}
 		}
 		s, err := m.setUp(ctx)(client.NewSession(ctx, nil))
-		return openedMsg{s, "There is no session of this directory to go on with: this is a new one.", err, (*Model).continueLast}
+		return openedMsg{s, "This directory has no session to continue: this is a new one.", err, (*Model).continueLast}
 	})
 }
 
-// showQueue shows the prompts that wait.
+// showQueue shows the queued prompts.
 func (m *Model) showQueue() tea.Cmd {
 	if m.chat == nil || len(m.chat.queue) == 0 {
-		m.tellHere("No prompts wait.")
+		m.tellHere("No prompts are queued.")
 		return nil
 	}
 	c := m.chat
-	p := newPicker("Prompts that wait", nil, func(m *Model, _ *picker, _ item) tea.Cmd { return m.editWaiting(c) })
+	p := newPicker("Queued prompts", nil, func(m *Model, _ *picker, _ item) tea.Cmd { return m.editWaiting(c) })
 	p.letters, p.keys = true, queueKeys(c)
 	p.refresh = func(*Model) []item {
 		items := []item{}
@@ -456,7 +456,7 @@ func (m *Model) showQueue() tea.Cmd {
 	return nil
 }
 
-// waitingAt is the place in the queue of the prompt that is marked; false if it does not wait any more.
+// waitingAt returns the index of the selected prompt in the queue; false if it is no longer queued.
 func (m *Model) waitingAt(c *chat) (p *picker, i int, ok bool) {
 	p, ok = m.top().(*picker)
 	if !ok {
@@ -468,12 +468,12 @@ func (m *Model) waitingAt(c *chat) (p *picker, i int, ok bool) {
 	}
 	i = slices.Index(c.queue, it.value.(*prompt))
 	if i < 0 {
-		m.tell(c.id, "It is sent already.")
+		m.tell(c.id, "The prompt has been sent already.")
 	}
 	return p, i, i >= 0
 }
 
-// queueKeys are the keys of the prompts that wait.
+// queueKeys returns the keys of the list of queued prompts.
 func queueKeys(c *chat) []binding {
 	on := func(f func(i int)) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd {
@@ -488,14 +488,14 @@ func queueKeys(c *chat) []binding {
 		}
 	}
 	return []binding{
-		{"edit", []string{"enter"}, "take it back into the editor", nil},
-		{"remove", []string{"x"}, "remove it", on(func(i int) { c.queue = slices.Delete(c.queue, i, i+1) })},
-		{"sooner", []string{"u"}, "send it sooner", on(func(i int) {
+		{"edit", []string{"enter"}, "edit the prompt", nil},
+		{"remove", []string{"x"}, "remove the prompt", on(func(i int) { c.queue = slices.Delete(c.queue, i, i+1) })},
+		{"sooner", []string{"u"}, "send the prompt earlier", on(func(i int) {
 			if i > 0 {
 				c.queue[i-1], c.queue[i] = c.queue[i], c.queue[i-1]
 			}
 		})},
-		{"now", []string{"s"}, "say it into the turn that runs, if the agent takes it then", func(m *Model) tea.Cmd {
+		{"now", []string{"s"}, "send the prompt into the running turn, if the agent accepts it", func(m *Model) tea.Cmd {
 			p, i, ok := m.waitingAt(c)
 			if !ok || c.cancel == nil {
 				return nil
@@ -512,14 +512,14 @@ func queueKeys(c *chat) []binding {
 	}
 }
 
-// editWaiting takes the marked prompt back into the editor.
+// editWaiting moves the selected prompt back to the editor.
 func (m *Model) editWaiting(c *chat) tea.Cmd {
 	p, i, ok := m.waitingAt(c)
 	if !ok {
 		return nil
 	}
 	q := c.queue[i]
-	if !c.editor.empty() { // what is typed is not lost
+	if !c.editor.empty() { // what has been typed must not be lost
 		m.history.add(c.editor.take())
 	}
 	c.queue = slices.Delete(c.queue, i, i+1)

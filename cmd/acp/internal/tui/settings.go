@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// modeOf is the name of the current mode.
+// modeOf returns the name of the current mode.
 func modeOf(s *view.Snapshot) string {
 	if name := optionOf(s, acp.SessionConfigOptionCategoryMode); name != "" {
 		return name
@@ -25,7 +25,7 @@ func modeOf(s *view.Snapshot) string {
 	return clean(string(modes.CurrentModeID))
 }
 
-// optionOf is the name of the value of the first option of a category.
+// optionOf returns the name of the value of the first option of a category.
 func optionOf(s *view.Snapshot, category acp.SessionConfigOptionCategory) string {
 	for _, o := range s.ConfigOptions.Value() {
 		if o.Category.Value() == category {
@@ -35,7 +35,7 @@ func optionOf(s *view.Snapshot, category acp.SessionConfigOptionCategory) string
 	return ""
 }
 
-// valueOf is the value of an option in words.
+// valueOf describes the value of an option.
 func valueOf(o acp.SessionConfigOption) string {
 	switch v := o.Variant.(type) {
 	case *acp.SessionConfigOptionBoolean:
@@ -54,7 +54,7 @@ func valueOf(o acp.SessionConfigOption) string {
 	return "?"
 }
 
-// selectOptions are the values of an option, without their groups.
+// selectOptions returns the values of an option without their groups.
 func selectOptions(o acp.SessionConfigSelectOptions) []acp.SessionConfigSelectOption {
 	switch v := o.Variant.(type) {
 	case acp.SessionConfigSelectOptionsUngrouped:
@@ -72,7 +72,7 @@ func selectOptions(o acp.SessionConfigSelectOptions) []acp.SessionConfigSelectOp
 	return nil
 }
 
-// optionIn is the first option of a category, or nil.
+// optionIn returns the first option of a category, or nil.
 func optionIn(s *view.Snapshot, category acp.SessionConfigOptionCategory) *acp.SessionConfigOption {
 	options := s.ConfigOptions.Value()
 	for i := range options {
@@ -83,7 +83,7 @@ func optionIn(s *view.Snapshot, category acp.SessionConfigOptionCategory) *acp.S
 	return nil
 }
 
-// showModes has the user choose a mode.
+// showModes asks the user to choose a mode.
 func (m *Model) showModes() tea.Cmd {
 	if m.chat == nil {
 		return nil
@@ -112,7 +112,7 @@ func (m *Model) setMode(id acp.SessionModeID) tea.Cmd {
 	return m.call("The mode was not changed", func(ctx context.Context) error { return c.session.SetMode(ctx, id) }, nil)
 }
 
-// nextMode takes the next mode.
+// nextMode switches to the next mode.
 func (m *Model) nextMode() tea.Cmd {
 	if m.chat == nil {
 		return nil
@@ -149,7 +149,7 @@ func (m *Model) showModels() tea.Cmd {
 	return nil
 }
 
-// showOptions has the user choose an option, and then its value.
+// showOptions asks the user to choose an option and then its value.
 func (m *Model) showOptions() tea.Cmd {
 	if m.chat == nil {
 		return nil
@@ -177,7 +177,7 @@ func (m *Model) showOptions() tea.Cmd {
 	return nil
 }
 
-// showValues has the user choose the value of an option.
+// showValues asks the user to choose the value of an option.
 func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 	var items []item
 	switch v := o.Variant.(type) {
@@ -188,7 +188,7 @@ func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 	case *acp.SessionConfigOptionBoolean:
 		items = []item{{label: "on", current: v.CurrentValue, value: "true"}, {label: "off", current: !v.CurrentValue, value: "false"}}
 	default:
-		m.tellHere("This client does not know this kind of option.")
+		m.tellHere("This client does not support this kind of option.")
 		return nil
 	}
 	m.push(newPicker(clean(o.Name), items, func(m *Model, p *picker, it item) tea.Cmd {
@@ -203,7 +203,7 @@ func (m *Model) setOption(id acp.SessionConfigID, value string) tea.Cmd {
 	return m.call("The option was not changed", func(ctx context.Context) error { return c.session.SetOption(ctx, id, value) }, nil)
 }
 
-// commandAbout says what a command of the agent does.
+// commandAbout describes a command of the agent.
 func commandAbout(c acp.AvailableCommand) string {
 	about := clean(c.Description)
 	if input, ok := c.Input.Get(); ok {
@@ -214,7 +214,7 @@ func commandAbout(c acp.AvailableCommand) string {
 	return about
 }
 
-// showCommands has the user choose a command of the agent.
+// showCommands asks the user to choose a command of the agent.
 func (m *Model) showCommands() tea.Cmd {
 	if m.chat == nil || len(m.chat.snapshot.Commands) == 0 {
 		m.tellHere("The agent has no commands.")
@@ -238,7 +238,7 @@ func (m *Model) showCommands() tea.Cmd {
 	return nil
 }
 
-// showFiles has the user choose a file.
+// showFiles asks the user to choose a file.
 func (m *Model) showFiles() tea.Cmd {
 	if m.chat == nil {
 		return nil
@@ -261,7 +261,7 @@ func (m *Model) showFiles() tea.Cmd {
 	return nil
 }
 
-// showActions has the user choose from all actions.
+// showActions asks the user to choose from all actions.
 func (m *Model) showActions() tea.Cmd {
 	var items []item
 	for _, a := range actions() {

@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// steeredMsg is what the agent has done with a prompt for the turn that runs.
+// steeredMsg says what the agent did with a prompt for the running turn.
 type steeredMsg struct {
 	chat    *chat
 	prompt  prompt
@@ -19,7 +19,7 @@ type steeredMsg struct {
 	err     error
 }
 
-// steer says what is typed into the turn that runs.
+// steer sends what is typed into the running turn.
 func (m *Model) steer() tea.Cmd {
 	c := m.chat
 	if c == nil || c.cancel == nil || c.cancelled || strings.TrimSpace(c.editor.area.Value()) == "" {
@@ -30,7 +30,7 @@ func (m *Model) steer() tea.Cmd {
 	return tea.Batch(m.keep(p), m.sayInto(c, p))
 }
 
-// sayInto says a prompt into the turn of a chat. If that cannot be, it waits as the first one for the turn's end.
+// sayInto sends a prompt into the turn of a chat. If that is not possible, the prompt becomes the first in the queue.
 func (m *Model) sayInto(c *chat, p prompt) tea.Cmd {
 	wait := func(why string) tea.Cmd {
 		c.queue = slices.Insert(c.queue, 0, &p)
@@ -38,11 +38,11 @@ func (m *Model) sayInto(c *chat, p prompt) tea.Cmd {
 		return nil
 	}
 	if m.connection != connected || !m.client.CanSteer() {
-		return wait("The agent takes nothing into a running turn: it waits for the end.")
+		return wait("The agent does not accept prompts in a running turn: queued until the end of the turn.")
 	}
 	blocks, err := p.blocks(c.session.Cwd(), m.client.Initialized().AgentCapabilities.PromptCapabilities)
 	if err != nil {
-		return wait(fmt.Sprintf("Not said: %v", err))
+		return wait(fmt.Sprintf("Not sent: %v", err))
 	}
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		outcome, err := c.session.Steer(ctx, blocks...)
@@ -50,7 +50,7 @@ func (m *Model) sayInto(c *chat, p prompt) tea.Cmd {
 	})
 }
 
-// steered takes what the agent has done with it.
+// steered handles the agent's response.
 func (m *Model) steered(msg steeredMsg) tea.Cmd {
 	c := msg.chat
 	if m.chatOf(c.id) != c {
@@ -58,21 +58,21 @@ func (m *Model) steered(msg steeredMsg) tea.Cmd {
 	}
 	switch {
 	case msg.err == nil && msg.outcome == talk.SteeredIn:
-		m.tell(c.id, "Said in the turn: "+msg.prompt.text)
+		m.tell(c.id, "Sent into the turn: "+msg.prompt.text)
 		return nil
 	case msg.err == nil && msg.outcome == talk.SteeredAnew:
-		m.tell(c.id, "The turn was over, and another one has begun: "+msg.prompt.text)
+		m.tell(c.id, "The turn was over, and a new one has begun: "+msg.prompt.text)
 		return nil
 	}
 	c.queue = slices.Insert(c.queue, 0, &msg.prompt)
 	switch {
 	case msg.err != nil:
-		m.tell(c.id, fmt.Sprintf("Not said in the turn, it waits for the end: %v", msg.err))
+		m.tell(c.id, fmt.Sprintf("Not sent into the turn; queued until its end: %v", msg.err))
 	case msg.outcome != talk.SteeredLate:
-		m.tell(c.id, "Not said in the turn, it waits for the end: the agent says: "+string(msg.outcome))
+		m.tell(c.id, "Not sent into the turn; queued until its end. The agent says: "+string(msg.outcome))
 	}
 	m.resize()
-	if c.failed != nil || c.cancelled { // then nothing is sent without being asked for
+	if c.failed != nil || c.cancelled { // then queued prompts are not sent automatically
 		return nil
 	}
 	return m.next(c)

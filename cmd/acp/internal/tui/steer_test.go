@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// steerable is an agent that takes prompts into the turn that runs.
+// steerable is an agent that accepts prompts in a running turn.
 type steerable struct {
 	t       *testing.T
 	outcome string
@@ -56,7 +56,7 @@ func (a *steerable) connect(context.Context) (acp.Transport, error) {
 	return conformance.Tap(a.t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
 }
 
-// TestSteer: what is said into a turn reaches the agent then, and what it does not take waits as any other prompt.
+// TestSteer: a prompt sent into a turn reaches the agent at once; if the agent does not accept it, it is queued.
 func TestSteer(t *testing.T) {
 	for _, test := range []struct {
 		outcome string
@@ -64,11 +64,11 @@ func TestSteer(t *testing.T) {
 		want    string
 		waits   bool
 	}{
-		{"injected", false, "Said in the turn: left", false},
-		{"startedNewTurn", false, "another one has begun: left", false},
+		{"injected", false, "Sent into the turn: left", false},
+		{"startedNewTurn", false, "a new one has begun: left", false},
 		{"promptRequired", false, "⏳ left", true},
-		{"failed", false, "the agent says: failed", true},
-		{"", true, "it waits for the end:", true},
+		{"failed", false, "The agent says: failed", true},
+		{"", true, "queued until its end", true},
 	} {
 		t.Run(test.outcome, func(t *testing.T) {
 			a := &steerable{t: t, outcome: test.outcome, fails: test.fails}
@@ -84,7 +84,7 @@ func TestSteer(t *testing.T) {
 					t.Errorf("the agent got %q, want %q", got, want)
 				}
 				w.say("then")
-				w.key("alt+q", "s") // the first one that waits
+				w.key("alt+q", "s") // the first queued one
 				w.sleep(time.Second)
 				if len(a.said) != 2 {
 					t.Errorf("the agent got %q", a.said)
@@ -101,24 +101,24 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// TestSteerCannot: an agent that takes nothing into a running turn gets it afterwards.
+// TestSteerCannot: an agent that does not accept prompts in a running turn gets them afterwards.
 func TestSteerCannot(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
 		w.typ("one")
-		w.key("alt+s") // no turn runs
+		w.key("alt+s") // no turn is running
 		w.sleep(time.Second)
 		w.want("Begun: one.")
 		w.typ("two")
 		w.key("alt+s")
 		w.sleep(time.Second)
-		w.want("takes nothing into a running turn", "⏳ two")
+		w.want("does not accept prompts in a running turn", "⏳ two")
 		w.sleep(time.Minute)
 		w.want("Begun: two.")
 	})
 }
 
-// TestSubagentScreen: the conversation of a subagent, and of one of its own, can be looked at while it goes on.
+// TestSubagentScreen: the conversation of a subagent, and of its own subagent, can be viewed while it continues.
 func TestSubagentScreen(t *testing.T) {
 	prompt := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
@@ -140,7 +140,7 @@ func TestSubagentScreen(t *testing.T) {
 		w.key("alt+a")
 		w.want("Subagent Tester", "I test.", "Subagent Reader", "Esc: back")
 		w.key("alt+a")
-		w.want("Subagent Reader", "The agent has told nothing of what it does.")
+		w.want("Subagent Reader", "The agent has not reported what it does.")
 		w.sleep(time.Minute)
 		w.want("I read.")
 		w.key("esc")

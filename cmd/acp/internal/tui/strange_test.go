@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// TestLongNames: what an agent calls a mode does not push the rest out of the status line.
+// TestLongNames: a long name of a mode does not push the rest out of the status line.
 func TestLongNames(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 		return &acp.NewSessionResponse{SessionID: "s", Modes: acp.Some(acp.SessionModeState{
@@ -24,7 +24,7 @@ func TestLongNames(t *testing.T) {
 	})
 }
 
-// TestOptionWithoutName: an option of a request for permission is told by its kind then.
+// TestOptionWithoutName: an option of a permission request without a name is described by its kind.
 func TestOptionWithoutName(t *testing.T) {
 	a := &asker{options: []acp.PermissionOption{acp.AllowOnce("a", ""), acp.RejectOnce("b", "")}}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {

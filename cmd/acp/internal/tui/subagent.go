@@ -13,23 +13,23 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// subagentLayer shows what a subagent does, as it comes.
+// subagentLayer shows a subagent at work.
 type subagentLayer struct {
 	id       acp.SessionID
 	of       *view.Subagent
 	state    *view.State
 	snapshot *view.Snapshot
 	draw     *transcript
-	stop     context.CancelFunc // ends watching
+	stop     context.CancelFunc // stops watching
 }
 
-// subagentMsg is a newer snapshot of it.
+// subagentMsg is a newer snapshot of a subagent.
 type subagentMsg struct {
 	layer    *subagentLayer
 	snapshot *view.Snapshot
 }
 
-// lastSubagent is the marked subagent of a conversation, or the last one; nil if there is none.
+// lastSubagent returns the selected subagent of a conversation, or else the last one; nil if there is none.
 func lastSubagent(s *view.Snapshot, marked *view.Item) *view.Subagent {
 	if marked != nil {
 		if v, ok := marked.Variant.(*view.Subagent); ok {
@@ -77,7 +77,7 @@ func (m *Model) openSubagent(of *view.Subagent) tea.Cmd {
 	return nil
 }
 
-// unwatch ends watching the subagents that are not shown any more.
+// unwatch stops watching subagents that are no longer shown.
 func (m *Model) unwatch() {
 	m.watched = slices.DeleteFunc(m.watched, func(l *subagentLayer) bool {
 		gone := !slices.Contains(m.layers, layer(l))
@@ -88,7 +88,7 @@ func (m *Model) unwatch() {
 	})
 }
 
-// changed takes a newer snapshot.
+// changed handles a newer snapshot.
 func (l *subagentLayer) changed(s *view.Snapshot) {
 	l.snapshot = s
 	l.draw.Update(s)
@@ -133,7 +133,7 @@ func (l *subagentLayer) view(m *Model, width, height int) []string {
 	title := "Subagent " + cmp.Or(clean(l.of.Title.Value()), clean(string(l.id)))
 	lines := []string{m.rule(m.style.asking, title, width)}
 	if l.snapshot.First() == l.snapshot.End() {
-		return append(lines, m.style.dim.Render(fit("The agent has told nothing of what it does.", width)))
+		return append(lines, m.style.dim.Render(fit("The agent has not reported what it does.", width)))
 	}
 	if height < 3 {
 		return l.draw.Lines(height)
@@ -142,7 +142,7 @@ func (l *subagentLayer) view(m *Model, width, height int) []string {
 	return append(lines, m.style.dim.Render(fit(fmt.Sprintf("%s  Esc: back", plural(l.snapshot.End()-l.snapshot.First(), "item")), width)))
 }
 
-// foldMarked folds or unfolds the marked item, or the last one that can be.
+// foldMarked folds or unfolds the selected item, or the last one that can be folded.
 func (t *transcript) foldMarked(s *view.Snapshot) {
 	if t.Marked() == nil {
 		for i := s.End() - 1; i >= s.First(); i-- {

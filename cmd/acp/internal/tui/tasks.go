@@ -7,7 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// tasks are what runs beside the loop. All of it ends with end.
+// tasks are the goroutines that run next to the loop. They all end with end.
 type tasks struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -23,7 +23,7 @@ func newTasks(ctx context.Context) *tasks {
 	return t
 }
 
-// begin reports whether a task may begin, which calls running.Done at its end.
+// begin reports whether a task may begin. The task must call running.Done when it ends.
 func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,7 @@ func (t *tasks) end() {
 	t.running.Wait()
 }
 
-// cmd is a command of the loop that runs as a task.
+// cmd returns a command of the loop that runs as a task.
 func (t *tasks) cmd(f func(ctx context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		if !t.begin() {

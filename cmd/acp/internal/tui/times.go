@@ -8,10 +8,10 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
-// longTime is from when on it is shown how long a tool call or a turn takes.
+// longTime is the shortest duration of a tool call or a turn that is shown.
 const longTime = 2 * time.Second
 
-// times are how long the tool calls and turns of a chat have taken.
+// times are the durations of the tool calls and turns of a chat.
 type times struct {
 	now   func() time.Time
 	long  time.Duration
@@ -19,9 +19,9 @@ type times struct {
 	turns map[int]time.Duration
 }
 
-// span is the time of a tool call. While it waits for the user's permission, no time passes.
+// span is the time of a tool call. It does not include waiting for the user's permission.
 type span struct {
-	began time.Time // zero while no time passes
+	began time.Time // zero while the time is stopped
 	taken time.Duration
 }
 
@@ -33,7 +33,7 @@ func newTimes(m *Model) *times {
 	return t
 }
 
-// take takes what has changed in a chat whose turn is in progress, or has just ended.
+// take handles the changes in a chat whose turn is in progress or has just ended.
 func (t *times) take(since, s *view.Snapshot) {
 	now := t.now()
 	for item := range s.Changed(since) {
@@ -66,7 +66,7 @@ func (s *span) stop(now time.Time) {
 	}
 }
 
-// elapsed is how long a tool call takes; 0 if it is too short to be of interest.
+// elapsed returns how long a tool call has been running; 0 if that is too short to be shown.
 func (t *times) elapsed(id acp.ToolCallID) time.Duration {
 	s := t.calls[id]
 	if s == nil {
@@ -79,7 +79,7 @@ func (t *times) elapsed(id acp.ToolCallID) time.Duration {
 	return t.ifLong(d)
 }
 
-// took is how long a turn has taken; 0 if that is unknown, or too short to be of interest.
+// took returns how long a turn took; 0 if that is unknown or too short to be shown.
 func (t *times) took(turn int) time.Duration { return t.ifLong(t.turns[turn]) }
 
 func (t *times) ifLong(d time.Duration) time.Duration {
@@ -89,7 +89,7 @@ func (t *times) ifLong(d time.Duration) time.Duration {
 	return d
 }
 
-// ended notes how long the last turn has taken.
+// ended records how long the last turn took.
 func (t *times) ended(s *view.Snapshot, d time.Duration) {
 	if d < t.long {
 		return
@@ -101,7 +101,7 @@ func (t *times) ended(s *view.Snapshot, d time.Duration) {
 	t.turns[last] = d
 }
 
-// take takes a newer snapshot of a chat.
+// take handles a newer snapshot of a chat.
 func (c *chat) take(s *view.Snapshot) {
 	if c.cancel != nil {
 		c.times.take(c.snapshot, s)

@@ -12,8 +12,8 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
 )
 
-// TestTimes: tool calls say how long they take while they run and afterwards, without the time in which the user was
-// asked, and so do turns. What is over at once says nothing.
+// TestTimes: tool calls and turns show their duration while they run and afterwards, without the time in which the user
+// was asked. Short ones show nothing.
 func TestTimes(t *testing.T) {
 	prompt := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		set := func(id acp.ToolCallID, status acp.ToolCallStatus) error {
@@ -46,7 +46,7 @@ func TestTimes(t *testing.T) {
 		w.settle()
 		w.say("test")
 		w.sleep(20 * time.Second)
-		w.wantNot("19s", "20s  ") // the question has stopped the clock
+		w.wantNot("19s", "20s  ") // the question stopped the clock
 		w.key("y")
 		w.sleep(11 * time.Second)
 		w.want("…  10s")
@@ -62,8 +62,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestBell: the bell rings at the end of a turn and at a question, if the terminal has said that its window has not the
-// focus, or always, or never; not for a turn that the user has cancelled, nor before the queue is empty.
+// TestBell: the bell rings at the end of a turn and at a question, either if the terminal has reported that its window
+// does not have the focus, or always, or never; not for a turn that the user cancelled, nor before the queue is empty.
 func TestBell(t *testing.T) {
 	for _, test := range []struct {
 		when                                           Notify
@@ -120,7 +120,7 @@ func TestBell(t *testing.T) {
 	}
 }
 
-// TestEarlierPrompts: the prompts of earlier runs in the folder come before those of this one.
+// TestEarlierPrompts: the prompts of earlier runs in the directory come before those of this one.
 func TestEarlierPrompts(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	file, err := history.For("/work")
@@ -151,7 +151,7 @@ func TestEarlierPrompts(t *testing.T) {
 		w.want("> first")
 		w.key("up", "down", "enter")
 		w.sleep(time.Second)
-		w.want("You said: second line") // what was pasted goes along
+		w.want("You said: second line") // pasted text is included
 	})
 	got, err := file.Load()
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package tui is acp run: a client for people, in a terminal.
+// Package tui is the user interface of acp run: a client for people, in a terminal.
 //
-// Run draws the whole screen. One model owns all state and changes only in its loop; what takes time runs beside it as a
-// task, and comes back as a message. RunPlain is the same for terminals that are read line by line.
+// Run draws the whole screen. One model owns all state and changes only in its loop; whatever takes time runs as a task
+// in a goroutine and sends its result to the loop as a message. RunPlain does the same for terminals that are used line
+// by line.
 //
 // Text of an agent is cleaned before it is drawn: by package draw, and here by clean and cleanText.
 package tui
@@ -27,39 +28,39 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Options say what the program does.
+// Options configure the program.
 type Options struct {
-	// Talk is how the agent is talked to. Its hooks but Findings are the program's own.
+	// Talk configures the client. The program sets all its functions except Findings itself.
 	Talk talk.Options
-	// Level is the mildest level of findings that counts.
+	// Level is the lowest level of findings that counts.
 	Level conformance.Level
-	// Start is the session that is opened at first.
+	// Start is the session that is opened first.
 	Start Start
-	// Setup is called for each new session before it is shown: to choose a mode, a model, options.
+	// Setup is called for each new session before it is shown, to choose a mode, a model, and options.
 	Setup func(ctx context.Context, s *talk.Session) error
 	// NoMouse leaves the mouse to the terminal.
 	NoMouse bool
-	// Notify says when the bell rings; "" is never.
+	// Notify says when to ring the bell; "" means never.
 	Notify Notify
-	// Prompts has the prompts of earlier runs in the folder, and gets those of this one; nil keeps none.
+	// Prompts stores prompts: those of earlier runs in the directory, and those of this one. Nil stores none.
 	Prompts *history.File
-	// Long is from when on it is shown how long a tool call or a turn takes; 0 means 2 s.
+	// Long is the shortest duration of a tool call or a turn that is shown; 0 means 2 s.
 	Long time.Duration
-	// Resume returns the command line that opens a stored session; nil names none.
+	// Resume returns the command line that opens a stored session; if it is nil, none is shown.
 	Resume func(acp.SessionID) string
 	// Watch is a directory: when files in it change, the agent is restarted after its turn. "" watches nothing.
 	Watch string
 	// In and Out are the terminal.
 	In, Out *os.File
-	// OpenURL opens a page in the user's browser. Default: as the system does it.
+	// OpenURL opens a page in the user's browser. Default: the system's way to do it.
 	OpenURL func(address string) error
 }
 
-// Start is the session that is opened at first: a new one, unless a field says otherwise.
+// Start is the session that is opened first: a new one, unless a field says otherwise.
 type Start struct {
 	// Continue opens the last session of the directory.
 	Continue bool
-	// Session opens a stored session, NoHistory without its history.
+	// Session opens a stored session; NoHistory opens it without its history.
 	Session   acp.SessionID
 	NoHistory bool
 	// Pick shows the list of stored sessions.
@@ -77,15 +78,15 @@ func (o *Options) openURL(address string) error {
 type SignalError struct{ Signal os.Signal }
 
 // Error implements the error interface.
-func (e *SignalError) Error() string { return "ended by the signal: " + e.Signal.String() }
+func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.String() }
 
-// framesPerSecond is how often the screen may be drawn. The first frame, and what is typed, wait for half of a frame.
+// framesPerSecond is how often the screen may be drawn. The first frame, and input, wait for half a frame.
 const framesPerSecond = 120
 
-// endTime is how long the program may take to end before it is made to.
+// endTime is how long the program may take to end before it is forced to.
 const endTime = 3 * time.Second
 
-// Run runs the program until the user leaves, and restores the terminal.
+// Run runs the program until the user quits, and restores the terminal.
 func Run(ctx context.Context, opts *Options) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -95,7 +96,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
 	in.ended = func(err error) { program.Send(leaveMsg{err}) }
 
-	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is not a terminal: then there is nothing to restore
+	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is not a terminal; then there is nothing to restore
 	ended := make(chan struct{})
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
@@ -105,11 +106,11 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		defer close(watching)
 		select {
 		case s := <-signals:
-			go program.Send(leaveMsg{&SignalError{s}}) // it waits for the loop
-			model.tasks.cancel()                       // which a login may hold up
+			go program.Send(leaveMsg{&SignalError{s}}) // waits for the loop
+			model.tasks.cancel()                       // a login may be delaying it
 			select {
 			case <-ended:
-			case <-time.After(endTime): // the terminal takes nothing
+			case <-time.After(endTime): // the terminal accepts no output
 				program.Kill()
 			}
 		case <-ended:
@@ -120,8 +121,8 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	stopJobs()
 	close(ended)
 	<-watching
-	// Errors say that the terminal is gone. Bubbletea sets the shape of the cursor, and takes a blinking block for
-	// everybody's own.
+	// On error the terminal is gone. Bubble Tea sets the shape of the cursor, and assumes a blinking block to be the
+	// default.
 	_, _ = io.WriteString(opts.Out, ansi.SetCursorStyle(0))
 	if before != nil {
 		_ = term.Restore(int(opts.In.Fd()), before)
@@ -131,19 +132,19 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	return err
 }
 
-// sayResume prints the command that opens the session again that was shown last, if something was said in it and the agent
-// can.
+// sayResume prints the command that opens the last visible session again, if it has a conversation and the agent can
+// open it.
 func (m *Model) sayResume() {
 	if m.opts.Resume == nil || m.chat == nil || m.chat.firstSaid() == "" {
 		return
 	}
 	if can := m.client.Capabilities(); can.LoadSession || can.SessionCapabilities.Resume.Present() {
-		// An error says that the terminal is gone.
+		// On error the terminal is gone.
 		_, _ = fmt.Fprintf(m.opts.Out, "Resume this session: %s\n", clean(m.opts.Resume(m.chat.id)))
 	}
 }
 
-// result is why the program has ended; nil if the user left.
+// result returns why the program ended; nil if the user quit.
 func (m *Model) result(err error) error {
 	if m.err != nil {
 		return m.err
@@ -154,7 +155,7 @@ func (m *Model) result(err error) error {
 	return nil
 }
 
-// clients are all that were opened, so that none is left when the program ends while one starts.
+// clients are all clients that were opened, so that none is left behind when the program ends while one is starting.
 type clients struct {
 	mu  sync.Mutex
 	all []*talk.Client
@@ -181,16 +182,16 @@ func (c *clients) close() (err error) {
 			<-closed
 		}
 	}
-	return err // of the last one: how the others ended was shown
+	return err // of the last one; the others' errors were shown
 }
 
-// end ends the agent, and everything that runs beside the loop.
+// end ends the agent and everything that runs next to the loop.
 func (m *Model) end() error {
 	m.tasks.cancel()
 	err := m.clients.close()
 	m.tasks.end()
 	if m.opts.Prompts != nil {
-		_ = m.unkept.write(m.opts.Prompts) // that nothing can be kept was told before
+		_ = m.unkept.write(m.opts.Prompts) // a failure to store prompts was reported before
 	}
 	err = errors.Join(err, m.clients.close())
 	if m.connection == dead {
@@ -202,7 +203,7 @@ func (m *Model) end() error {
 // endSignals end the program.
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// input is the terminal. When it is gone, the program ends, even if no signal says so.
+// input is the terminal. When it is gone, the program ends, even if it gets no signal.
 type input struct {
 	*os.File
 	ended func(error)
@@ -212,7 +213,7 @@ type input struct {
 func (i *input) Read(p []byte) (int, error) {
 	n, err := i.File.Read(p)
 	if n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO)) {
-		go i.ended(nil) // it waits for the loop
+		go i.ended(nil) // waits for the loop
 	}
 	return n, err
 }

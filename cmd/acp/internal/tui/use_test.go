@@ -15,10 +15,10 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// gated is an agent whose turns end one by one, and which notes the prompts.
+// gated is an agent whose turns end one by one, and which records the prompts.
 type gated struct {
 	library
-	next    chan struct{} // made in the world of the test
+	next    chan struct{} // created in the world of the test
 	mu      sync.Mutex
 	prompts []string
 }
@@ -49,7 +49,7 @@ func (g *gated) want(t *testing.T, prompts ...string) {
 	}
 }
 
-// TestQueueMarkStays: a turn ends while the user looks at what waits. The mark stays at the same prompt.
+// TestQueueMarkStays: if a turn ends while the user views the queue, the same prompt stays selected.
 func TestQueueMarkStays(t *testing.T) {
 	g := &gated{}
 	inWorld(t, g.handlers(), nil, func(w *world) {
@@ -73,7 +73,8 @@ func TestQueueMarkStays(t *testing.T) {
 	})
 }
 
-// TestQueueSentMeanwhile: the prompt at the mark was sent when the key comes, and the screen has not shown that yet.
+// TestQueueSentMeanwhile: the selected prompt has been sent when the key is pressed, but the screen does not show that
+// yet.
 func TestQueueSentMeanwhile(t *testing.T) {
 	g := &gated{}
 	inWorld(t, g.handlers(), nil, func(w *world) {
@@ -85,18 +86,18 @@ func TestQueueSentMeanwhile(t *testing.T) {
 		w.key("alt+q") // at "two"
 		c := w.m.chat
 		c.queue = c.queue[1:]
-		w.m.key(pressed("x")) // before it is drawn
+		w.m.key(pressed("x")) // before it is redrawn
 		if len(c.queue) != 1 || c.queue[0].text != "three" {
 			t.Errorf("another prompt was removed: %v", c.queue)
 		}
 	})
 }
 
-// TestDeletedSessionSendsNothing: what waits in a session that is deleted is not sent.
+// TestDeletedSessionSendsNothing: queued prompts of a session that is deleted are not sent.
 func TestDeletedSessionSendsNothing(t *testing.T) {
 	g := &gated{}
 	h := g.handlers()
-	h.NewSession = nil // each session has another ID
+	h.NewSession = nil // gives each session a different id
 	inWorld(t, h, nil, func(w *world) {
 		g.next = make(chan struct{})
 		w.settle()
@@ -111,7 +112,7 @@ func TestDeletedSessionSendsNothing(t *testing.T) {
 	})
 }
 
-// TestLastIsOpen: the last session of the directory is open already: it is shown, and not loaded a second time.
+// TestLastIsOpen: if the last session of the directory is already open, it is shown and not loaded again.
 func TestLastIsOpen(t *testing.T) {
 	g := &gated{}
 	inWorld(t, g.handlers(), func(o *Options) {
@@ -131,7 +132,7 @@ func TestLastIsOpen(t *testing.T) {
 	})
 }
 
-// TestHistoryKeepsPasted: long texts that were pasted stay what they are, in the draft and in earlier prompts.
+// TestHistoryKeepsPasted: long pasted texts are preserved in the draft and in earlier prompts.
 func TestHistoryKeepsPasted(t *testing.T) {
 	long := func(word string) string { return strings.TrimSuffix(strings.Repeat(word+"\n", 30), "\n") }
 	var prompts []string
@@ -157,7 +158,8 @@ func TestHistoryKeepsPasted(t *testing.T) {
 	})
 }
 
-// TestManyOptions: of more answers than fit, those around the mark are shown, and no key gives one that is not shown.
+// TestManyOptions: if there are more answers than fit, those around the selected one are shown, and no key gives an
+// answer that is not shown.
 func TestManyOptions(t *testing.T) {
 	a := &asker{}
 	for i := range 40 {
@@ -182,7 +184,7 @@ func TestManyOptions(t *testing.T) {
 	})
 }
 
-// TestCancelAnotherSession: Ctrl-C in a question that is answered from the overview cancels the turn that asks.
+// TestCancelAnotherSession: Ctrl-C in a question that is answered from the overview cancels the turn of the question.
 func TestCancelAnotherSession(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
@@ -202,7 +204,7 @@ func TestCancelAnotherSession(t *testing.T) {
 	})
 }
 
-// TestAnswerTen: in the plain mode every answer can be chosen.
+// TestAnswerTen: in plain mode every answer can be chosen.
 func TestAnswerTen(t *testing.T) {
 	a := &asker{}
 	for i := range 12 {
@@ -217,7 +219,7 @@ func TestAnswerTen(t *testing.T) {
 	a.want(t, "o11")
 }
 
-// TestPromptWhileBroughtBack: what is sent while the sessions of an agent that was started again are brought back waits.
+// TestPromptWhileBroughtBack: prompts sent while the sessions of a restarted agent are being restored are queued.
 func TestPromptWhileBroughtBack(t *testing.T) {
 	l := &library{}
 	h := l.handlers()
@@ -245,8 +247,8 @@ func TestPromptWhileBroughtBack(t *testing.T) {
 	})
 }
 
-// TestQuestionShownAgain: a question that comes into view without a key takes none before it was there for a time, also
-// if it was seen before.
+// TestQuestionShownAgain: a question that comes into view without a key takes no keys until it has been visible for
+// some time, even if it was seen before.
 func TestQuestionShownAgain(t *testing.T) {
 	a := &asker{}
 	h := acp.AgentHandlers{Prompt: a.prompt}
@@ -273,7 +275,7 @@ func TestQuestionShownAgain(t *testing.T) {
 	})
 }
 
-// TestMentionWithPunctuation: a file is found that is named at the end of a sentence.
+// TestMentionWithPunctuation: a file named at the end of a sentence is found.
 func TestMentionWithPunctuation(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"main.go", "a b.txt", "naïve 文.txt"} {
@@ -297,7 +299,8 @@ func TestMentionWithPunctuation(t *testing.T) {
 	}
 }
 
-// TestSmallScreens: a question has all of a small screen when it takes keys, and takes none when there is no room for it.
+// TestSmallScreens: a question uses the whole of a small screen when it takes keys, and takes none if there is no room
+// for it.
 func TestSmallScreens(t *testing.T) {
 	a := &asker{}
 	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
@@ -307,7 +310,7 @@ func TestSmallScreens(t *testing.T) {
 		w.update(tea.WindowSizeMsg{Width: 20, Height: 8})
 		w.sleep(time.Second)
 		w.want("asks for", "kind execute", "y  allow once", "Y  allow always", "n  reject once", "N  reject alwa")
-		w.key("y") // the command is not seen yet
+		w.key("y") // the command is not visible yet
 		w.sleep(time.Second)
 		a.want(t)
 		w.update(tea.WindowSizeMsg{Width: 20, Height: 5})
@@ -323,7 +326,7 @@ func TestSmallScreens(t *testing.T) {
 	})
 }
 
-// TestWheel: the wheel scrolls what is on top, and not the conversation behind it.
+// TestWheel: the wheel scrolls the top layer, not the conversation below.
 func TestWheel(t *testing.T) {
 	a := &asker{call: func(acp.SessionID) acp.ToolCallUpdate {
 		var text strings.Builder
@@ -355,7 +358,7 @@ func TestWheel(t *testing.T) {
 func TestOpenedTwice(t *testing.T) {
 	g := &gated{}
 	h := g.handlers()
-	h.NewSession = nil // each session has another ID
+	h.NewSession = nil // gives each session a different id
 	load := h.LoadSession
 	h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 		time.Sleep(10 * time.Second)
@@ -375,11 +378,11 @@ func TestOpenedTwice(t *testing.T) {
 	})
 }
 
-// TestDeleteStoredOpen: a session that is open is closed when it is deleted from the list of stored ones.
+// TestDeleteStoredOpen: an open session is closed when it is deleted from the list of stored ones.
 func TestDeleteStoredOpen(t *testing.T) {
 	g := &gated{}
 	h := g.handlers()
-	h.NewSession = nil // each session has another ID
+	h.NewSession = nil // gives each session a different id
 	inWorld(t, h, func(o *Options) { g.store(o.Talk.Cwd, time.Now()) }, func(w *world) {
 		g.next = make(chan struct{})
 		w.settle()
@@ -394,7 +397,7 @@ func TestDeleteStoredOpen(t *testing.T) {
 	})
 }
 
-// TestCommandsComeLate: completions of a "/" that is typed before the agent's commands have come are shown with them.
+// TestCommandsComeLate: completions of a "/" typed before the agent's commands have arrived appear when they arrive.
 func TestCommandsComeLate(t *testing.T) {
 	handlers := acp.AgentHandlers{NewSession: func(ctx context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 		acp.AfterResponse(ctx, func(ctx context.Context) {
@@ -416,7 +419,7 @@ func TestCommandsComeLate(t *testing.T) {
 func TestSlashActions(t *testing.T) {
 	g := &gated{}
 	handlers := g.handlers()
-	handlers.NewSession = nil // the one that gives each session an id of its own
+	handlers.NewSession = nil // the one that gives each session a different id
 	inWorld(t, handlers, nil, func(w *world) {
 		g.next = make(chan struct{}, 10)
 		w.settle()
@@ -444,7 +447,7 @@ func TestSlashActions(t *testing.T) {
 	})
 }
 
-// What is of interest for a moment is not shown for longer.
+// Brief messages disappear after some time.
 func TestTellBriefly(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
 		w.settle()
@@ -459,7 +462,7 @@ func TestTellBriefly(t *testing.T) {
 	})
 }
 
-// Text is copied by the terminal, and the mouse is left to it.
+// Text is copied by the terminal, and the mouse is left to the terminal.
 func TestCopy(t *testing.T) {
 	handlers := acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		return done, s.Update(ctx, acp.AgentMessageText("Do this:\n\n```sh\nfirst\n```\n\n- or\n\n  ```\n  second\n  third\n  ```\n\nDone.\n"))
@@ -475,7 +478,7 @@ func TestCopy(t *testing.T) {
 		if got := copied((*Model).copyCode); got != "" {
 			t.Errorf("copied %q", got)
 		}
-		w.want("no block of code")
+		w.want("no code block")
 		w.say("How?")
 		if got := copied((*Model).copyCode); got != "second\nthird\n" {
 			t.Errorf("copied %q", got)
@@ -499,7 +502,7 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// An agent that ends while it starts, and one that starts again, are not mixed up.
+// An agent that ends while it starts is not confused with one that is restarted.
 func TestStateOfTheAgent(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
 		w.want("Connecting to tester, for " + w.m.opts.Talk.Cwd)

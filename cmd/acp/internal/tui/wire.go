@@ -11,17 +11,17 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// How many messages are kept, and how many bytes of each.
+// The number of messages that are kept, and the number of bytes of each.
 const (
 	maxWire     = 500
 	maxWireLine = 4000
 )
 
-// wire keeps the last messages. It is filled by the connection, and must not hold it up.
+// wire keeps the last messages. The connection fills it, so its methods must not block.
 type wire struct {
 	mu    sync.Mutex
 	lines []wireLine
-	next  int // where the next one goes, when there are maxWire
+	next  int // the index of the next message, once there are maxWire
 	count int
 }
 
@@ -46,7 +46,7 @@ func (w *wire) add(at time.Time, from conformance.Side, line []byte) {
 	w.next = (w.next + 1) % maxWire
 }
 
-// last are the messages that are kept, the oldest first, and how many there were.
+// last returns the messages that are kept, the oldest first, and how many there were in total.
 func (w *wire) last() ([]wireLine, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *wire) last() ([]wireLine, int) {
 
 // showWire shows the last messages.
 func (m *Model) showWire() tea.Cmd {
-	lines, count := m.wire.last() // as they are now: the screen does not move while it is read
+	lines, count := m.wire.last() // a snapshot: the screen does not move while it is read
 	width, drawn := 0, []string(nil)
 	m.push(&pages{title: fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), at: 1 << 30, text: func(m *Model, w int) []string {
 		if w == width {

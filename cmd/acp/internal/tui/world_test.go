@@ -20,7 +20,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// world is a program that runs.
+// world is a running program.
 type world struct {
 	t       *testing.T
 	m       *Model
@@ -32,7 +32,7 @@ type world struct {
 	bells   int
 }
 
-// inWorld runs a test with a program whose agent has some handlers.
+// inWorld runs a test with a program whose agent has the given handlers.
 func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 		opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
 			client, agent := acp.Pipe()
 			agents.Go(func() {
-				// How it ends is what the program shows.
+				// The program shows how it ends.
 				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{
 					Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods, Experimental: acp.AllFeatures,
 				})
@@ -62,7 +62,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 			stop()
 			w.running.Wait()
 			agents.Wait()
-			time.Sleep(10 * time.Minute) // a package that highlights code keeps a clock running, until the latest time of all bubbles
+			time.Sleep(10 * time.Minute) // a package that highlights code keeps a timer running until the latest time of all bubbles
 		}()
 		w.do(w.m.Init())
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
@@ -72,7 +72,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 
 var authMethods = []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "browser", Name: "In the browser"})}
 
-// complete adds what every agent has.
+// complete adds handlers that every agent has.
 func complete(h acp.AgentHandlers) acp.AgentHandlers {
 	if h.NewSession == nil {
 		var mu sync.Mutex
@@ -95,7 +95,7 @@ func complete(h acp.AgentHandlers) acp.AgentHandlers {
 	return h
 }
 
-// echo says what was said.
+// echo repeats the prompt.
 func echo(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text, _ := req.Prompt[0].Text()
 	return done, s.Update(ctx, acp.AgentMessageText("You said: "+text))
@@ -136,7 +136,7 @@ func (w *world) do(cmd tea.Cmd) {
 	})
 }
 
-// settle takes messages until nothing more happens at this time.
+// settle handles messages until nothing more happens at this time.
 func (w *world) settle() {
 	for {
 		synctest.Wait()
@@ -192,7 +192,7 @@ func (w *world) say(text string) {
 	w.key("enter")
 }
 
-// pressed is a key by its name.
+// pressed returns a key by its name.
 func pressed(name string) tea.KeyPressMsg {
 	k := tea.KeyPressMsg{}
 	for {
@@ -222,8 +222,8 @@ func pressed(name string) tea.KeyPressMsg {
 	return k
 }
 
-// screen is what is shown, without styles. No line is wider than the screen, there are no more lines than it has, and
-// nothing in them but styles is a control sequence.
+// screen returns what is shown, without styles. It checks that no line is wider than the screen, that there are not
+// more lines than it has, and that they contain no control sequences except styles.
 func (w *world) screen() string {
 	w.t.Helper()
 	content := w.m.View().Content
@@ -239,7 +239,7 @@ func (w *world) screen() string {
 	return ansi.Strip(content)
 }
 
-// checkHarmless checks that a text has no control characters but those of styles.
+// checkHarmless checks that a text has no control characters except those of styles.
 func checkHarmless(t *testing.T, content string) {
 	t.Helper()
 	if strings.ContainsAny(content, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c") {
@@ -283,7 +283,7 @@ func (w *world) wantNot(texts ...string) {
 	}
 }
 
-// status is the last line of the screen.
+// status returns the last line of the screen.
 func (w *world) status() string {
 	lines := strings.Split(w.screen(), "\n")
 	return lines[len(lines)-1]

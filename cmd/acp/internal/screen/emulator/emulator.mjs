@@ -1,5 +1,5 @@
 // A terminal emulator for tests: xterm.js without a window, many terminals in one process. It reads requests and writes
-// answers, one JSON object a line. What a program does to a terminal beyond its cells is counted too.
+// answers, one JSON object per line. What a program does to a terminal beyond its cells is counted as well.
 import { createInterface } from 'node:readline'
 import headless from '@xterm/headless'
 import unicode11 from '@xterm/addon-unicode11'
