@@ -20,7 +20,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// execFlags are the flags of acp exec that are no settings.
+// execFlags are the flags of acp exec that are not settings.
 type execFlags struct {
 	cfg           *config.Config
 	files, attach []string
@@ -34,43 +34,43 @@ type execFlags struct {
 	verbose       bool
 }
 
-// newExecCommand is acp exec.
+// newExecCommand returns the command acp exec.
 func newExecCommand(p *program) *cobra.Command {
 	f := &execFlags{level: newLevelFlag(conformance.ShouldNot)}
 	c := &cobra.Command{
 		Use:   "exec [FLAGS] PROMPT... [-- AGENT [ARG...]]",
-		Short: "Send an agent a prompt, and print its answer: for scripts",
-		Long: `Send an agent a prompt, and print its answer: for scripts.
+		Short: "Send a prompt to an agent and print its answer, for scripts",
+		Long: `Send a prompt to an agent and print its answer, for scripts.
 
-The agent is a name of the configuration or of the registry or a URL (--agent), or a command behind --. With
-several agents, each gets the prompt in a connection of its own, and the answers are printed one after the other.
+The agent is a name from the configuration or the registry, or a URL (--agent), or a command after --. With several
+agents, each gets the prompt on its own connection, and the answers are printed one after the other.
 
-The prompt is the words, then the files of --file, in one text. The word - stands for standard input, which is
-also read if there is no other prompt and it is not a terminal.
+The prompt consists of the words, then the files of --file, in one text. The word - stands for standard input, which
+is also read if there is no other prompt and it is not a terminal.
 
---format says what goes to standard output. text: the agent's messages as they come, without control characters;
-what it does meanwhile is said on standard error. quiet: its last message, at the end. json: one object a line,
-the parameters of each session/update as the agent wrote them, behind a first line {"session":{...}} and before a
-last one {"result":{...}}; each request for permission is a line {"permission":{...}} when it is answered.
+--format selects what goes to standard output. text: the agent's messages as they arrive, without control characters;
+other activity goes to standard error. quiet: only the last message, at the end. json: one object per line, the
+parameters of each session/update as the agent wrote them, after a first line {"session":{...}} and before a last
+line {"result":{...}}; each permission request is a line {"permission":{...}} once it is answered.
 
-What the agent asks permission for is decided by the rules of --policy; --allow allows what no rule speaks about,
---deny rejects it. With neither, the user is asked on the terminal, and without a terminal it is rejected.
+The rules of --policy decide on permission requests. --allow allows those that no rule covers, --deny rejects them.
+Without these flags the user is asked on the terminal; without a terminal the request is rejected.
 
-The first interrupt cancels the turn and waits for the agent's answer, the second one kills the agent. Of the
-agent nothing is left running, however the program ends.
+The first interrupt cancels the turn and waits for the agent's response; the second kills the agent. Nothing of the
+agent is left running, however the program ends.
 
 Exit status:
-    0  done: the agent has ended its turn
+    0  done: the agent ended its turn
     1  --check has findings
     2  wrong usage, or a mode, model, option or kind of file that the agent does not offer
     3  failed
-    4  the agent refused, or came to its limit of tokens or requests; standard error says which
-    5  the agent needs a login
+    4  the agent refused, or reached its token or request limit; standard error says which
+    5  the agent requires a login
     6  the agent died, or the connection was lost
     7  done, but permission was rejected because no user could be asked
-  124  --timeout has passed
-  130  interrupted; 129 and 143 by the signals SIGHUP and SIGTERM, 141 if standard output was closed
-With several agents it is the greatest of theirs.`,
+  124  the time of --timeout has passed
+  130  interrupted; 129 and 143: ended by SIGHUP or SIGTERM; 141: standard output was closed
+With several agents it is the greatest of their statuses.`,
 		Example: `  acp exec --agent claude "what does this project do?"
   git diff | acp exec --agent gemini --format quiet "write a commit message for this:" -
   acp exec --allow --timeout 10m --file task.md -- my-agent --acp
@@ -81,17 +81,17 @@ With several agents it is the greatest of theirs.`,
 	}
 	f.cfg = config.Bind(c)
 	flags := c.Flags()
-	flags.StringArrayVarP(&f.files, "file", "f", nil, "a `FILE` with the prompt, or a part of it; - is standard input")
-	flags.StringArrayVarP(&f.attach, "attach", "a", nil, "a `FILE` to send along: a text, an image, a sound; what the agent takes otherwise gets as a link")
-	flags.StringVarP(&f.session, "session", "s", "", "go on with the session of this `NAME`, or begin one: names are kept for each agent and folder")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "a `FILE` with the prompt, or a part of it; - means standard input")
+	flags.StringArrayVarP(&f.attach, "attach", "a", nil, "a `FILE` to attach: an image or a sound as such, a text embedded if the agent accepts that, anything else as a link")
+	flags.StringVarP(&f.session, "session", "s", "", "continue the session with this `NAME`, or begin one; a name belongs to an agent and a directory")
 	flags.BoolVar(&f.fresh, "new", false, "with --session: begin another session with the name")
-	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `FOLDER` in which the agent works")
-	flags.StringVar(&f.login, "login", "", "log in by this `METHOD` first; without it, an agent that needs a login says its methods")
-	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %a in its name becomes the agent's name, %t the time, %p the number of the process")
-	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
-	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
-	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what the agent writes to standard error")
+	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
+	flags.StringVar(&f.login, "login", "", "first log in with this `METHOD`; without it, the methods of an agent that requires a login are listed")
+	flags.StringVar(&f.record, "record", "", "record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for the time, %p for the process id")
+	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
+	flags.BoolVar(&f.check, "check", false, "judge the traffic, and report violations of the protocol on standard error")
+	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what the agent writes to standard error")
 	complete(c, "level", levelNames...)
 	agentFlag(c, f.cfg)
 	sessionFlag(c, "session", &f.cwd)
@@ -126,7 +126,7 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	return x.run()
 }
 
-// settings reads what flags and settings say. Nothing runs yet.
+// settings applies the flags and settings. It starts nothing.
 func (x *execution) settings() (err error) {
 	f, cfg := x.f, x.f.cfg
 	switch {
@@ -150,17 +150,17 @@ func (x *execution) settings() (err error) {
 	return nil
 }
 
-// usage gives an error the status of wrong usage.
+// usage makes an error a usage error.
 func usage(err error) error { return &exit{statusUsage, err} }
 
-// maxPrompt bounds the prompt, in bytes.
+// maxPrompt is the maximum length of the prompt in bytes.
 const maxPrompt = 32 << 20
 
 // readPrompt reads the prompt.
 func (x *execution) readPrompt(words []string) error {
 	var parts []string
 	var line []string
-	read := false // standard input
+	read := false // whether standard input has been used
 	stdin := func() (string, error) {
 		if read {
 			return "", usagef("standard input is used twice")
@@ -238,9 +238,8 @@ func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (st
 	})
 }
 
-// await does something until the run is cancelled, and then waits no longer than for a while. The goroutine of what hangs
-// even then ends with the program: nothing ends a read from a terminal, and nothing opens a pipe that nobody has at its
-// other end.
+// await calls do, and after the run is cancelled waits at most patience longer. The goroutine of a call that still
+// hangs ends with the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
 func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -265,7 +264,7 @@ func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T
 	}
 }
 
-// findAgents finds the agents that are named, and the one of a command.
+// findAgents finds the named agents and the agent of a command.
 func (x *execution) findAgents(command []string) (sections []*section, err error) {
 	cfg := x.f.cfg
 	named := cfg.Agents
@@ -301,7 +300,7 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 	return sections, x.nameRecordings(sections)
 }
 
-// label gives each of several agents a label of its own.
+// label gives each of several agents a unique label.
 func label(sections []*section) {
 	if len(sections) == 1 {
 		return
@@ -316,7 +315,7 @@ func label(sections []*section) {
 	}
 }
 
-// nameRecordings gives each agent the name of its recording. No two may have the same file.
+// nameRecordings sets the file of each agent's recording. No two may have the same file.
 func (x *execution) nameRecordings(sections []*section) error {
 	if x.f.record == "" {
 		return nil
@@ -333,7 +332,7 @@ func (x *execution) nameRecordings(sections []*section) error {
 	return nil
 }
 
-// recordFile is the name of the file for a recording.
+// recordFile returns the name of the file for a recording.
 func recordFile(name, agent string, now time.Time) string {
 	agent = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
@@ -344,7 +343,7 @@ func recordFile(name, agent string, now time.Time) string {
 	return strings.NewReplacer("%%", "%", "%a", agent, "%t", now.Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(name)
 }
 
-// blocks are the prompt as it is sent to an agent.
+// blocks returns the content blocks of the prompt for an agent.
 func (x *execution) blocks(can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
 	blocks := []acp.ContentBlock{acp.TextBlock(x.prompt)}
 	for _, name := range x.f.attach {

@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// allow is the answer of --allow: what a rule would have the user asked about, or may refuse, is rejected.
+// allow answers for --allow: it rejects a request for which a rule would ask the user, or which a rule may reject.
 func allow(_ context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
 	for _, v := range q.Decision.Verdicts {
 		if v.Matches && v.Rule.Effect != policy.Allow {
@@ -33,7 +33,7 @@ type terminal struct {
 	file *os.File
 
 	mu    sync.Mutex
-	lines chan typed // what is typed; closed at the end
+	lines chan typed // what the user types; closed at the end
 	once  sync.Once
 }
 
@@ -43,22 +43,22 @@ type typed struct {
 	at   time.Time
 }
 
-// askable opens the terminal if somebody sees it; nil if nobody is to be asked.
+// askable opens the terminal, if a user can see it; nil if no user is to be asked.
 func (x *execution) askable() *terminal {
 	if cfg := x.f.cfg; cfg.Allow || cfg.Deny || !isTerminal(x.p.stderr) {
 		return nil
 	}
 	file, err := os.Open(ttyName)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no terminal
 	}
 	return &terminal{file: file, lines: make(chan typed, 100)}
 }
 
-// close closes the terminal. The goroutine that reads it ends with the program, if nothing is typed before.
+// close closes the terminal. The goroutine that reads it ends with the next line, or with the program.
 func (t *terminal) close() { _ = t.file.Close() }
 
-// read reads lines from when the first question is asked.
+// read reads lines, beginning with the first question.
 func (t *terminal) read() {
 	t.once.Do(func() {
 		go func() {
@@ -77,7 +77,7 @@ func (t *terminal) read() {
 // errNoAnswer says that the terminal is gone.
 var errNoAnswer = errors.New("no answer on the terminal")
 
-// ask shows everything that is known of a tool call, and has the user choose.
+// ask shows everything that is known about a tool call, and asks the user to choose.
 func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.PermissionOptionID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 			if !ok {
 				return "", errNoAnswer
 			}
-			if line.at.Before(asked) { // it is not an answer to what was not there
+			if line.at.Before(asked) { // typed before the question was shown
 				text = ""
 				continue
 			}

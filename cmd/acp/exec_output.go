@@ -26,15 +26,15 @@ const (
 	formatQuiet = "quiet"
 )
 
-// maxHeld bounds what is kept of an agent's output until it can be printed.
+// maxHeld is the maximum number of bytes of an agent's output that are held until they can be printed.
 const maxHeld = 16 << 20
 
-// section is what is printed of one agent.
+// section is the output of one agent.
 type section struct {
 	x      *execution
 	agent  *agents.Agent
-	key    string         // what the agent is in names of sessions
-	label  string         // "" if there is one agent only
+	key    string         // the agent in the names of sessions
+	label  string         // "" if there is only one agent
 	lock   *filelock.Lock // of the session's name, or nil
 	record string         // the file of the recording, or ""
 	done   bool           // guarded by the mutex of x
@@ -43,19 +43,19 @@ type section struct {
 	state    *view.State
 	session  acp.SessionID
 	opened   bool
-	replays  bool          // what comes is the history of the session
+	replays  bool          // updates belong to the history of the session
 	held     [][]byte      // lines of JSON before the session is opened, or text before it is this section's turn
 	size     int           // of held
-	dropped  int           // bytes that found no room
-	midLine  bool          // the last character printed was no newline
+	dropped  int           // bytes that did not fit
+	midLine  bool          // the last printed character was not a newline
 	spoken   bool          // something was printed since the last tool call
 	last     []byte        // the last message, for formatQuiet
-	message  acp.MessageID // of the last piece, or ""
-	apart    bool          // a thought or the like came since the last piece
+	message  acp.MessageID // of the last chunk, or ""
+	apart    bool          // a thought or the like arrived since the last chunk
 	told     map[acp.ToolCallID]acp.ToolCallStatus
-	unasked  int             // requests for permission that were rejected because there was nobody to ask
+	unasked  int             // permission requests that were rejected because no user could be asked
 	prompt   json.RawMessage // the id of the request session/prompt
-	response json.RawMessage // its answer, as it came
+	response json.RawMessage // its response as the agent wrote it
 }
 
 // say prints a line on standard error.
@@ -66,7 +66,7 @@ func (s *section) say(format string, args ...any) {
 	s.warn(format, args...)
 }
 
-// warn is say for what is printed in each format.
+// warn is like say, but prints in every format.
 func (s *section) warn(format string, args ...any) {
 	s.endLine()
 	text := plain.Sprintf(format, args...)
@@ -76,7 +76,7 @@ func (s *section) warn(format string, args ...any) {
 	s.x.out.write(true, []byte(text+"\n"))
 }
 
-// endLine ends the line of standard output, if what comes on standard error would stand in it.
+// endLine ends the line on standard output if the following text on standard error would appear in it.
 func (s *section) endLine() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *section) endLine() {
 	}
 }
 
-// put prints text on standard output, if it is the section's turn; mu is held.
+// put prints text on standard output if it is the section's turn; mu must be held.
 func (s *section) put(text []byte) {
 	if len(text) == 0 {
 		return
@@ -99,7 +99,7 @@ func (s *section) put(text []byte) {
 	s.hold(text)
 }
 
-// hold keeps output for later; mu is held.
+// hold stores output for later; mu must be held.
 func (s *section) hold(text []byte) {
 	if s.size+len(text) > maxHeld {
 		s.dropped += len(text)
@@ -109,19 +109,19 @@ func (s *section) hold(text []byte) {
 	s.size += len(text)
 }
 
-// flush prints what was held; mu is held.
+// flush prints the held output; mu must be held.
 func (s *section) flush() {
 	for _, text := range s.held {
 		s.x.out.write(false, text)
 	}
 	s.held, s.size = nil, 0
 	if s.dropped > 0 {
-		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s were too many to be kept\n", s.dropped, plain.Line(s.agent.Name)))
+		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s did not fit in memory and were dropped\n", s.dropped, plain.Line(s.agent.Name)))
 		s.dropped = 0
 	}
 }
 
-// begin prints whose answer follows, if there are several.
+// begin prints which agent's answer follows, if there are several agents.
 func (s *section) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *section) begin() {
 	s.put([]byte(head))
 }
 
-// open says which session it is, before the prompt is sent.
+// open prints the session before the prompt is sent.
 func (s *section) open(session *talk.Session, resumed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,14 +152,14 @@ func (s *section) open(session *talk.Session, resumed bool) {
 	s.flush()
 }
 
-// replay says that what comes until the session is opened is its history.
+// replay says that updates until the session is opened are its history.
 func (s *section) replay() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replays = true
 }
 
-// update prints what is new, for people.
+// update prints an update for people.
 func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 	if s.x.format == formatJSON {
 		return
@@ -177,14 +177,14 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		s.apart = true
 	case *acp.SessionUpdateToolCall:
 		s.endMessage()
-		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it came with its end
+		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it arrived completed
 			s.mu.Unlock()
 			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
 			return
 		}
 	case *acp.SessionUpdateToolCallUpdate:
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
-			if s.x.format == formatText { // a call that ends does not end the message that is being said
+			if s.x.format == formatText { // the end of a call does not end a message in progress
 				s.endMessage()
 			}
 			s.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 	s.mu.Unlock()
 }
 
-// ended reports whether a tool call has ended now; mu is held.
+// ended reports whether a tool call has just ended; mu must be held.
 func (s *section) ended(call *acp.ToolCall) bool {
 	if call.Status != acp.ToolCallStatusCompleted && call.Status != acp.ToolCallStatusFailed || s.told[call.ToolCallID] == call.Status {
 		return false
@@ -211,7 +211,7 @@ func (s *section) ended(call *acp.ToolCall) bool {
 	return true
 }
 
-// endMessage ends a message: what comes next is another one; mu is held.
+// endMessage ends a message, so that the next chunk begins another one; mu must be held.
 func (s *section) endMessage() {
 	if s.spoken && s.midLine && s.x.format == formatText {
 		s.put([]byte("\n"))
@@ -219,7 +219,7 @@ func (s *section) endMessage() {
 	s.spoken = false
 }
 
-// piece prints a piece of the agent's message; mu is held. What is one message is as package view has it.
+// piece prints a chunk of the agent's message; mu must be held. Package view determines which chunks belong together.
 func (s *section) piece(c *acp.ContentChunk) {
 	id, named := c.MessageID.Get()
 	goesOn := named && id == s.message
@@ -244,7 +244,7 @@ func (s *section) piece(c *acp.ContentChunk) {
 	s.last = append(s.last, text...)
 }
 
-// blockText is a piece of a message as text: what is none is named.
+// blockText returns a chunk of a message as text; other content is described.
 func blockText(block acp.ContentBlock) string {
 	switch v := block.Variant.(type) {
 	case *acp.ContentBlockText:
@@ -266,8 +266,7 @@ func blockText(block acp.ContentBlock) string {
 	return "[content of an unknown kind]"
 }
 
-// withoutControls removes what does more than to appear: control characters but newlines and tabs, and those that change
-// the order of others.
+// withoutControls removes control characters except newlines and tabs, and characters that change the order of others.
 func withoutControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -280,7 +279,7 @@ func withoutControls(text string) string {
 	}, text)
 }
 
-// line takes a line that passes, for formatJSON.
+// line handles a line that passes, for formatJSON.
 func (s *section) line(from conformance.Side, line []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -312,7 +311,7 @@ func (s *section) line(from conformance.Side, line []byte) {
 	}
 }
 
-// labelled makes a line of an object, with the agent's name if there are several.
+// labelled returns an object as a line, with the agent's name if there are several agents.
 func (s *section) labelled(object []byte) []byte {
 	var line []byte
 	if s.label == "" {
@@ -331,7 +330,7 @@ func (s *section) labelled(object []byte) []byte {
 	return append(line, '\n')
 }
 
-// visible escapes what is not visible in JSON, for a terminal.
+// visible escapes invisible characters in JSON, for a terminal.
 func visible(text []byte) []byte {
 	var b []byte
 	for len(text) > 0 {
@@ -350,18 +349,18 @@ func visible(text []byte) []byte {
 	return b
 }
 
-// printJSON prints an object with one member; mu is held.
+// printJSON prints an object with one member; mu must be held.
 func (s *section) printJSON(member string, value any) {
 	var object bytes.Buffer
 	enc := json.NewEncoder(&object)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(map[string]any{member: value}); err != nil {
-		return // what is printed can be encoded
+		return // all printed values can be encoded
 	}
 	s.x.out.write(false, s.labelled(bytes.TrimSpace(object.Bytes())))
 }
 
-// permission counts the requests that nobody was asked about, and prints each for formatJSON.
+// permission counts the requests for which no user could be asked, and prints each for formatJSON.
 func (s *section) permission(d *talk.Decision, nobody bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -374,7 +373,7 @@ func (s *section) permission(d *talk.Decision, nobody bool) {
 	event := struct {
 		SessionID acp.SessionID         `json:"sessionId"`
 		ToolCall  acp.ToolCallUpdate    `json:"toolCall"`
-		Chosen    *acp.PermissionOption `json:"chosen"` // null if none was
+		Chosen    *acp.PermissionOption `json:"chosen"` // null if none was chosen
 		Effect    policy.Effect         `json:"rules"`
 		Why       string                `json:"why"`
 		Nobody    bool                  `json:"nobodyToAsk"`
@@ -382,14 +381,14 @@ func (s *section) permission(d *talk.Decision, nobody bool) {
 	s.printJSON("permission", event)
 }
 
-// unaskedCount is how many requests for permission were rejected because there was nobody to ask.
+// unaskedCount returns how many permission requests were rejected because no user could be asked.
 func (s *section) unaskedCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unasked
 }
 
-// close prints the end.
+// close prints the end of the output.
 func (s *section) close(o *outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

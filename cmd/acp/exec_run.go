@@ -22,18 +22,18 @@ import (
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
-// The exit statuses of acp exec beside those of all commands.
+// The exit statuses of acp exec in addition to those of all commands.
 const (
 	statusRefused  = 4
 	statusLogin    = 5
 	statusDied     = 6
 	statusUnasked  = 7
 	statusTimeout  = 124
-	statusBySignal = 128 // and the number of the signal
+	statusBySignal = 128 // plus the number of the signal
 	statusPipe     = statusBySignal + 13
 )
 
-// How long a turn that is cancelled may take to end, the program after that, and its last output.
+// How long a cancelled turn may take to end, then the program, and then its last output.
 const (
 	cancelGrace = 10 * time.Second
 	killAfter   = 15 * time.Second
@@ -45,17 +45,17 @@ type execution struct {
 	p       *program
 	f       *execFlags
 	format  string
-	options *talk.Options // of each client, as the settings say
+	options *talk.Options // of each client, according to the settings
 	prompt  string
 
 	sections []*section
 	out      *outlet
-	terminal bool      // whether standard output is one
-	together bool      // whether standard output and standard error are
-	tty      *terminal // who is asked; nil for nobody
+	terminal bool      // whether standard output is a terminal
+	together bool      // whether standard output and standard error are the same file
+	tty      *terminal // on which the user is asked; nil if no user is asked
 
-	ctx  context.Context // ends when the turns are to be cancelled; its cause is an *interruption
-	kill context.Context // ends when the agents are to be killed
+	ctx  context.Context // ends when the turns must be cancelled; its cause is an *interruption
+	kill context.Context // ends when the agents must be killed
 
 	mu   sync.Mutex
 	turn atomic.Int64 // the section that may print
@@ -69,7 +69,7 @@ type interruption struct {
 
 func (e *interruption) Error() string { return e.why }
 
-// outcome is how the turn with an agent has ended.
+// outcome is the result of the turn with an agent.
 type outcome struct {
 	status  int
 	err     error
@@ -77,7 +77,7 @@ type outcome struct {
 	seconds float64
 }
 
-// begin has the run end by signals, by the time, and with standard output.
+// begin makes signals, the timeout, and the end of standard output end the run.
 func (x *execution) begin() (stop func()) {
 	p := x.p
 	x.terminal = isTerminal(p.stdout)
@@ -88,11 +88,11 @@ func (x *execution) begin() (stop func()) {
 	x.out = newOutlet(p.stdout, p.stderr, func(err error) { cancel(x.unwritable(err)) })
 	signals := make(chan os.Signal, 4)
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		caught = append(caught, syscall.SIGHUP)
 	}
 	signal.Notify(signals, caught...)
-	// A closed pipe is an error of writing, in place of the end of the program.
+	// Makes writing to a closed pipe an error instead of ending the program.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	var timeout <-chan time.Time
@@ -135,10 +135,10 @@ func (x *execution) begin() (stop func()) {
 	}
 }
 
-// unwritable is the interruption by an error of standard output.
+// unwritable returns the interruption for an error of standard output.
 func (x *execution) unwritable(err error) *interruption {
 	switch {
-	case x.terminal: // the signal may come later
+	case x.terminal: // the signal may arrive later
 		return &interruption{statusBySignal + int(syscall.SIGHUP), "the terminal was closed"}
 	case errors.Is(err, syscall.EPIPE):
 		return &interruption{statusPipe, "standard output was closed"}
@@ -146,7 +146,7 @@ func (x *execution) unwritable(err error) *interruption {
 	return &interruption{statusFailed, fmt.Sprintf("standard output: %v", err)}
 }
 
-// signalled is the interruption by a signal.
+// signalled returns the interruption for a signal.
 func signalled(s os.Signal) *interruption {
 	number, _ := s.(syscall.Signal)
 	why := "interrupted"
@@ -156,7 +156,7 @@ func signalled(s os.Signal) *interruption {
 	return &interruption{statusBySignal + int(number), why}
 }
 
-// flush waits for the output, which somebody may not read. Once the run was cancelled, it does not wait for long.
+// flush waits for the output, which may not be read. After the run is cancelled, it does not wait long.
 func (x *execution) flush() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -168,7 +168,7 @@ func (x *execution) flush() {
 	x.out.finish(ctx)
 }
 
-// failed is an error before any agent has the prompt.
+// failed returns an error that occurred before any agent got the prompt.
 func (x *execution) failed(err error) error {
 	var o outcome
 	x.classify(&o, err)
@@ -178,7 +178,7 @@ func (x *execution) failed(err error) error {
 	return &exit{o.status, o.err}
 }
 
-// run has all agents do the prompt, and returns the worst of what came of it.
+// run runs the prompt with all agents, and returns the worst result.
 func (x *execution) run() error {
 	if x.tty = x.askable(); x.tty != nil {
 		defer x.tty.close()
@@ -192,7 +192,7 @@ func (x *execution) run() error {
 			s.run(o)
 			o.seconds = float64(time.Since(began).Milliseconds()) / 1000
 			if o.status == statusOK && o.err == nil && x.ctx.Err() != nil {
-				x.classify(o, context.Cause(x.ctx)) // what was printed may not have been read
+				x.classify(o, context.Cause(x.ctx)) // the output may not have been read
 			}
 			s.close(o)
 			if s.label != "" {
@@ -205,7 +205,7 @@ func (x *execution) run() error {
 	if x.flush(); x.out.failure() != nil {
 		var o outcome
 		if x.classify(&o, x.out.failure()); o.status == statusPipe {
-			o.err = nil // as of other programs whose reader has seen enough
+			o.err = nil // as in other programs whose reader has stopped
 		}
 		return &exit{o.status, o.err}
 	}
@@ -222,13 +222,13 @@ func (x *execution) run() error {
 	return &exit{worst.status, nil}
 }
 
-// isTurn reports whether a section may print, which is one after the other but for JSON.
+// isTurn reports whether a section may print. Sections print one after the other, except JSON.
 func (x *execution) isTurn(s *section) bool {
 	turn := int(x.turn.Load())
 	return x.format == formatJSON || turn < len(x.sections) && x.sections[turn] == s
 }
 
-// next says that a section is done, and has the next one print.
+// next marks a section as done, and lets the next one print.
 func (x *execution) next(done *section) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -267,20 +267,20 @@ func (x *execution) classify(o *outcome, err error) {
 	}
 }
 
-// isAnswer reports whether an error is what the agent has answered.
+// isAnswer reports whether an error is the agent's response.
 func isAnswer(err error) bool {
 	_, answered := errors.AsType[*rpc.CallError](err)
 	return answered
 }
 
-// run has the agent do the prompt.
+// run runs the prompt with the agent.
 func (s *section) run(o *outcome) {
 	if err := s.talk(o); err != nil {
 		s.x.classify(o, err)
 	}
 }
 
-// talk opens the connection, with what records and judges it.
+// talk opens the connection, records and judges it.
 func (s *section) talk(o *outcome) (err error) {
 	x := s.x
 	s.begin()
@@ -328,7 +328,7 @@ func (s *section) talk(o *outcome) (err error) {
 	return s.converse(client, o)
 }
 
-// clientOptions say what the client of an agent does.
+// clientOptions returns the options of the client for an agent.
 func (x *execution) clientOptions(s *section) *talk.Options {
 	cfg := x.f.cfg
 	all := *x.options
@@ -385,13 +385,13 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	default:
 		if n := s.unaskedCount(); n > 0 {
 			o.status = statusUnasked
-			o.err = fmt.Errorf("%d of its requests for permission were rejected because no user could be asked: see --policy, --allow and --deny", n)
+			o.err = fmt.Errorf("%d of its permission requests were rejected because no user could be asked: see --policy, --allow and --deny", n)
 		}
 	}
 	return nil
 }
 
-// openSession opens the session: a new one, or that of a name.
+// openSession opens the session: a new one, or the one with the name.
 func (s *section) openSession(client *talk.Client) (session *talk.Session, err error) {
 	x := s.x
 	if x.f.session == "" {
@@ -449,7 +449,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	return session, nil
 }
 
-// event says what happens beside the conversation.
+// event reports events other than updates of the conversation.
 func (s *section) event(e talk.Event) {
 	switch e.Kind {
 	case talk.Decided:
@@ -474,7 +474,7 @@ func (s *section) event(e talk.Event) {
 	}
 }
 
-// report says how the turn of one of several agents has ended.
+// report reports how the turn of one of several agents ended.
 func (s *section) report(o *outcome) {
 	if o.err != nil {
 		s.warn("failed after %.1f s: %v", o.seconds, o.err)
@@ -483,10 +483,10 @@ func (s *section) report(o *outcome) {
 	s.say("done after %.1f s", o.seconds)
 }
 
-// findingLines is where findings are printed.
+// findingLines is the writer for findings.
 type findingLines struct{ s *section }
 
-// Write implements io.Writer. What it gets is harmless.
+// Write implements io.Writer. The text is already harmless.
 func (l *findingLines) Write(text []byte) (int, error) {
 	l.s.endLine()
 	l.s.x.out.write(true, text)
