@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkParams refuses paths that are not absolute, and lines that do not count from 1. It is for the peer's requests.
+// checkParams refuses paths that are not absolute, and line numbers of 0. It is used for the peer's requests.
 func checkParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
@@ -32,10 +32,11 @@ func checkParams(params any) *flaw {
 	}
 }
 
-// checkSent is for messages that this side sends, which are checked more strictly than the peer's requests: ids that
-// are not empty, names of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
+// checkSent is used for messages that this side sends, which are checked more strictly than the peer's requests: ids
+// must not be empty, enums must have known values, paths in tool calls and commands of MCP servers must be absolute,
+// and no option may be offered twice.
 func checkSent(params any) *flaw {
-	if n, ok := params.(*SessionNotification); ok { // nearly all that is sent
+	if n, ok := params.(*SessionNotification); ok { // nearly all messages sent
 		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
 	}
 	if wrong := checkIDs(params); wrong != nil {
@@ -103,7 +104,7 @@ func checkUpdate(update *SessionUpdate) *flaw {
 	return nil
 }
 
-// checkPlan refuses a plan without an id, and invalid entries of one.
+// checkPlan refuses a plan without an id or with invalid entries.
 func checkPlan(plan *PlanUpdateContent) *flaw {
 	const at = "/update/plan/planId"
 	if missing(plan.Variant) {
@@ -120,7 +121,7 @@ func checkPlan(plan *PlanUpdateContent) *flaw {
 	return nil
 }
 
-// checkEntries refuses entries of a plan with a priority or a status that the protocol does not have.
+// checkEntries refuses plan entries with a priority or a status that the protocol does not define.
 func checkEntries(at string, entries []PlanEntry) *flaw {
 	for i := range entries {
 		e := &entries[i]
@@ -169,7 +170,7 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	return cmp.Or(checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
 }
 
-// checkToolContent refuses diffs whose path is not absolute, terminals without an id, and invalid blocks.
+// checkToolContent refuses diffs whose path is not absolute, terminals without an id, and invalid content blocks.
 func checkToolContent(at string, content []ToolCallContent) *flaw {
 	for i := range content {
 		if missing(content[i].Variant) {
@@ -193,7 +194,7 @@ func checkToolContent(at string, content []ToolCallContent) *flaw {
 	return nil
 }
 
-// checkBlocks refuses content for roles that the protocol does not have, but those that were read.
+// checkBlocks refuses annotations with roles that the protocol does not define, unless this process has read them.
 func checkBlocks(at string, blocks []ContentBlock) *flaw {
 	for i := range blocks {
 		if wrong := checkBlock("", &blocks[i]); wrong != nil {
@@ -217,7 +218,7 @@ func checkBlock(at string, block *ContentBlock) *flaw {
 	return nil
 }
 
-// annotationsOf returns the annotations of a block, or nil of one that has none or is not known.
+// annotationsOf returns the annotations of a block, or nil if the block has none or is of an unknown kind.
 func annotationsOf(block *ContentBlock) *Opt[Annotations] {
 	if text, ok := block.Variant.(*ContentBlockText); ok && text != nil { // nearly all blocks
 		return &text.Annotations
@@ -238,7 +239,8 @@ func annotationsOf(block *ContentBlock) *Opt[Annotations] {
 	return nil
 }
 
-// checkForm refuses a form with a type, or with a format that was not read, that the protocol does not have.
+// checkForm refuses a form whose type, or one of whose formats, the protocol does not define, unless this process has
+// read it.
 func checkForm(req *CreateElicitationRequest) *flaw {
 	form, ok := req.Variant.(*CreateElicitationRequestForm)
 	if !ok || form == nil {
@@ -251,7 +253,7 @@ func checkForm(req *CreateElicitationRequest) *flaw {
 			return wrong
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) { // the first by name, not any
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) { // in order, so that the result is deterministic
 		text, ok := schema.Properties[name].Variant.(*ElicitationPropertySchemaString)
 		if !ok || text == nil {
 			continue
@@ -295,8 +297,8 @@ func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]Sess
 	return cmp.Or(checkModes(modes), a.conn.checkConfigOptions("/configOptions", options.Value()))
 }
 
-// checkConfigOptions refuses options of the same id, and boolean options for a client that did not say that
-// it knows them (CFG-3).
+// checkConfigOptions refuses options with the same id, and boolean options for a client that did not advertise support
+// for them (CFG-3).
 func (c *AgentConn) checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
 	if wrong := checkConfigIDs(pointer, options); wrong != nil {
 		return wrong
@@ -358,7 +360,7 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 	return &flaw{"/modeId", "not a mode of the session"}
 }
 
-// The names in this version of things that both versions have.
+// Names that let code shared by both protocol versions compile in this one.
 type (
 	loginRequest = AuthenticateRequest
 	configValue  = SetSessionConfigOptionRequestValueID
@@ -366,17 +368,17 @@ type (
 
 const methodLogin = MethodAuthenticate
 
-// knownConfigOptions returns the session's config options, if they are known: a session that was created without any has
-// none.
+// knownConfigOptions returns the session's config options, if they are known: a session that was created without config
+// options has none.
 func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
 	options, ok := s.ConfigOptions().Get()
 	return options, ok || s.current().created
 }
 
-// configID is the id of a config option.
+// configID returns the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ID }
 
-// authID is the id of an authentication method, "" if it has none.
+// authID returns the id of an authentication method, or "" if it has none.
 func authID(method *AuthMethod) AuthMethodID {
 	if missing(method.Variant) {
 		return ""
@@ -392,7 +394,7 @@ func authID(method *AuthMethod) AuthMethodID {
 	return ""
 }
 
-// serversOf are the MCP servers of a request.
+// serversOf returns the MCP servers of a request.
 func serversOf(params any) []MCPServer {
 	switch p := params.(type) {
 	case *NewSessionRequest:

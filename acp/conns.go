@@ -33,8 +33,7 @@ func (c *AgentConn) capabilities() *ClientCapabilities {
 	return &noClientCapabilities
 }
 
-// The capabilities advertised before initialize. They are variables so that reading them takes no stack; they are never
-// changed.
+// The capabilities before initialize. They are variables so that reading them needs no stack; they are never changed.
 var (
 	noClientCapabilities ClientCapabilities
 	noAgentCapabilities  AgentCapabilities
@@ -82,9 +81,9 @@ func (c *ClientConn) Session(id SessionID) *ClientSession {
 	return c.sessions.handle(c, id)
 }
 
-// sessionHandles are the handles of a client's sessions that are open, or that a call is opening, by id.
+// sessionHandles holds the handles of a client's sessions that are open or being opened, by id.
 type sessionHandles struct {
-	last atomic.Pointer[ClientSession] // the last that was asked for; spares each update the lock, and an allocation
+	last atomic.Pointer[ClientSession] // the handle returned last; saves each update a lock and an allocation
 	mu   sync.Mutex                    // also held while last is changed
 	byID map[SessionID]sessionHandle
 }
@@ -103,7 +102,7 @@ func (h *sessionHandles) get(id SessionID) *ClientSession {
 	return h.byID[id].session
 }
 
-// handle returns the handle of a session, which is a new one if the session is not known.
+// handle returns the handle of a session, creating one if the session is not known.
 func (h *sessionHandles) handle(c *ClientConn, id SessionID) *ClientSession {
 	if s := h.last.Load(); s != nil && s.id == id {
 		return s
@@ -145,8 +144,8 @@ func (h *sessionHandles) change(id SessionID, change func(*sessionHandle)) {
 	}
 }
 
-// opening calls open, which loads or resumes a session, with the session's handle. Updates that come before
-// open's answer find the handle already.
+// opening calls open, which loads or resumes a session, with the session's handle. Updates that arrive before the
+// answer are given the same handle.
 func (c *ClientConn) opening(id SessionID, open func(*ClientSession) error) (*ClientSession, error) {
 	s := c.Session(id)
 	c.sessions.change(id, func(e *sessionHandle) {

@@ -21,8 +21,8 @@ func (x ContentBlock) Image() (data []byte, mimeType string, ok bool) {
 	return data, string(image.MimeType), err == nil
 }
 
-// ContextUsage returns an update that says how full the agent's context is: used of size tokens. cost, if not nil, is
-// what the session has cost so far, in a currency such as "USD".
+// ContextUsage returns an update that reports how full the agent's context is: used of size tokens. cost, if not nil,
+// is the total cost of the session so far, in a currency such as "USD".
 func ContextUsage(used, size uint64, cost *Cost) SessionUpdate {
 	u := UsageUpdate{Used: used, Size: size}
 	if cost != nil {

@@ -34,7 +34,7 @@
 //
 // There are two ways to run a turn from a client. [ClientSession.Prompt] blocks, and the updates go to the client's
 // handler SessionUpdate; it suits clients that show the updates of all sessions in one place. [ClientSession.Stream]
-// returns a [Turn] whose updates are read in a loop; it suits programs that do one thing after another.
+// returns a [Turn] whose updates are read in a loop; it suits programs that run one turn at a time.
 //
 // There are two equivalent ways to cancel a turn: end the context of Prompt or Stream, or call [ClientSession.Cancel]
 // or [Turn.Cancel]. The connection sends session/cancel, answers open permission requests as cancelled, still accepts
@@ -49,23 +49,23 @@
 // Messages that this side sends are valid by the protocol's schema, as far as the schema defines types, required
 // members and bounds; values of Meta and other raw JSON are only checked to be JSON. Beyond the schema, calls, updates
 // and results of handlers are checked as follows: ids are not empty; paths are absolute (working directories, files,
-// diffs, locations, commands of MCP servers); lines count from 1; permission options, and config options, have
-// different ids; boolean config options go only to clients that support them; a mode, a config option and its value,
-// and the chosen permission option are among those that were offered. The following enums must have values that the
-// protocol defines: the kind and the status of a tool call, the priority and the status of a plan's entry, the kind of
-// a permission option, the roles in the annotations of content, the type and the formats of a form, and the stop
-// reason. A value outside these lists is refused unless this process has read it, so that values from a newer peer can
-// be passed on.
+// diffs, locations, commands of MCP servers); lines count from 1; permission options and config options have unique
+// ids; boolean config options go only to clients that support them; a mode, a config option and its value, and the
+// chosen permission option are among those that were offered. The following enums must have values that the protocol
+// defines: the kind and the status of a tool call, the priority and the status of a plan's entry, the kind of a
+// permission option, the roles in the annotations of content, the type and the formats of a form, and the stop reason.
+// A value outside these lists is refused unless this process has read it, so that values from a newer peer can be
+// passed on.
 //
-// A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result of a
-// handler that fails one is answered with an internal error that names the member, and a warning is logged to
-// [ConnOptions].Logger. A warning is also logged if an agent's session offers modes or config options that no handler
-// sets. A nil request is an empty one. Calls that the peer did not advertise fail with [ErrUnsupported] and are not
-// sent. Values that cannot be encoded, such as a union without a variant, are not sent either; the error is a
+// A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. If a handler's
+// result fails one, the peer gets an internal error that names the member, and a warning is logged to
+// [ConnOptions].Logger. A warning is also logged if an agent's session offers modes or config options and no handler
+// sets them. A nil request is an empty one. Calls that the peer did not advertise fail with [ErrUnsupported] and are
+// not sent. Values that cannot be encoded, such as a union without a variant, are not sent either; the error is a
 // [codec.Error], which names the member.
 //
-// Messages from the peer are read as leniently as the schema says. They are refused with [ErrInvalidParams] if they do
-// not fit the schema, if a path is not absolute, if a line is 0, or if they need something that this side did not
+// Messages from the peer are read as leniently as the schema permits. They are refused with [ErrInvalidParams] if they
+// do not fit the schema, if a path is not absolute, if a line is 0, or if they need something that this side did not
 // advertise: a type of MCP servers, an authentication method, a mode of elicitation. A command of an MCP server that is
 // not an absolute path is reported to Hooks.Repair and kept.
 //
@@ -80,11 +80,12 @@
 //
 // # Experimental features
 //
-// Features that the protocol has not made stable yet are marked Experimental in the documentation, and are off. A program
-// enables those that it uses in [AgentOptions].Experimental or [ClientOptions].Experimental, such as [FeatureFork], or
-// [AllFeatures]. Otherwise they are not advertised, not served and not sent: handlers and options of theirs make
-// [ServeAgent] and [Connect] fail, and calls and results fail, with [ErrExperimental]. What a peer sends is decoded in
-// any case. When a feature becomes stable, its names stay the same, and its constant no longer has an effect.
+// Features that the protocol has not made stable yet are marked Experimental in the documentation, and are off. A
+// program enables those that it uses in [AgentOptions].Experimental or [ClientOptions].Experimental, such as
+// [FeatureFork], or [AllFeatures]. Features that are not enabled are not advertised, not served and not sent: if
+// handlers or options use one, [ServeAgent] and [Connect] fail with [ErrExperimental], as do calls and results that use
+// one. What a peer sends is decoded in any case. When a feature becomes stable, its names stay the same, and its
+// constant no longer has an effect.
 //
 // # Values
 //
@@ -93,7 +94,7 @@
 // constants whose names begin with its type; "go doc acp.ToolKindRead" lists all of a ToolKind. A union is a struct
 // with the field Variant, an interface that its variants implement; use a type switch to distinguish them. A variant
 // that only a newer peer knows becomes the Unknown variant, which keeps it byte for byte. Values are encoded strictly
-// and decoded as leniently as the schema says; repairs are reported to [Hooks].
+// and decoded as leniently as the schema permits; repairs are reported to [Hooks].
 //
 // Constructors come in two kinds. Common values have a short constructor, named after the value without New, which
 // takes the required members as plain arguments: [TextBlock] and other blocks, [AgentMessageText], [StartToolCall],

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String returns the names of the constants that x consists of, as in Go source.
+// String returns the names of the constants in x, as Go source.
 func (x Features) String() string {
 	if x == 0 {
 		return "0"
@@ -22,8 +22,8 @@ func (x Features) String() string {
 	return strings.Join(names, "|")
 }
 
-// lacks returns the error for the first of some messages and handlers that uses features beyond x; options names the type
-// whose field Experimental enables them.
+// lacks returns an error if one of the values, which are messages and handlers, uses a feature that is not in x.
+// options names the type whose field Experimental enables features.
 func (x Features) lacks(options string, values ...any) error {
 	for _, v := range values {
 		user, ok := v.(interface{ features() Features })

@@ -28,20 +28,20 @@ type AgentOptions struct {
 	// clients that can run them: those that advertise auth.terminal or, as the registry of agents does, set the member
 	// "terminal-auth" of clientCapabilities._meta to true.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content;
-	// if they do, it still reaches the handler.
+	// Prompt advertises the content that prompts may have beyond text and resource links. Clients must not send other
+	// content; if they do, it still reaches the handler.
 	Prompt PromptCapabilities
-	// MCP says which MCP servers the agent connects to beyond those on stdio.
+	// MCP advertises the kinds of MCP servers that the agent connects to beyond those on stdio.
 	MCP MCPCapabilities
-	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
-	// not send any; if they do, the directories still reach the handler.
+	// AdditionalDirectories advertises that sessions may have more roots than their working directory. Otherwise
+	// clients must not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
-	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt Opt[SessionSystemPromptCapabilities]
-	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
-	// result that uses one fails with ErrExperimental.
+	// Experimental enables experimental features. Handlers and options of features that are not enabled must not be
+	// set, and calls and results that use such a feature fail with ErrExperimental.
 	Experimental Features
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
@@ -50,7 +50,7 @@ type AgentOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to the capabilities that follow from the handlers.
+// advertise adds the capabilities that the options set.
 func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	caps.PromptCapabilities = o.Prompt
 	caps.MCPCapabilities = o.MCP
@@ -68,26 +68,25 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 type ClientOptions struct {
 	// Info names the client and its version.
 	Info Implementation
-	// Elicitation says which modes of elicitation/create the client's handler serves.
+	// Elicitation advertises the modes of elicitation/create that the client's handler serves.
 	Elicitation ElicitationCapabilities
-	// BooleanConfig says that the client understands boolean config options, which agents must not send otherwise. It
-	// is shorthand for Session.ConfigOptions.Boolean.
+	// BooleanConfig advertises that the client understands boolean config options, which agents must not send
+	// otherwise. It is shorthand for Session.ConfigOptions.Boolean.
 	BooleanConfig bool
-	// Session says which session features the client understands: boolean config options, notices,
-	// compaction.
+	// Session advertises the session features that the client understands: boolean config options, notices, compaction.
 	Session ClientSessionCapabilities
-	// TerminalAuth says that the client can run an agent's terminal authentication methods.
+	// TerminalAuth advertises that the client can run an agent's terminal authentication methods.
 	TerminalAuth bool
-	// Plans says that the client understands plans with ids: the updates plan_update and plan_removed.
+	// Plans advertises that the client understands plans with ids: the updates plan_update and plan_removed.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeaturePlans].
 	Plans bool
-	// Subagents says that the client understands sessions of subagents.
+	// Subagents advertises that the client understands sessions of subagents.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 	Subagents bool
-	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
-	// result that uses one fails with ErrExperimental.
+	// Experimental enables experimental features. Handlers and options of features that are not enabled must not be
+	// set, and calls and results that use such a feature fail with ErrExperimental.
 	Experimental Features
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
@@ -98,7 +97,7 @@ type ClientOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to the capabilities that follow from the handlers.
+// advertise adds the capabilities that the options set.
 func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	caps.Auth.Terminal = o.TerminalAuth
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
@@ -121,19 +120,18 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
-// the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse fails with
-// ErrInvalidParams, and one before initialize fails with ErrInvalidRequest; none of them is sent. Its methods are safe
-// for concurrent use.
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call fails
+// with ErrUnsupported if the client did not advertise it, with ErrInvalidParams if the checks of this package refuse
+// it, and with ErrInvalidRequest before initialize; it is then not sent. Its methods are safe for concurrent use.
 type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
 	enabled   Features
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
-// the agent did not advertise fails with ErrUnsupported, and one that the checks of this package refuse fails with
-// ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
+// with ErrUnsupported if the agent did not advertise it, and with ErrInvalidParams if the checks of this package refuse
+// it; it is then not sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]
@@ -149,7 +147,7 @@ func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.Agent
 
 func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
 
-// prepare checks the handlers and determines what they and the options advertise.
+// prepare checks the handlers and derives the capabilities from them and the options.
 func (a *agentSide) prepare() (err error) {
 	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
 		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
@@ -165,7 +163,7 @@ func (a *agentSide) prepare() (err error) {
 	return a.opts.Experimental.lacks("AgentOptions", &a.handlers, &a.caps)
 }
 
-// verify has the results of the handlers checked before they are sent.
+// verify wraps handlers so that their results are checked before they are sent.
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
@@ -190,8 +188,8 @@ func (a *agentSide) verify() {
 	})
 }
 
-// stopped wraps the handler of prompts: no result is the stop reason end_turn, and the result of a turn that was cancelled
-// has the stop reason cancelled. The runtime answers an error in that turn in the same way.
+// stopped wraps the handler of prompts: a missing result becomes the stop reason end_turn, and the result of a
+// cancelled turn gets the stop reason cancelled. The runtime answers an error in a cancelled turn in the same way.
 func stopped(
 	prompt func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error),
 ) func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
@@ -201,7 +199,7 @@ func stopped(
 			res = &PromptResponse{StopReason: StopReasonEndTurn}
 		}
 		if err == nil && res.StopReason != StopReasonCancelled && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
-			changed := *res // which may be the handler's for every turn
+			changed := *res // the handler may return the same result for every turn
 			changed.StopReason = StopReasonCancelled
 			res = &changed
 		}
@@ -229,7 +227,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 // initializeRoute serves initialize.
 func (a *agentSide) initializeRoute() engine.Route { return handle(methodInitialize, a.initialize) }
 
-// initialize negotiates: a version that is not ours is answered with ours, and the client decides.
+// initialize negotiates the version: if the client's version is not ours, the answer has ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.handshake.Load() != nil {
 		return nil, ErrInvalidRequest.WithMessagef("Invalid request: initialized already")
@@ -250,7 +248,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 	if err := a.opts.Experimental.lacks("AgentOptions", res); err != nil {
 		return nil, err
 	}
-	// An answer that cannot be sent must not count as one.
+	// An answer that cannot be sent must not count as the handshake.
 	if _, err := codec.Append(nil, res); err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
 	}
@@ -293,9 +291,9 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	return req, c.opts.Experimental.lacks("ClientOptions", &c.handlers, req)
 }
 
-// initialize does the handshake.
+// initialize performs the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
-	// Handlers of messages right after the answer find it.
+	// Handlers of messages that arrive right after the answer must find it.
 	res, err := callThen(ctx, c.conn.rpc, methodInitialize, c.handshake, c.conn.handshake.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}

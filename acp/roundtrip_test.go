@@ -86,10 +86,10 @@ func TestRoundTripEncodingJSON(t *testing.T) {
 
 // The ways in which a value may change when it is read and written again, as docs/leniency.md lists them.
 const (
-	unknownMember = "a member that the schema does not know, outside of `_meta` and unknown variants"
-	saysNothing   = "a member that says no more than its absence: `false` or `{}` where that is the default, or a `_meta` that is null"
+	unknownMember = "a member that the schema does not define, outside of `_meta` and unknown variants"
+	saysNothing   = "a member that means the same as its absence: `false` or `{}` where that is the default, or a null `_meta`"
 	otherForm     = "a number in another form, such as `1.0` or `1e2`"
-	rounded       = "a number that the schema does not say is an integer, such as a price, with more digits than a `float64` has"
+	rounded       = "a number that need not be an integer, such as a price, with more digits than a `float64` has"
 	stated        = "the capabilities in `initialize`, if they are absent"
 	wasRepaired   = "a value that was repaired"
 )

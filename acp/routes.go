@@ -11,10 +11,10 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// errNotInitialized refuses messages that arrive, or would be sent, before initialize has been answered.
+// errNotInitialized is the error for messages that arrive, or would be sent, before initialize has been answered.
 var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
 
-// orEmpty is params, or, in place of nil, an empty object.
+// orEmpty returns params, or a pointer to a zero value if params is nil.
 func orEmpty[P any](params *P) *P {
 	if params == nil {
 		return new(P)
@@ -22,8 +22,8 @@ func orEmpty[P any](params *P) *P {
 	return params
 }
 
-// verified wraps a request handler: a result that check, or checkIDs, finds wrong is not sent. The peer gets an
-// internal error that names the mistake, and the owner of the connection a warning.
+// verified wraps a request handler so that a result that check, or checkIDs, refuses is not sent. The peer gets an
+// internal error that names the mistake, and a warning is logged.
 func verified[P, R, Of any](
 	opts *ConnOptions, method string, fn func(context.Context, *Of, *P) (*R, error), check func(*P, *R) *flaw,
 ) func(context.Context, *Of, *P) (*R, error) {
@@ -47,16 +47,16 @@ func verified[P, R, Of any](
 	}
 }
 
-// warnUnserved warns the owner of an agent that a result offers something that a client cannot choose, because the
-// handler of the method for it is not set.
+// warnUnserved logs a warning that an agent's result offers a choice that clients cannot make, because the handler of
+// the method for it is not set.
 func warnUnserved(opts *ConnOptions, offers bool, what, method string, served bool) {
 	if offers && !served {
-		loggerOf(opts).Warn("the result of a handler offers what no handler serves: clients that choose one are told that the method does not exist",
+		loggerOf(opts).Warn("the result of a handler offers choices that no handler serves: clients that make one get the error that the method does not exist",
 			"offers", what, "method", method)
 	}
 }
 
-// loggerOf is where warnings for the owner go.
+// loggerOf returns the logger for warnings.
 func loggerOf(opts *ConnOptions) *slog.Logger {
 	if opts.Logger == nil {
 		return slog.Default()
@@ -64,10 +64,10 @@ func loggerOf(opts *ConnOptions) *slog.Logger {
 	return opts.Logger
 }
 
-// noExtraCheck is a check for verified, which checks ids on its own.
+// noExtraCheck is a check for verified that accepts everything; verified checks ids itself.
 func noExtraCheck[P, R any](*P, *R) *flaw { return nil }
 
-// rawID is the id of an object of a type that is not known, or "".
+// rawID returns the id of an object of an unknown type, or "".
 func rawID(raw json.RawMessage, member string) string {
 	var members map[string]json.RawMessage
 	var id string
@@ -77,8 +77,8 @@ func rawID(raw json.RawMessage, member string) string {
 	return id
 }
 
-// request makes the route of a request handler. The handler receives the result of of: the session that the parameters
-// name, or the connection.
+// request returns the route of a request handler. The handler receives the result of of: the session that the
+// parameters name, or the connection.
 func request[P, R, Of any](
 	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
 ) engine.Route {
@@ -88,7 +88,7 @@ func request[P, R, Of any](
 	return handle(m, func(ctx context.Context, params *P) (*R, error) { return fn(ctx, of(params), params) })
 }
 
-// notification makes the route of a notification handler, as request does.
+// notification returns the route of a notification handler; see request.
 func notification[P, Of any](
 	m rpc.NotificationMethod[P], of func(*P) *Of, fn func(context.Context, *Of, *P) error,
 ) engine.Route {
@@ -98,25 +98,26 @@ func notification[P, Of any](
 	return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
-// handle makes the route of a request handler.
+// handle returns the route of a request handler.
 func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*R, error)) engine.Route {
 	return engine.RequestMethod[P, R](m).Handle(fn)
 }
 
-// callThen calls a method of the peer. The reader calls then with the result, before any later message is handled.
+// callThen calls a method of the peer. The reader goroutine calls then with the result before any later message is
+// handled.
 func callThen[P, R any](
 	ctx context.Context, conn *rpc.Conn, m rpc.RequestMethod[P, R], params *P, then func(*R),
 ) (*R, error) {
 	return engine.RequestMethod[P, R](m).CallThen(ctx, (*engine.Conn)(conn), params, then)
 }
 
-// unsupported says that a call was not sent because its capability was not advertised.
+// unsupported returns the error for a call that was not sent because its capability was not advertised.
 func unsupported(method, capability string) error {
 	return fmt.Errorf("%s: %w: capability %s", method, ErrUnsupported, capability)
 }
 
-// unsent is the error of a call that was refused here. The peer does not see it if a handler returns it, because it is
-// about this side's call and not about the peer's request.
+// unsent returns the error for a call that was refused on this side. If a handler returns it, the peer does not see it,
+// because it is about this side's call and not about the peer's request.
 func unsent(method string, err error) error { return &engine.UnsentError{Method: method, Err: err} }
 
 // handler is a handler's name, and whether it is set.
@@ -125,7 +126,7 @@ type handler struct {
 	set  bool
 }
 
-// allOrNone reports whether the handlers of a capability are set. It is an error if only some are.
+// allOrNone reports whether all handlers of a capability are set. It returns an error if only some are.
 func allOrNone(capability string, handlers ...handler) (bool, error) {
 	var set, missing []string
 	for _, h := range handlers {

@@ -10,14 +10,14 @@ import (
 )
 
 // AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
-// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself keeps what it
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
 // knows about a session, such as its working directory, under the session's ID.
 type AgentSession struct {
 	conn *AgentConn
 	id   SessionID
 }
 
-// RequestPermission asks the user whether a tool call may go on (session/request_permission). call describes what to
+// RequestPermission asks the user whether a tool call may proceed (session/request_permission). call describes what to
 // show: the client may know nothing else about the tool call; see AboutToolCall. options are the answers that the user
 // may choose from; see AllowOnce. If the turn is cancelled, RequestPermission returns an error, which the prompt's
 // handler may return unchanged. An answer with an option that was not offered is also an error. Treat an outcome of an
@@ -28,7 +28,7 @@ func (s *AgentSession) RequestPermission(
 	req := &RequestPermissionRequest{SessionID: s.id, ToolCall: call, Options: options}
 	res, err := s.conn.RequestPermission(ctx, req)
 	if err == nil && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
-		err = ErrTurnCancelled // the answer came right behind session/cancel
+		err = ErrTurnCancelled // the answer arrived right after session/cancel
 	}
 	if err != nil {
 		return RequestPermissionOutcome{}, err
@@ -48,7 +48,7 @@ func (s *AgentSession) RequestPermission(
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
-	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
+	state atomic.Pointer[sessionState] // nil until something is known; only the reader goroutine changes it
 }
 
 // sessionState is the state of a session as the agent has reported it.
@@ -56,7 +56,7 @@ type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
-	created       bool // by session/new or session/fork: what their answers leave out the session does not have
+	created       bool // by session/new or session/fork: anything that their answers leave out, the session does not have
 }
 
 func (s *ClientSession) current() *sessionState {
@@ -92,15 +92,15 @@ func (s *ClientSession) switchMode(mode SessionModeID) {
 	state := *s.current()
 	modes, ok := state.modes.Get()
 	if !ok {
-		return // a mode of a list that is not known
+		return // a mode of an unknown list
 	}
 	modes.CurrentModeID = mode
 	state.modes = Some(modes)
 	s.state.Store(&state)
 }
 
-// follow records the state in an update of its session. It is a route's Check, which the reader calls, and refuses
-// nothing.
+// follow records the state that a session's update carries. It is a route's Check, which the reader goroutine calls,
+// and refuses nothing.
 func (c *ClientConn) follow(params any) error {
 	n, ok := params.(*SessionNotification)
 	if !ok {
@@ -133,8 +133,8 @@ func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.cu
 func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
-// anything, if this is not one of the session's modes, as far as this connection knows them: a session that was created
-// on it without modes has none, while an agent that loads or resumes one may leave them out.
+// anything, if mode is not one of the session's modes, as far as this connection knows them: a session that was created
+// on this connection without modes has none, but an agent may leave out the modes when it loads or resumes a session.
 func (s *ClientSession) SetMode(ctx context.Context, mode SessionModeID) error {
 	_, err := s.conn.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err
@@ -201,8 +201,7 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 }
 
 // Sessions returns an iterator over the agent's sessions, which fetches them page by page (session/list). cwd limits
-// them to one working directory; "" means all. The iteration ends after an error; it is an error if the agent repeats a
-// cursor.
+// them to one working directory; "" means all. The iteration ends after an error; a repeated cursor is an error.
 func (c *ClientConn) Sessions(ctx context.Context, cwd string) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

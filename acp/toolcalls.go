@@ -89,7 +89,7 @@ func RejectAlways(id PermissionOptionID, name string) PermissionOption {
 const notEncoded = "not encoded: "
 
 // Raw returns v as JSON, for members that hold any value, such as the input of a tool. If v cannot be encoded, it
-// returns text that is not JSON and gives the reason. A message that contains such text cannot be sent: the call
+// returns text that is not JSON but gives the reason. A message that contains such text cannot be sent: the call
 // returns an error with that text or with its position. Use json.Marshal to see the error at once.
 func Raw(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
@@ -99,7 +99,7 @@ func Raw(v any) json.RawMessage {
 	return raw
 }
 
-// checkRaw refuses a value that Raw could not encode.
+// checkRaw refuses the result of Raw for a value that could not be encoded.
 func checkRaw(pointer string, raw json.RawMessage) *flaw {
 	if len(raw) > 0 && raw[0] == notEncoded[0] && json.Unmarshal(raw, new(json.RawMessage)) != nil {
 		return &flaw{pointer, string(raw)}

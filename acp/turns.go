@@ -42,8 +42,8 @@ func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	return nil
 }
 
-// cancelledPrompt is the answer to a prompt whose turn was cancelled: with the stop reason that the protocol asks
-// for, whatever that of its handler's result is.
+// cancelledPrompt returns the answer to a prompt whose turn was cancelled: it has the stop reason that the protocol
+// requires, whatever the handler's result has.
 func cancelledPrompt(result any) any {
 	res, _ := result.(*PromptResponse)
 	if res == nil {
@@ -100,8 +100,8 @@ type Turn struct {
 //
 // A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
 // Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
-// the connection does not know who waits for it: while one is in progress, as much may wait, and beyond that the loop
-// ends and Result fails with ErrOverflow.
+// the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
+// beyond that the loop ends and Result fails with ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
 // Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was

@@ -67,7 +67,7 @@ func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) Sessi
 	return NewSessionUpdateToolCall(call)
 }
 
-// WithLocation adds a location in a file that the tool call is about, so that the client can follow. The path is
+// WithLocation adds a location in a file that the tool call is about, so that the client can follow along. The path is
 // absolute; lines count from 1, and 0 means the whole file.
 func WithLocation(path string, line uint32) ToolCallOption {
 	return func(u *ToolCallUpdate) {

@@ -1,5 +1,5 @@
-// Package acptest helps to test agents and clients. Everything that passes between the two sides is judged, as
-// [conformance.Tap] does it, and a message that breaks the protocol fails the test.
+// Package acptest helps test agents and clients. All messages between the two sides are checked by a [conformance.Tap],
+// and a message that violates the protocol fails the test.
 //
 // A test of an agent:
 //
@@ -9,7 +9,7 @@
 //		t.Errorf("got %q", got)
 //	}
 //
-// A test of a client gets the transport to an agent with a script:
+// A test of a client gets the transport to a scripted agent:
 //
 //	agent := acptest.Script(t, nil, func(ctx context.Context, turn *agentkit.Turn[any]) error {
 //		return turn.Sayf(ctx, "Hello.")
@@ -33,31 +33,32 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// ClientOptions are options of NewClient and Dial. The zero value is that of a client with everything.
+// ClientOptions are options of NewClient and Dial. The zero value is a client that supports everything.
 type ClientOptions struct {
 	NoFiles       bool // the client serves no files
 	NoTerminals   bool // the client serves no terminals
 	NoElicitation bool // the client shows no forms and no URLs
 }
 
-// Client is a client that tests an agent. It serves files and terminals in Dir, shows boolean options, notices,
-// compactions, forms and URLs, as far as its ClientOptions do not say otherwise, and ends with the test.
+// Client is a client for tests of an agent. It serves files and terminals in Dir, and shows boolean options, notices,
+// compactions, forms and URLs, unless its ClientOptions say otherwise. It ends with the test.
 type Client struct {
 	*acp.ClientConn
 
-	// Dir is a temporary directory: that of the sessions of StartSession.
+	// Dir is a temporary directory: the working directory of the sessions that StartSession creates.
 	Dir string
 
 	// Permit, if set, answers requests for permission, with acp.PermissionSelected or acp.PermissionCancelled.
-	// Otherwise the first option that allows the call is chosen, or the first of all. Set it while no turn is in progress.
+	// Otherwise the first option that allows the call is chosen or, if there is none, the first option. Set it while no
+	// turn is in progress.
 	Permit func(*acp.RequestPermissionRequest) acp.RequestPermissionOutcome
 
 	// Answer, if set, answers forms and URLs. Otherwise they are declined. Set it while no turn is in progress.
 	Answer func(*acp.CreateElicitationRequest) acp.CreateElicitationResponse
 }
 
-// NewClient serves the handlers of an agent in memory, and returns a client of it. Both options may be nil. If those of
-// the agent enable experimental features, so does the client.
+// NewClient serves the handlers of an agent in memory, and returns a client of it. Both options may be nil. The client
+// enables the experimental features that the agent's options enable.
 func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, client *ClientOptions) *Client {
 	t.Helper()
 	o := acp.AgentOptions{}
@@ -80,7 +81,7 @@ func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, cl
 	return connect(t, near, client, o.Experimental)
 }
 
-// Dial returns a client of an agent that a transport reaches, such as acp.Command for a program. opts may be nil.
+// Dial returns a client of the agent that a transport reaches, such as acp.Command for a program. opts may be nil.
 func Dial(t testing.TB, transport acp.Transport, opts *ClientOptions) *Client {
 	t.Helper()
 	return connect(t, transport, opts, 0)
@@ -130,7 +131,7 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 	return c
 }
 
-// tapOptions has the judge know experimental features if there are any.
+// tapOptions enables experimental features in the judge, if there are any.
 func tapOptions(features acp.Features) *conformance.TapOptions {
 	if features == 0 {
 		return nil
@@ -173,21 +174,21 @@ func (c *Client) StartSession(t testing.TB) *acp.ClientSession {
 	return s
 }
 
-// Reply is what an agent has done with a prompt.
+// Reply is an agent's reply to a prompt.
 type Reply struct {
 	// Text is the text of the agent's messages, without its thoughts.
 	Text string
-	// ToolCalls are the tool calls, as they were at the end of the turn.
+	// ToolCalls are the tool calls, in their state at the end of the turn.
 	ToolCalls []acp.ToolCall
-	// Plan is the plan at the end of the turn, if the agent has sent one.
+	// Plan is the plan at the end of the turn, if the agent sent one.
 	Plan []acp.PlanEntry
-	// StopReason says why the turn ended.
+	// StopReason is the reason why the turn ended.
 	StopReason acp.StopReason
 	// Updates are all updates of the turn, in order.
 	Updates []acp.SessionUpdate
 }
 
-// Say runs a turn with a text as the prompt, and returns the agent's reply when it has ended. If the agent answers with
+// Say runs a turn with text as the prompt, waits for its end, and returns the agent's reply. If the agent answers with
 // an error, the test fails. Tests that expect an error, or send other content, call ClientSession.Prompt.
 func (c *Client) Say(t testing.TB, session *acp.ClientSession, text string) Reply {
 	t.Helper()
@@ -220,10 +221,10 @@ func (c *Client) Say(t testing.TB, session *acp.ClientSession, text string) Repl
 	return reply
 }
 
-// Script returns the transport to an agent in memory whose first turn runs the first function, and so on; a turn ends
-// when its function returns, with end_turn if the error is nil. The test fails if there are fewer or more prompts than
-// functions. config may be nil. Its Prompt is not called, and nil for its Title means no titles. The agent ends with the
-// test.
+// Script returns the transport to an in-memory agent whose first turn runs the first function, the second turn the
+// second, and so on; a turn ends when its function returns, with end_turn if the error is nil. The test fails if there
+// are fewer or more prompts than functions. config may be nil. Its Prompt is not called; if its Title is nil, sessions
+// have no titles. The agent ends with the test.
 func Script(
 	t testing.TB, config *agentkit.Config[any], turns ...func(ctx context.Context, turn *agentkit.Turn[any]) error,
 ) acp.Transport {

@@ -18,13 +18,13 @@ type Command[S any] struct {
 	// Hint, if set, says what to write after the command.
 	Hint string
 	// Run answers a prompt that begins with the command, in place of Config.Prompt. input is the text after the
-	// command, without white space around it; Turn.Request has the rest of the prompt. If Run returns nil, the turn ends
-	// with the stop reason end_turn. Commands that need another one are sent with Opening.Commands and answered by
-	// Config.Prompt. A prompt that Turn.Take returns runs no command.
+	// command, without white space around it; Turn.Request has the rest of the prompt. If Run returns nil, the turn
+	// ends with the stop reason end_turn. For commands that need another stop reason, use Opening.Commands and answer
+	// them in Config.Prompt. A prompt that Turn.Take returns runs no command.
 	Run func(ctx context.Context, t *Turn[S], input string) error
 }
 
-// checkCommands panics if commands cannot be told apart or run.
+// checkCommands panics if two commands have the same name, or if a command is not complete.
 func checkCommands[S any](commands []Command[S]) {
 	seen := map[string]bool{}
 	for _, c := range commands {
@@ -35,7 +35,7 @@ func checkCommands[S any](commands []Command[S]) {
 	}
 }
 
-// commands are the author's commands, as clients are told of them.
+// commands returns the author's commands in the form that clients get.
 func (ss *Sessions[S]) commands() (commands []acp.AvailableCommand) {
 	for _, c := range ss.config.Commands {
 		commands = append(commands, acp.SlashCommand(c.Name, c.Description, c.Hint))

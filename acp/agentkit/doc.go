@@ -1,10 +1,9 @@
-// Package agentkit provides what authors of agents otherwise write again and again: sessions with a state of the
-// author's own type, which are stored, listed and loaded; turns that wait for one another, or take in further prompts
-// while they run; tool calls as values; and streams of text. It does not talk to a model, does not run tools, does not
-// ask for permission on its own, and does not start MCP servers. It is for version 1 of the protocol, package acp. Of the
-// experimental features it serves session/fork, see [Config].Fork, has subagents, see [Turn.Subagent], and passes on
-// system prompts, see [Opening]; the others are left to the agent. For version 2, see package
-// github.com/acpgo/sdk/acp/v2draft/agentkit.
+// Package agentkit provides what most agents need: sessions with state of the author's own type, which are stored,
+// listed and loaded; turns that wait for one another, or take further prompts while they run; tool calls as values; and
+// streams of text. It does not talk to a model, does not run tools, does not ask for permission on its own, and does
+// not start MCP servers. It is for version 1 of the protocol, package acp. Of the experimental features it supports
+// session/fork (see [Config].Fork), subagents (see [Turn.Subagent]) and system prompts (see [Opening]); the others are
+// left to the agent. For version 2, see package github.com/acpgo/sdk/acp/v2draft/agentkit.
 //
 // [Sessions] is the starting point, and [Sessions.Serve] serves a client:
 //
@@ -17,16 +16,16 @@
 // messages and thoughts, with their chunks joined, tool calls with their updates, plans, compactions, and updates that
 // this package does not know. The title and the current mode are stored as such. Notices and usage are not stored
 // because they are about the moment; neither are commands and config options, which [Config].Open provides each time,
-// and questions to the user. A turn that ends with the stop reason refusal is left out, with its prompts, when the
+// nor questions to the user. A turn that ends with the stop reason refusal is left out, with its prompts, when the
 // session is loaded. A prompt is stored when its turn begins. Chunks are stored when another kind of update follows,
 // when the turn ends, and at the latest a second after the first of them was sent; if the process is killed, that
 // second of text may be lost.
 //
 // A tool call is stored when it begins, and its updates are joined into one, because each may repeat the previous
-// content. The joined update is stored when the call ends and when the turn ends; before that, a second after the first
-// update and then at intervals that double. If the process is killed, later updates of a call may be lost: at most
-// those of the last half of the time for which it ran, and of a second. A client that loads such a session sees the
-// call as failed.
+// content. The joined update is stored when the call ends and when the turn ends; before that, it is stored a second
+// after the first update and then at intervals that double. If the process is killed, later updates of a call may be
+// lost: at most those of the last part of its running time: half of it, plus half a second. A client that loads such a
+// session sees the call as failed.
 //
 // # Tool calls and texts
 //
@@ -47,8 +46,8 @@
 //
 // # A prompt while one runs
 //
-// [WhileBusy] says what happens. In every mode, session/cancel applies to everything that the session does, because it
-// names nothing else: the running prompt and those that wait are all answered with the stop reason cancelled, and none
-// of those that wait is started. $/cancel_request names one request: a waiting prompt is removed from the queue and
-// answered with the code -32800, and nothing else changes.
+// [WhileBusy] selects what happens. In every mode, session/cancel applies to everything that the session does, because
+// it names only the session: the running prompt and those that wait are all answered with the stop reason cancelled,
+// and those that wait are never started. $/cancel_request names one request: a waiting prompt is removed from the queue
+// and answered with the code -32800, and nothing else changes.
 package agentkit

@@ -6,14 +6,15 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Login has clients log in before they create, open, fork, list or delete sessions: other requests for these are
-// answered with acp.ErrAuthRequired. A login is that of one connection. Prompts of open sessions go on after a logout.
+// Login requires clients to log in before they create, open, fork, list or delete sessions: until then, requests that
+// do so are answered with acp.ErrAuthRequired. A login is valid for one connection. Prompts of open sessions continue
+// after a logout.
 type Login struct {
 	// Methods are the authentication methods that clients are offered.
 	Methods []acp.AuthMethod
 
-	// Run logs a client in with one of the Methods, except those that are run in a terminal; an error refuses it. It is
-	// required if there is such a method.
+	// Run logs a client in with one of the Methods, other than those that run in a terminal; an error refuses it. Run
+	// is required if there is such a method.
 	Run func(ctx context.Context, conn *acp.AgentConn, method acp.AuthMethodID) error
 
 	// Valid, if set, reports whether a client needs no login, because there are credentials from an earlier one, such

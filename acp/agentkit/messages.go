@@ -16,23 +16,23 @@ type Role int
 const (
 	RoleUser    Role = iota + 1 // the user
 	RoleAgent                   // the agent
-	RoleSummary                 // a completed compaction: its summary replaces everything before it
+	RoleSummary                 // a completed compaction, whose summary replaces everything before it
 )
 
 // Message is a part of a conversation in the form that models take.
 type Message struct {
 	Role Role
-	// Content has the text, in one block as far as possible, and other blocks, such as images.
+	// Content is the text, joined into as few blocks as possible, and other blocks, such as images.
 	Content []acp.ContentBlock
-	// ToolCalls are the calls that the agent made after Content and before the next message, as they were last reported,
-	// with the input and the results.
+	// ToolCalls are the calls that the agent made after Content and before the next message, as last reported, with
+	// their input and results.
 	ToolCalls []acp.ToolCall
 }
 
-// Messages returns the stored conversation as messages, from which an agent makes those of its model. It includes the
+// Messages returns the stored conversation as messages, which an agent converts to those of its model. It includes the
 // prompt of the turn in progress. It leaves out thoughts, plans and everything else that is not a message, a tool call
-// or a completed compaction; see History for all updates. Consecutive messages of one role are one message, unless there
-// are tool calls between them. Without a store there are no messages.
+// or a completed compaction; see History for all updates. Consecutive messages of one role are one message, unless
+// there are tool calls between them. Without a store it returns none.
 func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 	conversation := view.New(&view.Options{MaxItems: -1, MaxBytes: -1, MaxMessageBytes: -1})
 	for update, err := range s.History(ctx) {
@@ -42,7 +42,7 @@ func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 		conversation.Update(update)
 	}
 	var messages []Message
-	last := func(role Role) *Message { // the message to which more of the role belongs
+	last := func(role Role) *Message { // returns the message to extend with content of the role
 		if n := len(messages); n == 0 || messages[n-1].Role != role {
 			messages = append(messages, Message{Role: role})
 		}

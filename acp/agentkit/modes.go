@@ -1,5 +1,5 @@
-// The modes and the config options of a session. Current clients show config options, and older ones modes: a session
-// with modes has both, and a change of one is also reported for the other.
+// This file serves the modes and the config options of a session. Current clients show config options, and older ones
+// modes: a session with modes has both, and a change of one is also reported for the other.
 
 package agentkit
 
@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// modeOption is the id of the config option that shows the modes.
+// modeOption is the id of the config option that selects the mode.
 const modeOption acp.SessionConfigID = "mode"
 
 // Mode returns the session's current mode, or "" if it has no modes.
@@ -22,7 +22,7 @@ func (s *Session[S]) Mode() acp.SessionModeID {
 	return s.mode
 }
 
-// ConfigOptions returns the session's config options as the client knows them, including the one that shows the modes.
+// ConfigOptions returns the session's config options as the client knows them, including the one that selects the mode.
 // The result must not be changed.
 func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
 	return append([]acp.SessionConfigOption{option}, s.options...)
 }
 
-// showsModes reports whether there is an option for the modes beside the author's; mu is held.
+// showsModes reports whether the kit adds an option for the modes to the author's; mu is held.
 func (s *Session[S]) showsModes() bool {
 	return len(s.modes) > 0 && !slices.ContainsFunc(s.options, func(o acp.SessionConfigOption) bool {
 		return o.ID == modeOption || o.Category.Value() == acp.SessionConfigOptionCategoryMode
@@ -92,7 +92,7 @@ func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) err
 	})
 }
 
-// send sends an update, with the messages that the client gets besides it; out is held.
+// send sends an update, and any other messages that the client must get with it; out is held.
 func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateCurrentModeUpdate:
@@ -125,8 +125,7 @@ func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// choose makes a mode the current one because the client chose it, and tells the client, besides the answer, what else
-// has changed.
+// choose makes a mode the current one at the client's request, and sends updates about anything else that has changed.
 func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
 	if set := s.sessions.config.SetMode; set != nil {
 		if err := set(ctx, s, mode); err != nil {

@@ -17,23 +17,22 @@ type Sender interface {
 // Asker sends the updates of one session, and asks its user. *acp.AgentSession, Session and Turn implement it.
 type Asker interface {
 	Sender
-	// RequestPermission asks whether a tool call may go on; see acp.AgentSession.
+	// RequestPermission asks the user whether a tool call may proceed; see acp.AgentSession.
 	RequestPermission(
 		ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 	) (acp.RequestPermissionOutcome, error)
 }
 
-// Errors to match with errors.Is. The peer may read the text of each: a handler may return one, and ToolCall.Fail shows
-// it.
+// Errors to match with errors.Is. Their texts may reach the peer: a handler may return one, and ToolCall.Fail shows it.
 var (
-	// ErrEnded says that the tool call, the text or the turn has ended already.
+	// ErrEnded reports that the tool call, the text or the turn has already ended.
 	ErrEnded = turns.ErrEnded
-	// ErrRejected says that the user was asked and did not allow the tool call.
+	// ErrRejected reports that the user was asked and did not allow the tool call.
 	ErrRejected = turns.ErrRejected
-	// ErrDismissed says that the user, or the client on the user's behalf, left the question unanswered. It is
+	// ErrDismissed reports that the user, or the client on the user's behalf, left the question unanswered. It is
 	// acp.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
-	// ErrTooLarge says that the content is too large for a tool call to show; see ToolCall.
+	// ErrTooLarge reports that the content is too large for a tool call to show; see ToolCall.
 	ErrTooLarge = turns.ErrTooLarge
 )
 
@@ -44,8 +43,8 @@ var (
 // Texts and tool calls started with the handler's context, or one derived from it, belong to the turn. When the handler
 // returns, and before the prompt is answered, open texts are closed, and then open tool calls are closed as failed.
 // This also happens if the turn was cancelled or the handler panics. Nothing can be started with that context
-// afterwards. An error that matches ErrDismissed ends the turn with the stop reason cancelled. Sessions do all of this
-// without HandlePrompt.
+// afterwards. An error that matches ErrDismissed ends the turn with the stop reason cancelled. Sessions does all of
+// this itself, without HandlePrompt.
 func HandlePrompt(
 	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
 ) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {

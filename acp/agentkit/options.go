@@ -8,14 +8,14 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Select adds a config option of which the user chooses one of the values; there must be one. *field is the current
-// value, or, if that is not among the values, becomes the first one. When the client sets the option, the value is
-// checked, stored, and restored when the session is opened again. *field gets it when the next turn begins, so that it
+// Select adds a config option whose value the user chooses from values, which must not be empty. *field is the current
+// value; if it is not among the values, it is set to the first one. When the client sets the option, the value is
+// checked, stored, and restored when the session is opened again. *field is set to it when the next turn begins, so it
 // does not change during a turn.
 //
 // The option is the last element of ConfigOptions, where Config.Open may add a description or change the names of the
-// values. Config.SetOption is not called for it. An agent that changes it itself sends acp.ConfigUpdate; *field then has
-// that value from the next turn on.
+// values. Config.SetOption is not called for it. An agent that changes the value itself sends acp.ConfigUpdate; *field
+// then has that value from the next turn on.
 func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, values ...string) {
 	if stored, ok := o.chosen[id]; ok {
 		*field = stored
@@ -30,8 +30,8 @@ func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, val
 	o.bind(acp.SelectOption(id, name, acp.SessionConfigValueID(*field), choices...), func(value string) { *field = value })
 }
 
-// Toggle is like Select, for an option that is on or off. Clients that do not know boolean options get one with the
-// values "on" and "off".
+// Toggle is like Select, for an option that is on or off. Clients that do not support boolean options get a select with
+// the values "on" and "off".
 func (o *Opening) Toggle(id acp.SessionConfigID, name string, field *bool) {
 	if stored, ok := o.chosen[id]; ok {
 		*field = stored == on
@@ -43,10 +43,10 @@ func (o *Opening) Toggle(id acp.SessionConfigID, name string, field *bool) {
 	o.bind(option, func(value string) { *field = value == on })
 }
 
-// The values of a Toggle, as they are stored.
+// The values of a Toggle in the store.
 const on, off = "on", "off"
 
-// bind adds an option that the kit serves.
+// bind adds an option that the kit itself serves.
 func (o *Opening) bind(option acp.SessionConfigOption, set func(value string)) {
 	if o.fields == nil {
 		o.fields = map[acp.SessionConfigID]func(string){}
@@ -85,7 +85,7 @@ func withValue(option acp.SessionConfigOption, req *acp.SetSessionConfigOptionRe
 		option.Variant = &acp.SessionConfigOptionBoolean{CurrentValue: value}
 		return option, ok
 	}
-	return option, true // a kind that only the author knows
+	return option, true // only the author knows options of this kind
 }
 
 // setOptions replaces the options, except those of Select and Toggle that the author has left out.
@@ -102,7 +102,7 @@ func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
 	s.options = all
 }
 
-// applyOptions gives the author's fields the values of the options. A turn begins.
+// applyOptions sets the author's fields to the values of the options, when a turn begins.
 func (s *Session[S]) applyOptions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Session[S]) storeOptions(ctx context.Context) error {
 	})
 }
 
-// chooseOption sets an option to the value of a request. One choice is made at a time.
+// chooseOption sets an option to the value of a request. Choices are made one at a time.
 func (s *Session[S]) chooseOption(ctx context.Context, req *acp.SetSessionConfigOptionRequest) error {
 	s.mu.Lock()
 	options := s.options

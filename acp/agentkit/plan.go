@@ -17,7 +17,7 @@ type Plan struct {
 
 	mu      sync.Mutex
 	entries []acp.PlanEntry
-	err     error // of showing it the first time
+	err     error // from showing it the first time
 }
 
 // Plan shows a plan whose steps are pending. ctx is the turn's context or derived from it. If the plan cannot be shown,

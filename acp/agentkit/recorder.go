@@ -15,33 +15,34 @@ import (
 )
 
 const (
-	// joinedBytes is how long chunks grow that are joined.
+	// joinedBytes is the length up to which chunks are joined.
 	joinedBytes = 64 << 10
-	// joinedTime is how long they wait, and how long the updates of tool calls wait the first time. Each further time
-	// it is twice as long, so that the stored size of a call that goes on grows with the logarithm of its time.
+	// joinedTime is how long chunks wait to be joined, and how long the updates of a tool call wait the first time.
+	// Each further wait is twice as long, so that the stored size of a long call grows with the logarithm of its
+	// duration.
 	joinedTime = time.Second
-	// joinedCalls is how many tool calls are open at once whose updates are joined.
+	// joinedCalls is the greatest number of open tool calls whose updates are joined.
 	joinedCalls = 64
 )
 
 // recorder writes the updates of a session into the store. Its methods require out to be held.
 type recorder struct {
-	store  sessionstore.Store // or nil
+	store  sessionstore.Store // may be nil
 	id     acp.SessionID
 	out    *sync.Mutex
-	failed func(error) // is told what the timers' functions return
+	failed func(error) // gets the errors of functions that timers run
 
-	unknown bool                // the store does not have the session yet
-	early   []acp.SessionUpdate // what is to be stored when it has
+	unknown bool                // the session is not in the store yet
+	early   []acp.SessionUpdate // updates to store once it is
 
-	kind    chunkKind // of the text that waits; 0 is none
+	kind    chunkKind // kind of the pending text; 0 if there is none
 	message acp.Opt[acp.MessageID]
 	text    []byte
 	textDue turns.Timer
 
-	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // those that have not ended, with what waits of each, or nil
+	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // the open calls, with their pending updates; nil if an update does not wait
 	callsDue turns.Timer
-	callTime time.Duration // how long updates wait the next time
+	callTime time.Duration // how long updates wait next time
 
 	closed bool // nothing of the session is stored or sent any more
 }
@@ -55,7 +56,7 @@ const (
 	thoughtChunk
 )
 
-// chunk takes an update apart that is a piece of text, which can be joined with others.
+// chunk returns the parts of an update that is a piece of text, which can be joined with others.
 func chunk(update acp.SessionUpdate) (chunkKind, *acp.ContentChunk, string) {
 	var kind chunkKind
 	var c *acp.ContentChunk
@@ -76,10 +77,10 @@ func chunk(update acp.SessionUpdate) (chunkKind, *acp.ContentChunk, string) {
 	return kind, c, text.Text
 }
 
-// lasting reports whether an update is about more than the moment.
+// lasting reports whether an update remains relevant when the session is loaded.
 func lasting(update acp.SessionUpdate) bool {
 	switch u := update.Variant.(type) {
-	case *acp.SessionUpdateSubagentUpdate: // which does not work any more when the session is loaded
+	case *acp.SessionUpdateSubagentUpdate: // a subagent no longer works when the session is loaded
 		_, idle := u.State.Value().Variant.(*acp.StateUpdateIdle)
 		return idle || u.State.IsZero()
 	case *acp.SessionUpdateAvailableCommandsUpdate, *acp.SessionUpdateConfigOptionUpdate, *acp.SessionUpdateUsageUpdate, *acp.SessionUpdateNotice:
@@ -108,7 +109,7 @@ func withoutTerminals(update acp.SessionUpdate) acp.SessionUpdate {
 	return update
 }
 
-// add stores an update. It is joined with others only if it is valid: one that is not would have all of them left out when
+// add stores an update. Only valid updates are joined: joined with an invalid one, all of them would be left out when
 // the session is replayed.
 func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	if r.store == nil || !lasting(update) {
@@ -128,7 +129,7 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 	}
 	kind, c, text := chunk(update)
 	if kind == noChunk {
-		// A text before it that could not be stored is no reason to leave it out.
+		// It is stored even if the text before it could not be.
 		return errors.Join(r.flushText(), r.append(ctx, update))
 	}
 	var err error
@@ -141,11 +142,12 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 	return err
 }
 
-// addToCall stores an update of a tool call, together with its pending updates, or makes it wait if the call goes on.
+// addToCall stores an update of a tool call together with its pending updates, or keeps it pending if the call
+// continues.
 func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	waiting, open := r.calls[u.ToolCallID]
 	goesOn := !ends(u.Status.Value())
-	if open && goesOn { // where it comes among other updates does not matter: its call was stored
+	if open && goesOn { // its position among other updates does not matter: the call is stored already
 		if waiting == nil {
 			waiting = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID}
 			r.calls[u.ToolCallID] = waiting
@@ -162,7 +164,7 @@ func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	return errors.Join(err, r.track(u.ToolCallID, err == nil && goesOn))
 }
 
-// track takes note of whether the updates of a tool call are to be joined from now on. Nothing of it waits.
+// track records whether the updates of a tool call are joined from now on. The call has no pending updates.
 func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 	delete(r.calls, id)
 	switch {
@@ -171,7 +173,7 @@ func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 		r.callTime = 0
 	case open && len(r.calls) >= joinedCalls: // some may never end
 		err = r.flushCalls()
-		clear(r.calls) // the next update of each is stored at once
+		clear(r.calls) // so the next update of each is stored at once
 	}
 	if open {
 		if r.calls == nil {
@@ -182,12 +184,12 @@ func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 	return err
 }
 
-// ends reports whether a tool call with this status is over.
+// ends reports whether a tool call with this status has ended.
 func ends(status acp.ToolCallStatus) bool {
 	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
 }
 
-// copied is an update whose lists and raw values its author may change.
+// copied returns a copy of an update, so that the author may change the lists and raw values in the original.
 func copied(u acp.ToolCallUpdate) acp.ToolCallUpdate {
 	if content, ok := u.Content.Get(); ok {
 		u.Content = acp.Some(slices.Clone(content))
@@ -199,8 +201,7 @@ func copied(u acp.ToolCallUpdate) acp.ToolCallUpdate {
 	return u
 }
 
-// merge combines two updates of a tool call into one, of which u is the later one. Members that are absent or null
-// change nothing.
+// merge merges u, the later update of a tool call, into to. Members that are absent or null change nothing.
 func merge(to *acp.ToolCallUpdate, u acp.ToolCallUpdate) {
 	mergeOpt(&to.Kind, u.Kind)
 	mergeOpt(&to.Status, u.Status)
@@ -236,8 +237,7 @@ func (r *recorder) put(ctx context.Context, updates []acp.SessionUpdate) error {
 	return r.append(ctx, updates...)
 }
 
-// append passes updates to the store, which does not wait for long: an update that was sent is stored although ctx has
-// ended.
+// append passes updates to the store, with a bounded time: an update that was sent is stored even if ctx has ended.
 func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) error {
 	if r.unknown {
 		r.early = append(r.early, updates...)
@@ -246,7 +246,7 @@ func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) err
 	return r.store.Append(context.WithoutCancel(ctx), r.id, updates...)
 }
 
-// markStored records that the store has the session now, and stores the early updates.
+// markStored records that the store now has the session, and stores the early updates.
 func (r *recorder) markStored(ctx context.Context) error {
 	early := r.early
 	r.unknown, r.early = false, nil
@@ -268,13 +268,13 @@ func (r *recorder) set(due *turns.Timer, after time.Duration, do func(*recorder)
 	})
 }
 
-// flush stores all that waits.
+// flush stores everything that is pending.
 func (r *recorder) flush() error {
 	r.callTime = 0
 	return errors.Join(r.flushText(), r.flushCalls())
 }
 
-// flushText stores the chunks that wait.
+// flushText stores the pending chunks.
 func (r *recorder) flushText() error {
 	r.textDue.Stop()
 	if r.kind == noChunk {
@@ -304,7 +304,7 @@ func (r *recorder) flushCalls() error {
 	return errors.Join(errs...)
 }
 
-// flushCallsInTime is flushCalls when updates have waited for callTime.
+// flushCallsInTime is flushCalls for updates that have waited for callTime.
 func (r *recorder) flushCallsInTime() error {
 	r.callTime = 2 * max(joinedTime, r.callTime)
 	return r.flushCalls()

@@ -32,23 +32,23 @@ type Session[S any] struct {
 	life     turns.Life
 
 	saving sync.Mutex           // guards early
-	early  *sessionstore.Record // what the store gets when Config.Open has made a session; nil when it has the session
+	early  *sessionstore.Record // the record to store when Config.Open has created the session; nil if the store has the session
 
-	choosing chan struct{} // has room for one: who changes the mode or an option for the client, with the author's hook
+	choosing chan struct{} // capacity 1: held while the mode or an option is changed for the client with the author's hook
 
-	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
+	out  sync.Mutex // held while an update is recorded and sent, so that both happen in the same order
 	said recorder
-	// replays says that the history is about to be sent: updates of Config.Open belong after it.
+	// replays reports that the history is about to be sent: updates that Config.Open sends belong after it.
 	replays bool
 
 	mu      sync.Mutex
 	mode    acp.SessionModeID
 	modes   []acp.SessionMode                          // not changed after Config.Open
-	options []acp.SessionConfigOption                  // the author's
-	fields  map[acp.SessionConfigID]func(value string) // those of Select and Toggle; not changed after Config.Open
+	options []acp.SessionConfigOption                  // the author's options
+	fields  map[acp.SessionConfigID]func(value string) // setters for the options of Select and Toggle; not changed after Config.Open
 	titled  bool
-	turn    *Turn[S]     // that runs, or waits for the answer to the one before
-	waiting []*prompt[S] // behind it
+	turn    *Turn[S]     // the turn that runs, or waits for the answer to the previous one
+	waiting []*prompt[S] // the prompts that wait for it
 }
 
 func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *Session[S] {
@@ -72,8 +72,8 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 	return s
 }
 
-// Context returns a context that ends when the session is closed, with the cause ErrSessionClosed. It is for work that
-// belongs to the session and not to a turn.
+// Context returns a context that ends when the session is closed, with the cause ErrSessionClosed. Use it for work that
+// belongs to the session rather than to a turn.
 func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
 // Cwd returns the session's working directory.
@@ -82,7 +82,7 @@ func (s *Session[S]) Cwd() string { return s.cwd }
 // AdditionalDirectories returns the session's other directories. The result must not be changed.
 func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
-// policy is Config.Policy for the session, or nil.
+// policy returns Config.Policy for the session, or nil.
 func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
 	decide := s.sessions.config.Policy
 	if decide == nil {
@@ -91,7 +91,7 @@ func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, stri
 	return func(call acp.ToolCall) (acp.PermissionOptionKind, string, error) { return decide(s, call) }
 }
 
-// toolError is what Config.ToolError returns, or "".
+// toolError returns the result of Config.ToolError, or "".
 func (s *Session[S]) toolError(call acp.ToolCall, err error) string {
 	if f := s.sessions.config.ToolError; f != nil {
 		return f(call, err)
@@ -110,14 +110,14 @@ func (s *Session[S]) free() {
 		return
 	}
 	defer func() {
-		if v := recover(); v != nil { // as the runtime does for handlers: others are served on
+		if v := recover(); v != nil { // like the runtime for handlers, keep serving other sessions
 			s.logger().Error(fmt.Sprintf("Config.Close panicked: %v\n%s", v, debug.Stack()))
 		}
 	}()
 	s.sessions.config.Close(s)
 }
 
-// prepare sets up the session from the store and with the author's Open.
+// prepare sets up the session from the store and with Config.Open.
 func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	if o.Reason != Created {
 		if err := s.restore(ctx, o); err != nil {
@@ -135,7 +135,7 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	return nil
 }
 
-// introduce has the store and the client know the session.
+// introduce announces the session to the store and the client.
 func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
 	if err := s.keep(ctx, o); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
 	return nil
 }
 
-// keep has the store know the session as it was opened.
+// keep stores the session as it was opened.
 func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	store, now := s.said.store, time.Now()
 	if store == nil {
@@ -209,14 +209,13 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 }
 
 // replay sends the history, and then the commands. Nothing else of the session is sent in the meantime. Tool calls and
-// compactions that have not ended, because their process was killed, are shown as failed, because nothing ends them any
-// more.
+// compactions that never ended, because their process was killed, are shown as failed.
 func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	send := func(update acp.SessionUpdate) error {
 		err := s.AgentSession.Update(ctx, update)
-		if turns.Mistaken(err) { // of another program, or recorded
+		if turns.Mistaken(err) { // from another program, or recorded
 			s.logger().Warn("an update was not replayed", "error", err)
 			return nil
 		}
@@ -260,7 +259,7 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	return s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
 }
 
-// noteCall keeps account of the tool calls that have not ended.
+// noteCall keeps track of the tool calls that have not ended.
 func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
 	var id acp.ToolCallID
 	var status acp.Opt[acp.ToolCallStatus]
@@ -279,7 +278,7 @@ func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
 	}
 }
 
-// noteCompaction keeps account of compactions, and whether they go on. The first piece of a summary begins one, too.
+// noteCompaction keeps track of the compactions that have not ended. The first piece of a summary also begins one.
 func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateCompactionUpdate:
@@ -296,7 +295,7 @@ func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
 	}
 }
 
-// changeStored changes the data that the store has, or will have, of the session besides its updates.
+// changeStored changes the session's stored data other than its updates, or the data to be stored.
 func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
 	whole := func(r *sessionstore.Record) error {
 		state, err := savedIn(r)
@@ -322,9 +321,9 @@ func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore
 	return s.said.store.Change(ctx, s.ID(), whole)
 }
 
-// SaveState stores State, encoded with encoding/json, so that it is restored before Config.Open is called for the
-// session the next time. The author must prevent concurrent changes to State. In Config.Open of a new session, State is
-// stored when Open has succeeded. Without a store SaveState does nothing.
+// SaveState stores State, encoded with encoding/json, so that it is restored before the next call of Config.Open for
+// the session. The author must prevent concurrent changes to State. In Config.Open of a new session, State is stored
+// when Open has succeeded. Without a store SaveState does nothing.
 func (s *Session[S]) SaveState(ctx context.Context) error {
 	if s.said.store == nil {
 		return nil
@@ -397,13 +396,13 @@ func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpda
 var ErrNotStored = turns.ErrNotStored
 
 // Update stores an update, if it belongs to the conversation, and sends it; see the package documentation and
-// acp.AgentSession.Update. Updates are stored and sent in one order, including those of several goroutines. Update
-// records changes to the title, the current mode and the config options, and also reports a new mode to the client as a
-// config option; see Opening.Modes.
+// acp.AgentSession.Update. Updates are stored in the order in which they are sent, also if several goroutines send
+// them. Update records changes to the title, the current mode and the config options, and also reports a new mode to
+// the client as a config option; see Opening.Modes.
 //
 // An update that cannot be stored is still sent, and the error matches ErrNotStored. Because chunks are joined, it may
 // be about an earlier update. An update that is refused before it is sent, for example because a path is not absolute,
-// is not stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed.
+// is not stored either. Once the session is closed, and Config.Close has been called, the error is ErrSessionClosed.
 func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
@@ -413,7 +412,7 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 	var stored, sent error
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate, *acp.SessionUpdateCurrentModeUpdate, *acp.SessionUpdateConfigOptionUpdate:
-		stored = s.record(ctx, update, true) // what is sent of the session follows from it
+		stored = s.record(ctx, update, true) // what is sent for the session depends on it
 		sent = s.send(ctx, update)
 	default:
 		if s.replays && lasting(update) {
@@ -431,8 +430,8 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
 }
 
-// Record stores an update without sending it. It is for content that the client already knows in another form, such as
-// a tool call's output shown in a terminal that will be gone when the session is loaded.
+// Record stores an update without sending it. Use it for content that the client already has in another form, such as a
+// tool call's output shown in a terminal that will be gone when the session is loaded.
 func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
 	return s.recordOnly(ctx, update, false)
 }
@@ -450,7 +449,7 @@ func (s *Session[S]) recordOnly(ctx context.Context, update acp.SessionUpdate, v
 	return nil
 }
 
-// record stores what an update means; out is held.
+// record stores the effects of an update; out is held.
 func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate:
@@ -464,10 +463,10 @@ func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid
 	return s.said.add(ctx, update, valid)
 }
 
-// retitle takes note of a title.
+// retitle records a title.
 func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 	if title.IsZero() {
-		return nil // it stays as it is
+		return nil // the title stays
 	}
 	s.mu.Lock()
 	s.titled = title.Present()
@@ -481,7 +480,7 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 	})
 }
 
-// saidEarly holds updates of a session that the store does not have yet, because Config.Open has not returned.
+// saidEarly returns the updates of a session that the store does not have yet because Config.Open has not returned.
 func (s *Session[S]) saidEarly() (updates []acp.SessionUpdate, early bool) {
 	s.out.Lock()
 	defer s.out.Unlock()

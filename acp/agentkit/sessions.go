@@ -19,41 +19,41 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// Config configures the sessions of an agent. S is the author's state of a session.
+// Config configures the sessions of an agent. S is the type of the author's state of a session.
 type Config[S any] struct {
 	// Prompt answers a prompt. It is required. Its context behaves like that of acp.AgentHandlers.Prompt. One turn of a
 	// session runs at a time. A nil response without an error ends the turn with the stop reason end_turn, and an error
 	// that matches ErrDismissed ends it with cancelled.
 	Prompt func(ctx context.Context, t *Turn[S], req *acp.PromptRequest) (*acp.PromptResponse, error)
 
-	// Commands are commands with which a prompt may begin. They are sent to the client, and Run of the command answers
-	// such a prompt; all other prompts go to Prompt.
+	// Commands are commands with which a prompt may begin. They are sent to the client, and a prompt that begins with
+	// one is answered by its Run; all other prompts go to Prompt.
 	Commands []Command[S]
 
 	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and the fields of o. An
-	// error is sent to the client as the answer, and the session is not open; Close is not called for it then. Updates
+	// error is sent to the client as the answer; then the session is not open, and Close is not called for it. Updates
 	// that Open sends would come before the answer, and clients drop those of a new session: send commands with
 	// o.Commands, and other updates with acp.AfterResponse. When a session is loaded, updates that belong to the
 	// conversation are sent after the history.
 	Open func(ctx context.Context, s *Session[S], o *Opening) error
 
-	// Close, if set, is called once for each session that Open has prepared, after the session was closed, deleted or
-	// loaded again, or its connection has ended, and none of its handlers is running any more. Updates can no longer be
+	// Close, if set, is called once for each session that Open has prepared, after the session has been closed, deleted
+	// or loaded again, or its connection has ended, and all of its handlers have returned. Updates can no longer be
 	// sent.
 	Close func(s *Session[S])
 
-	// SetMode, if set, is called when the client chooses a mode, one of those that Open provided, before it becomes the
+	// SetMode, if set, is called when the client chooses one of the modes that Open provided, before it becomes the
 	// current one. An error refuses it. Without SetMode every mode of the list is accepted.
 	SetMode func(ctx context.Context, s *Session[S], mode acp.SessionModeID) error
 
-	// SetOption, if set, is called when the client sets a config option other than the one for the modes and those of
-	// Opening.Select and Opening.Toggle, to one of its values. It returns all of the author's options with their new
+	// SetOption, if set, is called when the client sets a config option to one of its values, except for the option of
+	// the modes and those of Opening.Select and Opening.Toggle. It returns all of the author's options with their new
 	// values; those of Select and Toggle may be left out. Without it such options cannot be changed.
 	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
 
-	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. A kind that allows or rejects is the
-	// answer, for the reason why, which the client shows of a call that is rejected; "" means that the user is asked.
-	// Method Answer of package acp/policy's Policy returns these results for a set of rules.
+	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. If kind allows or rejects, that is
+	// the answer, and why, which the client shows for a rejected call, explains it; if kind is "", the user is asked.
+	// The method Answer of Policy in package acp/policy returns these results for a set of rules.
 	Policy func(s *Session[S], call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
 
 	// ToolError, if set, returns the text that a tool call shows when it fails because of err; "" means the default
@@ -69,8 +69,8 @@ type Config[S any] struct {
 	// delete any. Sessions does not close the store.
 	Store sessionstore.Store
 
-	// Login, if set, has clients log in first. The agent must be served with the options that Sessions.Options returns,
-	// which offer its Methods.
+	// Login, if set, requires clients to log in first. The agent must be served with the options that Sessions.Options
+	// returns, which offer its Methods.
 	Login *Login
 
 	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
@@ -85,27 +85,28 @@ type Config[S any] struct {
 	// Experimental: any minor release may change or remove it.
 	Subagents bool
 
-	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Refuse.
+	// WhileBusy selects what to do with a prompt that arrives while one is running. The default is Refuse.
 	WhileBusy WhileBusy
-	// MaxWaiting is how many prompts of a session may wait. One more is refused. The default is 16; with -1 none waits.
+	// MaxWaiting is how many prompts of a session may wait; one more is refused. The default is 16; -1 means that none
+	// may wait.
 	MaxWaiting int
-	// MaxSessions is how many sessions of a connection may be open. One more is refused. The default is 256.
+	// MaxSessions is how many sessions of a connection may be open; one more is refused. The default is 256.
 	MaxSessions int
-	// PageSize is how many sessions an answer to session/list has at most. The default is 50.
+	// PageSize is the greatest number of sessions in one answer to session/list. The default is 50.
 	PageSize int
 	// Logger receives errors that are not returned to any caller. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// WhileBusy says what to do with a prompt that arrives while another one of its session is running.
+// WhileBusy selects what to do with a prompt that arrives while another one of its session is running.
 type WhileBusy int
 
 const (
 	// Refuse answers the prompt with an error at once: -32600, the session is busy.
 	Refuse WhileBusy = iota
 
-	// Queue makes the prompt wait until all prompts that came before it are answered. Its turn begins after the answer
-	// to the previous turn, so that the client knows which updates belong to which turn.
+	// Queue makes the prompt wait until all earlier prompts have been answered. Its turn begins after the answer to the
+	// previous turn, so that the client knows which updates belong to which turn.
 	Queue
 
 	// Steer offers the prompt to the running turn: see Turn.Take. A prompt that was taken is answered when that turn
@@ -114,8 +115,8 @@ const (
 	//
 	// Clients that steer with the extension _session/steering, as the agents for Claude and Codex serve it, are served
 	// too: Turn.Take returns their messages. Such a request is answered when the turn takes the message. If no turn is
-	// running, or it ends without taking the message, the answer is promptRequired for clients that have opted in to it
-	// (_meta.steering.idleBehavior), and -32600 for others; the client may then send the message as a prompt.
+	// running, or the turn ends without taking the message, the answer is promptRequired for clients that have opted in
+	// to it (_meta.steering.idleBehavior), and -32600 for others; the client may then send the message as a prompt.
 	Steer
 )
 
@@ -123,22 +124,23 @@ const (
 // afterwards.
 var ErrSessionClosed = turns.ErrSessionClosed
 
-// Reason says why a session is being opened.
+// Reason is the reason why a session is being opened.
 type Reason int
 
 // The reasons.
 const (
-	Created Reason = iota // session/new: it is new
+	Created Reason = iota // session/new: the session is new
 	Loaded                // session/load: its history is replayed after Open
 	Resumed               // session/resume: its history is not replayed
-	Forked                // Sessions.Fork: it is new, with the history of another one
+	Forked                // Sessions.Fork: the session is new, with the history of another one
 )
 
-// Opening holds the client's parameters for a session that it opens, and the values that Config.Open sets for it.
+// Opening holds the client's parameters for a session that it opens, and the values that Config.Open sets for the
+// session.
 type Opening struct {
 	Reason                Reason
 	Cwd                   string
-	AdditionalDirectories []string // all of them; those of an earlier opening do not apply
+	AdditionalDirectories []string // all of them; those of an earlier opening no longer apply
 	MCPServers            []acp.MCPServer
 	Meta                  acp.Meta // the _meta of the request
 
@@ -148,27 +150,27 @@ type Opening struct {
 	// Experimental: any minor release may change or remove it. It needs [acp.FeatureSystemPrompt].
 	SystemPrompt acp.Opt[acp.SystemPrompt]
 
-	// Config.Open sets the following fields. All of them may be left out.
+	// Config.Open sets the following fields, all of which are optional.
 
-	// Modes are the session's modes, and Mode the current one. Mode is set before Open is called if one was stored; if
-	// Modes do not have it, the first one is the current one. Clients also get them as a config option with the id
-	// and the category "mode", before the author's, unless the author has such an option.
+	// Modes are the session's modes, and Mode is the current one. If a mode is stored, Mode is set before Open is
+	// called; if Mode is not in Modes, the first one becomes the current one. Clients also get them as a config option
+	// with the id and the category "mode", before the author's, unless the author has such an option.
 	Modes []acp.SessionMode
 	Mode  acp.SessionModeID
 	// ConfigOptions are the author's config options with their current values: see Select and Toggle.
 	ConfigOptions []acp.SessionConfigOption
-	// Commands are sent to the client. Before Open is called, they are those of Config.Commands. They are sent after the
-	// answer for a session that was created or resumed, and before the answer, after the history, for one that was
-	// loaded.
+	// Commands are sent to the client. Before Open is called, they are set to those of Config.Commands. If the session
+	// was created or resumed, they are sent after the answer; if it was loaded, they are sent after the history and
+	// before the answer.
 	Commands []acp.AvailableCommand
 
-	chosen   map[acp.SessionConfigID]string       // the values that were stored of the options of Select and Toggle
-	booleans bool                                 // the client knows boolean options
-	fields   map[acp.SessionConfigID]func(string) // set what Select and Toggle were given
+	chosen   map[acp.SessionConfigID]string       // the stored values of the options of Select and Toggle
+	booleans bool                                 // the client supports boolean options
+	fields   map[acp.SessionConfigID]func(string) // setters for the fields passed to Select and Toggle
 }
 
-// Sessions holds the sessions of an agent. One Sessions may serve several connections, which do not see each other's
-// open sessions, and share those that are stored. Its methods are safe for concurrent use.
+// Sessions holds the sessions of an agent. One Sessions may serve several connections; they share the stored sessions,
+// but do not see each other's open ones. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
 
@@ -178,7 +180,7 @@ type Sessions[S any] struct {
 	loggedIn map[*acp.AgentConn]bool
 }
 
-// NewSessions returns the sessions of an agent. It panics without Config.Prompt.
+// NewSessions returns the sessions of an agent. It panics if Config.Prompt is nil.
 func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Prompt == nil {
 		panic("agentkit: NewSessions without Config.Prompt")
@@ -198,8 +200,8 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
-// there is a store. Use [Bind] for handlers that the author adds for a session. Extensions is never nil: the author adds
-// methods to it, and does not replace it, because methods of the kit may be in it.
+// there is a store. Use [Bind] for handlers of a session that the author adds. Extensions is never nil: add methods to
+// it rather than replacing it, because it may contain methods of the kit.
 func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession:     ss.newSession,
@@ -232,8 +234,8 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with the settings that WhileBusy, Fork, Subagents and Login need; opts may be nil. With
-// Queue, Steer, Fork, Subagents or Login, an agent must be served with these options: otherwise no session can be
+// Options returns a copy of opts with the settings that WhileBusy, Fork, Subagents and Login need; opts may be nil. An
+// agent that uses Queue, Steer, Fork, Subagents or Login must be served with these options: otherwise no session can be
 // opened, the agent does not start, or there are no subagents.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
@@ -268,9 +270,9 @@ func (ss *Sessions[S]) Serve(ctx context.Context, transport acp.Transport, opts 
 // are still running. Call it when the connections are over. No session can be opened afterwards.
 func (ss *Sessions[S]) Close() { ss.open.Close() }
 
-// Bind converts a function that takes an open session, with its state, to a handler of the protocol. The session is the
-// one with the id in the request; the request is refused if there is none. The handler's context ends when the session
-// is closed.
+// Bind converts a function that takes an open session, with its state, into a handler of the protocol. The session is
+// the one with the id in the request; the request is refused if there is none. The handler's context ends when the
+// session is closed.
 func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
@@ -286,7 +288,7 @@ func Bind[S, P, R any](
 	}
 }
 
-// Lookup returns an open session of a connection, or an error that tells the client that there is none.
+// Lookup returns an open session of a connection, or an error that tells the client that the session does not exist.
 func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
 	s, release, err := ss.open.Use(session.Conn(), session.ID())
 	if err == nil {
@@ -316,7 +318,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 		if !prepared { // also if Config.Open has panicked
 			s.life.Abandon(cmp.Or(err, ErrSessionClosed))
 			if err := s.said.close(); err != nil {
-				s.logger().Error("what a session has said that was not opened was not stored", "error", err)
+				s.logger().Error("updates of a session that was not opened were not stored", "error", err)
 			}
 		}
 	}()
@@ -336,7 +338,8 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 	return s, nil
 }
 
-// newID returns an id that cannot be guessed. It has no upper case, so that it can be a file name on any system.
+// newID returns an id that cannot be guessed. It has no upper-case letters, so that it can be a file name on any
+// system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
 func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -393,7 +396,7 @@ func (ss *Sessions[S]) closeSession(
 	return &acp.CloseSessionResponse{}, nil
 }
 
-// deleteSession succeeds whether there was a session or not.
+// deleteSession also succeeds if the session does not exist.
 func (ss *Sessions[S]) deleteSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.DeleteSessionRequest,
 ) (*acp.DeleteSessionResponse, error) {
@@ -446,18 +449,18 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 	return err
 }
 
-// saved is the stored form of the state of a session.
+// saved is the state of a session in the store.
 type saved struct {
 	Mode    acp.SessionModeID              `json:"mode,omitempty"`
-	Options map[acp.SessionConfigID]string `json:"options,omitempty"` // those of Select and Toggle
+	Options map[acp.SessionConfigID]string `json:"options,omitempty"` // values of the options of Select and Toggle
 	State   json.RawMessage                `json:"state,omitempty"`
-	Refused []acp.MessageID                `json:"refused,omitempty"` // prompts that are not part of the conversation, with their turns
+	Refused []acp.MessageID                `json:"refused,omitempty"` // prompts that are not part of the conversation, nor are their turns
 }
 
-// maxRefused is how many refused prompts of a session are remembered, the last ones.
+// maxRefused is how many refused prompts of a session are remembered; older ones are forgotten.
 const maxRefused = 1000
 
-// saved reads the state of a session as it is stored.
+// savedIn reads the stored state of a session.
 func savedIn(r *sessionstore.Record) (state saved, err error) {
 	if r.State == nil {
 		return state, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// The extension of existing agents and clients for messages into the turn that is running: a method, and a member of
+// The extension of existing agents and clients for sending messages to the running turn: a method, and a member of
 // _meta that advertises it. The method is answered as soon as the message is taken.
 const (
 	methodSteer = "_session/steering"
@@ -20,8 +20,8 @@ type steerRequest struct {
 	Meta      acp.Meta           `json:"_meta"`
 }
 
-// promptRequired is what a client opts in to with its request: an answer that says that it must send the message as a
-// prompt. Other clients expect that the message is taken, or an error.
+// promptRequired is an answer that clients opt in to in their request: it says that the client must send the message as
+// a prompt. Other clients expect the message to be taken, or an error.
 const promptRequired = "promptRequired"
 
 func (r *steerRequest) allowsPromptRequired() bool {
@@ -49,8 +49,8 @@ func advertiseSteering(
 	}
 }
 
-// steer offers a message to the running turn. If the turn ends before it takes the message, or none is running, nothing
-// is done with it: a turn that no prompt has begun would have no answer that ends it.
+// steer offers a message to the running turn. If no turn is running, or it ends without taking the message, the message
+// is dropped: a turn that no prompt has begun would have no answer to end it.
 func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
 	s, release, err := ss.open.Use(conn, req.SessionID)
 	if err != nil {
@@ -75,7 +75,7 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 	return &steerResponse{Outcome: promptRequired, Reason: "noRunningTurn"}, nil
 }
 
-// sendBack decides the waiting messages that can only go into the turn that has just ended; mu is held.
+// sendBack decides the waiting messages that can only go to the turn that has just ended; mu is held.
 func (s *Session[S]) sendBack() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *prompt[S]) bool {
 		if p.steers {

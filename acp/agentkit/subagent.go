@@ -12,9 +12,9 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// Subagent is a session of its own for a part of a turn's work. It is a Sender and an Asker: what NewMessage,
-// NewThought and StartToolCall send for it, and what it asks, belongs to its own session. Config.Policy and
-// Config.ToolError apply with the session of the turn. See Turn.Subagent.
+// Subagent is a separate session for a part of a turn's work. It is a Sender and an Asker: messages, thoughts and tool
+// calls that are started with it, and its questions, belong to that session. Config.Policy and Config.ToolError apply
+// with the session of the turn. See Turn.Subagent.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 type Subagent[S any] struct {
@@ -63,21 +63,20 @@ func (a *Subagent[S]) toolError(call acp.ToolCall, err error) string {
 
 func (a *Subagent[S]) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
 
-// ErrSubagentCancelled is the error of Turn.Subagent if the client has cancelled the subagent, and not the turn.
+// ErrSubagentCancelled is the error of Turn.Subagent if the client has cancelled the subagent but not the turn.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 var ErrSubagentCancelled = errors.New("agentkit: the client has cancelled the subagent")
 
-// Subagent does a part of the turn's work in a session of its own. It announces the subagent with its title and
+// Subagent does a part of the turn's work in a separate session. It announces the subagent with its title and
 // description, either of which may be empty, calls do, and reports how it ended. ctx is the turn's context or derived
-// from it. The context of do ends with ctx, and when the client cancels the subagent alone; its cause is then
+// from it. The context of do ends with ctx, or when the client cancels the subagent alone; its cause is then
 // acp.ErrTurnCancelled. Texts and tool calls of the subagent are closed when do returns, before its end is reported.
 // Several subagents may work at once.
 //
 // Subagent returns the error of do, which does not have to end the turn, or ErrSubagentCancelled if the client has
 // cancelled the subagent alone. It fails with acp.ErrUnsupported, before it calls do, if the client does not show
-// subagents. Config.Subagents must be set. The store keeps that there was a
-// subagent, but none of its updates.
+// subagents. Config.Subagents must be set. The store records the subagent, but none of its updates.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 func (t *Turn[S]) Subagent(
@@ -118,7 +117,7 @@ func (t *Turn[S]) Subagent(
 		err = do(work, a)
 	}
 	switch {
-	case work.Err() != nil && ctx.Err() == nil: // what do has returned is often acp.ErrTurnCancelled, which the turn is not
+	case work.Err() != nil && ctx.Err() == nil: // do often returns acp.ErrTurnCancelled, but the turn is not cancelled
 		err, idle = ErrSubagentCancelled, acp.NewIdleStateUpdateCancelled()
 	case work.Err() != nil:
 		err, idle = errors.Join(context.Cause(work), err), acp.NewIdleStateUpdateCancelled()
@@ -130,12 +129,12 @@ func (t *Turn[S]) Subagent(
 	return err
 }
 
-// failedIdle is the state of a subagent that has failed, with what the client may see of the error.
+// failedIdle returns the state of a failed subagent, with the part of the error that the client may see.
 func failedIdle(err error) acp.IdleStateUpdate {
 	return acp.NewIdleStateUpdateError(acp.ErrorStopReason{Error: acp.Some(*rpc.ErrorOf(err))})
 }
 
-// given is a text that may be left out.
+// given returns text as an optional value; it is absent if text is empty.
 func given(text string) (o acp.Opt[string]) {
 	if text != "" {
 		o = acp.Some(text)

@@ -21,23 +21,23 @@ func PromptText(req *acp.PromptRequest) string {
 	return strings.Join(texts, "\n")
 }
 
-// Text is an io.Writer and io.StringWriter that sends its text to the client as one message, or as one thought, in
-// pieces as it is written.
+// Text is an io.Writer and io.StringWriter that sends its text to the client as one message or one thought, in pieces,
+// as it is written.
 //
-// A piece ends at the end of a character: the bytes of a character that arrive in several calls of Write are held
-// together, and each byte that is not UTF-8 becomes U+FFFD. A character as people see it may consist of several (é as e
-// and an accent, an emoji with a skin colour); a piece may end between them, and the client, which joins the pieces,
-// shows them correctly.
+// A piece always ends at the end of a character: if the bytes of a character arrive in several calls of Write, they are
+// sent together. Each byte that is not valid UTF-8 becomes U+FFFD. What people see as one character may consist of
+// several (é as e and an accent, an emoji with a skin colour); a piece may end between them, and the client, which
+// joins the pieces, shows them correctly.
 //
-// Write returns when the text is in a buffer. It is sent at once; text written while the connection is busy is joined
-// into one piece. The buffer is limited to 64 KiB: when it is full, Write waits, up to the end of the context with
-// which the Text was made. A goroutine runs while there is something to send, and no longer.
+// Write returns when the text is in a buffer. The text is sent at once; text written while the connection is busy is
+// joined into one piece. The buffer is limited to 64 KiB: when it is full, Write blocks until there is room or the
+// context with which the Text was made ends. A goroutine runs only while there is something to send.
 //
 // # Order
 //
 // The texts of one turn are sent in the order in which they were written, and messages that the turn's tool calls send
 // come after the text before them; see HandlePrompt for what belongs to a turn. The same holds for messages sent by the
-// methods of a Turn. Call Flush before anything else that must come after a text: an update sent with an
+// methods of a Turn. Call Flush before sending anything else that must come after a text: an update sent with an
 // acp.AgentSession or a Session, or a call to the client such as for a file, does not wait for the text.
 //
 // # Errors
@@ -79,8 +79,7 @@ func (t *Text) Write(p []byte) (int, error) { return t.text.Write(p) }
 // WriteString adds s to the text.
 func (t *Text) WriteString(s string) (int, error) { return t.text.WriteString(s) }
 
-// Flush waits until everything that was written is on its way, except for the beginning of a character whose end has
-// not been written yet.
+// Flush waits until everything written so far is on its way, except for an incomplete character at the end.
 func (t *Text) Flush() error { return t.text.Flush() }
 
 // Close ends the text and waits until all of it is on its way. An incomplete character at the end becomes U+FFFD.

@@ -16,50 +16,48 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// ToolCall is a tool call that the client has been told about. It tracks what the client knows, so that each message
-// about it carries what the protocol requires: content replaces everything that was shown before, and a request for
-// permission includes everything, because the client may show nothing else.
+// ToolCall is a tool call that the client knows about. It tracks what the client knows, so that each message about it
+// carries what the protocol requires: content replaces everything that was shown before, and a request for permission
+// includes everything, because the client may show nothing else.
 //
 // A call ends with Done, with Fail, or with an Update whose status ends it. A call that is open at the end of its turn
 // is closed as failed before the prompt is answered; see HandlePrompt for what belongs to a turn. Elsewhere, defer
-// Close. When the call has ended, all methods but Close, ID and State return an error that matches ErrEnded, and send
-// nothing.
+// Close. After that, all methods except Close, ID and State return an error that matches ErrEnded, and send nothing.
 //
-// The methods send with the context that the call was started with, and Ask with its own; when it has ended they return
-// its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the
-// client would refuse, such as one with a relative path, or a lost connection. A message that was not sent has changed
-// nothing.
+// The methods send with the context with which the call was started, and Ask with the context that it is given; after
+// that context has ended they return its cause, but Done, Fail and Close work for ten seconds longer. Their errors are
+// those of sending: a message that the client would refuse, such as one with a relative path, or a lost connection. If
+// a message was not sent, nothing has changed.
 //
 // The method that ends the call also releases the terminals of Run, and waits for the client's answer for at most ten
 // seconds; it returns an error if a terminal was not released, although the call has ended.
 //
-// The methods are safe for concurrent use. They send one message after the other.
+// The methods are safe for concurrent use. They send one message at a time.
 //
-// The content that a call shows is bounded, because all of it is sent each time that it changes. Of the texts of
-// Progress, a call shows the last 64 KiB and the last 200 texts; a note in place of earlier ones says that they are
-// missing. Diffs and other content are never cut: beyond 8 MiB in all, methods return an error that matches
-// ErrTooLarge.
+// The content that a call shows is bounded, because all of it is sent each time it changes. Of the texts of Progress, a
+// call shows at most the last 64 KiB and the last 200 texts; a note replaces earlier ones. Diffs and other content are
+// never cut: beyond 8 MiB in all, methods return an error that matches ErrTooLarge.
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
-	open    *turns.Turn // or nil
+	open    *turns.Turn // may be nil
 	id      acp.ToolCallID
-	title   string // with which it began
+	title   string // the original title
 
-	// sending has room for one value: the goroutine that puts it in may use the following fields.
+	// sending has a capacity of one: the goroutine that puts a value in may use the following fields.
 	sending chan struct{}
 	call    acp.ToolCall // as the client knows it
 	shown   []shown      // its content
 	ended   bool
-	outputs map[acp.TerminalID]string // of commands that have ended
+	outputs map[acp.TerminalID]string // the output of commands that have ended
 
-	terminals []*acp.TerminalHandle // to be released at the end
+	terminals []*acp.TerminalHandle // to release at the end
 }
 
 // shown is a piece of a tool call's content.
 type shown struct {
 	acp.ToolCallContent
-	progress bool // a text of Progress, which may be dropped
+	progress bool // from Progress; may be dropped
 }
 
 const (
@@ -71,8 +69,8 @@ const (
 // leftOut replaces texts of Progress that are no longer shown.
 const leftOut = "(Earlier output is not shown.)"
 
-// WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], instead of a generated one. No other
-// call of the session may have it, including calls before the session was loaded.
+// WithToolCallID sets the id of a tool call that [StartToolCall] starts, instead of a generated one. No other call of
+// the session may have it, including calls from before the session was loaded.
 func WithToolCallID(id acp.ToolCallID) acp.ToolCallOption {
 	return func(u *acp.ToolCallUpdate) { u.ToolCallID = id }
 }
@@ -81,8 +79,8 @@ func WithToolCallID(id acp.ToolCallID) acp.ToolCallOption {
 // call. The call is pending unless an option says otherwise; use acp.WithStatus(acp.ToolCallStatusInProgress) for a
 // tool that runs at once. acp.WithInput gives the input of the tool, any value that encoding/json encodes.
 //
-// In a turn that was cancelled nothing is started, and StartToolCall returns the cause of ctx. If there is an error
-// there is no call, unless the error matches ErrNotStored.
+// If the turn was cancelled, StartToolCall starts nothing and returns the cause of ctx. If it returns an error there is
+// no call, unless the error matches ErrNotStored.
 func StartToolCall(ctx context.Context, session Asker, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -117,7 +115,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 // ID returns the id of the call in the session.
 func (c *ToolCall) ID() acp.ToolCallID { return c.id }
 
-// State returns the call as the client knows it. It waits while something is being sent. The result must not be
+// State returns the call as the client knows it. It blocks while something is being sent. The result must not be
 // changed.
 func (c *ToolCall) State() acp.ToolCall {
 	c.sending <- struct{}{}
@@ -125,8 +123,8 @@ func (c *ToolCall) State() acp.ToolCall {
 	return c.call
 }
 
-// Begin reports that the tool is running, if the call is still pending. It is for tools that need no permission or
-// already have it. Progress, Terminal, Run, and Ask when the user allows the call, do this automatically.
+// Begin reports that the tool is running, if the call is still pending. Use it for tools that need no permission or
+// already have it. Progress, Terminal and Run do this automatically, and so does Ask when the user allows the call.
 func (c *ToolCall) Begin() error {
 	return c.allowed(c.ctx)
 }
@@ -139,9 +137,9 @@ func (c *ToolCall) Progress(text string) error {
 	})
 }
 
-// Diff shows a change of a file, replacing an earlier one of that file, and the file as a location of the call. The
-// path is absolute. With an empty oldText the change creates the file. The status stays as it is, because a diff may be
-// what the user is asked about.
+// Diff shows a change to a file, replacing an earlier one to that file, and adds the file as a location of the call.
+// The path is absolute. If oldText is empty, the change creates the file. The status does not change, because the diff
+// may be shown for the user to decide about.
 func (c *ToolCall) Diff(path, oldText, newText string) error {
 	diff := acp.ToolEdit(path, oldText, newText)
 	if oldText == "" {
@@ -174,12 +172,12 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 // Run runs a command in a terminal of the client, shows the terminal, and waits for the command's end; see
 // acp.AgentSession.CreateTerminal for req. The result holds the command's output, the last 64 KiB of it unless req says
 // otherwise, and how the command ended; a command that fails is not an error. ctx bounds the command: if ctx ends
-// first, the command is killed, the error is the cause of ctx, and there is a result if the context of the call goes
-// on. The terminal is released when the call has ended, because the content of a call must not name a terminal that is
-// gone.
+// first, the command is killed, the error is the cause of ctx, and there is still a result unless the context of the
+// call has ended too. The terminal is released when the call has ended, because the content of a call must not name a
+// terminal that no longer exists.
 //
-// A Session stores the command's output in place of the terminal, which is gone when the session is loaded. The call's
-// session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
+// A Session stores the command's output in place of the terminal, which no longer exists when the session is loaded.
+// The call's session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
 // acp.ErrUnsupported if the session, or the client, cannot.
 func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*acp.TerminalOutputResponse, error) {
 	session, ok := c.session.(interface {
@@ -224,7 +222,7 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*ac
 	return res, errors.Join(late, c.keep(terminal.ID(), res.Output))
 }
 
-// take has the end of the call release a terminal.
+// take makes the end of the call release a terminal.
 func (c *ToolCall) take(terminal *acp.TerminalHandle) error {
 	if err := c.lock(c.ctx); err != nil {
 		return err
@@ -234,18 +232,19 @@ func (c *ToolCall) take(terminal *acp.TerminalHandle) error {
 	return nil
 }
 
-// Update changes any other part of the call. It replaces what the options set, and leaves everything else as it is.
+// Update changes any other part of the call. It replaces the parts that the options set, and leaves everything else
+// unchanged.
 func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 	return c.send(c.ctx, acp.AboutToolCall(c.id, options...), nil)
 }
 
-// Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request includes the whole call
-// as the client knows it. Without options the user may allow or reject it, once. [Config].Policy decides first; the
-// user is not asked about a call that it allows or rejects.
+// Ask asks the user whether the call may proceed, and waits for the answer until ctx ends. The request includes the
+// whole call as the client knows it. Without options the user can allow it once or reject it once. [Config].Policy
+// decides first; the user is not asked about a call that it allows or rejects.
 //
 // It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
-// progress. Otherwise the error is ErrRejected for the other options and for answers that were not offered or are not
-// known, or if Config.Policy rejects the call; ErrDismissed if there was no answer, which ends the turn as cancelled if
+// progress. Otherwise the error is ErrRejected for the other options, for answers that were not offered or are unknown,
+// and if Config.Policy rejects the call; ErrDismissed if there was no answer, which ends the turn as cancelled if
 // Config.Prompt returns it; or the reason why the question could not be asked, such as acp.ErrTurnCancelled. All of
 // them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
@@ -283,7 +282,7 @@ func allows(kind acp.PermissionOptionKind) bool {
 	return kind == acp.PermissionOptionKindAllowOnce || kind == acp.PermissionOptionKindAllowAlways
 }
 
-// allowed makes a call that is pending one in progress, because it may go on.
+// allowed sets a pending call in progress, because it may proceed.
 func (c *ToolCall) allowed(ctx context.Context) error {
 	return c.send(ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
 		c.begin(u)
@@ -291,8 +290,8 @@ func (c *ToolCall) allowed(ctx context.Context) error {
 	})
 }
 
-// decide returns what Config.Policy decides, as an option that nobody was shown; its kind is "" if the user is to be
-// asked.
+// decide returns the decision of Config.Policy, as an option that the user was not shown; its kind is "" if the user is
+// to be asked.
 func (c *ToolCall) decide() (acp.PermissionOption, error) {
 	s, ok := c.session.(interface {
 		policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error)
@@ -315,7 +314,7 @@ func (c *ToolCall) decide() (acp.PermissionOption, error) {
 	return option, acp.Public(&rejectedError{why})
 }
 
-// rejectedError says that Config.Policy has rejected a tool call, and why. The client may read it.
+// rejectedError reports that Config.Policy has rejected a tool call, and why. The client may read it.
 type rejectedError struct{ why string }
 
 func (e *rejectedError) Error() string        { return "not allowed: " + e.why }
@@ -335,12 +334,12 @@ func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 //
 // The client shows the text of err that it would see if a handler returned err: the text of an error of acp.Public or
 // of an acp.Error, which may be wrapped, and of this package's own errors. It also shows the error with which the
-// client itself answered a call, the exit status of an exec.ExitError, and "cancelled" if the turn was cancelled. Of
-// any other error it shows only that the tool failed, because its text may be private. [Config].ToolError overrides
-// this. With a nil error nothing is added to the content of the call.
+// client itself answered a call, the exit status of an exec.ExitError, and "cancelled" if the turn was cancelled. For
+// any other error it shows only that the tool failed, because the text may be private. [Config].ToolError overrides
+// this. If err is nil, nothing is added to the content of the call.
 //
-// The title and err are logged, to the logger of the Sessions or of the connection: as a warning, or at level debug if
-// the user has not allowed the call, or it was cancelled.
+// The title and err are logged, to the logger of the Sessions or of the connection, as a warning; or at level debug if
+// the user did not allow the call, or it was cancelled.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
@@ -361,7 +360,7 @@ func (c *ToolCall) Fail(err error) error {
 	return sent
 }
 
-// explain returns the text that the client shows of an error.
+// explain returns the text that the client shows for an error.
 func (c *ToolCall) explain(err error) string {
 	if s, ok := c.session.(interface {
 		toolError(call acp.ToolCall, err error) string
@@ -383,10 +382,10 @@ func (c *ToolCall) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// End ends the call with the result of its tool: with Done if err is nil, else with Fail. It returns an error if the
-// turn should end: err, if the user has dismissed a question, the context of the call has ended or a message was not
-// sent because it is not valid, such as one with a relative path; or an error of sending. A tool that fails for another
-// reason does not end the turn, and End returns nil.
+// End ends the call with the result of its tool: with Done if err is nil, and otherwise with Fail. It returns an error
+// if the turn should end: err, if the user has dismissed a question, the context of the call has ended or a message was
+// not sent because it is not valid, such as one with a relative path; or an error of sending. A tool that fails for
+// another reason does not end the turn, and End returns nil.
 func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
@@ -394,8 +393,7 @@ func (c *ToolCall) End(err error) error {
 	return turns.Failed(c.ctx, err, c.Fail(err))
 }
 
-// Close closes the call as failed if it is open, and does nothing otherwise. Defer it where the end of a turn does not
-// do so.
+// Close closes the call as failed if it is open, and does nothing otherwise. Defer it where no turn ends the call.
 func (c *ToolCall) Close() error { return c.close(turns.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {
@@ -405,22 +403,22 @@ func (c *ToolCall) close(why error) error {
 	return nil
 }
 
-// begin makes a call that is pending one in progress.
+// begin sets a pending call in progress.
 func (c *ToolCall) begin(u *acp.ToolCallUpdate) {
 	if c.call.Status == acp.ToolCallStatusPending {
 		u.Status = acp.Some(acp.ToolCallStatusInProgress)
 	}
 }
 
-// send sends an update, which change may extend, and remembers what the client then knows. change gets the content, and
-// returns the new content, or nil if it stays.
+// send sends an update, which change may extend, and records what the client then knows. change is passed the content,
+// and returns the new content, or nil if it does not change.
 func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
 	var over []*acp.TerminalHandle
 	err := func() error {
-		defer c.unlock() // also when Config.ToolError panics
+		defer c.unlock() // also if Config.ToolError panics
 		err := c.update(ctx, u, change)
 		if c.ended {
 			over, c.terminals = c.terminals, nil
@@ -430,7 +428,7 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 	return errors.Join(err, closeAll(ctx, over))
 }
 
-// closeAll releases terminals, all at once, because each may take as long as acp.TerminalHandle.Close waits.
+// closeAll releases terminals concurrently, because each may take as long as acp.TerminalHandle.Close waits.
 func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
 	errs := make([]error, len(terminals))
 	var closing sync.WaitGroup
@@ -453,7 +451,7 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func
 			show = changed
 			u.Content = acp.Some(contents(show))
 		}
-		if !u.Status.Present() && !u.Content.Present() { // nothing is new
+		if !u.Status.Present() && !u.Content.Present() { // nothing has changed
 			return nil
 		}
 	}
@@ -476,7 +474,7 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func
 	return err
 }
 
-// keep remembers the output of a command whose terminal the call shows.
+// keep records the output of a command whose terminal the call shows.
 func (c *ToolCall) keep(id acp.TerminalID, output string) error {
 	if err := c.lock(c.ctx); err != nil {
 		return err
@@ -521,7 +519,7 @@ func (c *ToolCall) record(ctx context.Context) error {
 	return record(acp.UpdateToolCall(c.id, acp.WithContent(content...)))
 }
 
-// fenced is a text as a block of code in Markdown.
+// fenced returns text as a fenced code block in Markdown.
 func fenced(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -530,7 +528,7 @@ func fenced(text string) string {
 	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
-// whole is the call as the client knows it, as a request for permission has it.
+// whole returns the call as the client knows it, for a request for permission.
 func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
 	if err := c.lock(ctx); err != nil {
 		return acp.ToolCallUpdate{}, err
@@ -558,7 +556,7 @@ func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
 	return u, nil
 }
 
-// lock waits until no other message is being sent, and refuses a call that has ended.
+// lock waits until no other message is being sent; it fails if the call has ended.
 func (c *ToolCall) lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -577,7 +575,7 @@ func (c *ToolCall) lock(ctx context.Context) error {
 
 func (c *ToolCall) unlock() { <-c.sending }
 
-// took records what the client knows now.
+// took records what the client now knows.
 func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	c.call, c.shown = call, show
 	if call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed {
@@ -586,7 +584,7 @@ func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	}
 }
 
-// withProgress adds a text of Progress, and drops the oldest ones when there are too many.
+// withProgress adds a text of Progress, and drops the oldest ones if there are too many.
 func withProgress(show []shown, text string) []shown {
 	show = slices.Clone(show)
 	if len(text) > maxProgress {
@@ -608,7 +606,7 @@ func withProgress(show []shown, text string) []shown {
 	return show
 }
 
-// dropped is show without its texts of Progress up to index last, and says so.
+// dropped returns show without its texts of Progress up to index last, and with a note in their place.
 func dropped(show []shown, last int) []shown {
 	said := false
 	kept := show[:0]
@@ -624,7 +622,7 @@ func dropped(show []shown, last int) []shown {
 	return kept
 }
 
-// replace puts content in place of other content that it replaces, or at the end.
+// replace puts content in place of the content for which old is true, or at the end.
 func replace(show []shown, content acp.ToolCallContent, old func(acp.ToolCallContentVariant) bool) []shown {
 	show = slices.Clone(show)
 	i := slices.IndexFunc(show, func(s shown) bool { return old(s.Variant) })
@@ -635,7 +633,7 @@ func replace(show []shown, content acp.ToolCallContent, old func(acp.ToolCallCon
 	return show
 }
 
-// others is content that does not come from Progress.
+// others returns the content that does not come from Progress.
 func others(content []acp.ToolCallContent) []shown {
 	show := make([]shown, len(content))
 	for i := range content {
@@ -657,7 +655,7 @@ func contents(show []shown) []acp.ToolCallContent {
 func check(show []shown) error {
 	bytes := 0
 	for _, s := range show {
-		if !s.progress { // which is bounded by itself, so that a call can always fail
+		if !s.progress { // Progress has a bound of its own, so that a call can always fail
 			bytes += length(s.ToolCallContent)
 		}
 	}
@@ -667,9 +665,9 @@ func check(show []shown) error {
 	return nil
 }
 
-// length is how many bytes content takes, about.
+// length returns the approximate size of content in bytes.
 func length(content acp.ToolCallContent) int {
-	const item = 64 // its names and short members
+	const item = 64 // for its names and short members
 	switch v := content.Variant.(type) {
 	case *acp.ToolCallContentDiff:
 		return item + len(v.Path) + len(v.OldText.Value()) + len(v.NewText)

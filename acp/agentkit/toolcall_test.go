@@ -394,7 +394,7 @@ func TestOpenAtTheEndOfATurn(t *testing.T) {
 			if !errors.Is(err, want) {
 				t.Errorf("the turn ended with %v", err)
 			}
-			wantClosed(t, c, "this did not come to an end")
+			wantClosed(t, c, "this did not end")
 		})
 	}
 }
@@ -515,7 +515,7 @@ func TestAfterTheTurn(t *testing.T) {
 		call, err = agentkit.StartToolCall(ctx, s, "Tool")
 		return endTurn, err
 	}, acp.ClientHandlers{})
-	wantShows(t, c.turn(acp.StopReasonEndTurn)[0], acp.ToolCallStatusFailed, "this did not come to an end")
+	wantShows(t, c.turn(acp.StopReasonEndTurn)[0], acp.ToolCallStatusFailed, "this did not end")
 	_, started := agentkit.StartToolCall(ctx, session, "late")
 	_, written := agentkit.NewMessage(ctx, session).WriteString("late")
 	_, more := message.WriteString("late")
@@ -765,7 +765,7 @@ func TestToolCallAfterItsContext(t *testing.T) {
 	calls := c.turn(acp.StopReasonEndTurn)
 	wantShows(t, calls[0], acp.ToolCallStatusCompleted)
 	wantShows(t, calls[1], acp.ToolCallStatusFailed, "The tool failed.")
-	wantShows(t, calls[2], acp.ToolCallStatusFailed, "this did not come to an end")
+	wantShows(t, calls[2], acp.ToolCallStatusFailed, "this did not end")
 }
 
 // BenchmarkToolCall tells the client of a call, of ten texts, and of its end.

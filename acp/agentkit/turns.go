@@ -22,9 +22,9 @@ type Turn[S any] struct {
 	*Session[S]
 
 	request *acp.PromptRequest // set before Config.Prompt is called
-	opened  *turns.Turn        // as well
-	more    chan struct{}      // has a token when there may be a prompt to take
-	over    chan struct{}      // closed when the turn has ended, but for its answer
+	opened  *turns.Turn        // set before Config.Prompt is called
+	more    chan struct{}      // holds a token when there may be a prompt to take
+	over    chan struct{}      // closed when the turn has ended, except for its answer
 
 	// Set before over is closed.
 	begun    bool
@@ -34,20 +34,20 @@ type Turn[S any] struct {
 	// Guarded by Session.mu.
 	ended  bool
 	ends   []*atEnd
-	stored []acp.MessageID // its prompts
+	stored []acp.MessageID // the ids of its prompts
 }
 
 type atEnd struct{ do func(context.Context) error }
 
-// prompt is a request that wants to become a turn.
+// prompt is a request that is to become a turn.
 type prompt[S any] struct {
 	req     *acp.PromptRequest
 	ctx     context.Context
-	steers  bool          // it is a message for the running turn, and never becomes a turn
-	decided chan struct{} // closed when it does not wait any more
+	steers  bool          // a message for the running turn, which never becomes a turn
+	decided chan struct{} // closed when it no longer waits
 
 	// Guarded by Session.mu.
-	turn  *Turn[S] // the one that it has become, or that has taken it
+	turn  *Turn[S] // the turn that it has become, or that has taken it
 	taken bool
 }
 
@@ -81,8 +81,8 @@ func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	return t.Session.Update(ctx, update)
 }
 
-// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to.
-// ToolCall.Ask asks about a tool call with all its content.
+// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
+// about a tool call with all its content, use ToolCall.Ask.
 func (t *Turn[S]) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
@@ -140,13 +140,13 @@ func (t *Turn[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx,
 // NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's context or derived from it.
 func (t *Turn[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
 
-// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nothing else receives
-// from it. It is never closed, and never ready unless WhileBusy is Steer.
+// Waiting returns a channel that receives a value when there may be a prompt to Take. No one else receives from it. It
+// is never closed, and never ready unless WhileBusy is Steer.
 func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }
 
 // Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
-// prompt is stored as a message of the user, after the texts that the turn has written so far, which Take waits for;
-// and it is answered when the turn ends. Unless WhileBusy is Steer there is none.
+// prompt is stored as a message of the user, after the texts that the turn has written so far, for which Take waits; it
+// is answered when the turn ends. Unless WhileBusy is Steer, Take always returns nil.
 func (t *Turn[S]) Take() *acp.PromptRequest {
 	if t.sessions.config.WhileBusy != Steer {
 		return nil
@@ -169,7 +169,7 @@ func (t *Turn[S]) takeFirst() *prompt[S] {
 		p := t.waiting[0]
 		t.waiting = slices.Delete(t.waiting, 0, 1)
 		if p.ctx.Err() != nil {
-			continue // its handler sees that too
+			continue // its handler sees the cancellation too
 		}
 		p.turn, p.taken = t, true
 		close(p.decided)
@@ -210,7 +210,7 @@ func (ss *Sessions[S]) prompt(
 	return p.turn.run(ctx, req)
 }
 
-// enter makes a prompt a turn, or has it wait, or refuses it. Prompts enter in the order in which they came.
+// enter makes a prompt a turn, makes it wait, or refuses it. Prompts enter in the order in which they arrived.
 func (s *Session[S]) enter(p *prompt[S]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,18 +233,18 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 	return nil
 }
 
-// offer tells the running turn that a prompt waits; mu is held.
+// offer signals to the running turn that a prompt is waiting; mu is held.
 func (s *Session[S]) offer() {
 	if s.sessions.config.WhileBusy != Steer || len(s.waiting) == 0 {
 		return
 	}
 	select {
 	case s.turn.more <- struct{}{}:
-	default: // it is told already
+	default: // the signal is already there
 	}
 }
 
-// await waits until a prompt is decided. When ctx ends first, the prompt leaves the line.
+// await waits until a prompt is decided. If ctx ends first, the prompt leaves the queue.
 func (s *Session[S]) await(ctx context.Context, p *prompt[S]) error {
 	select {
 	case <-p.decided:
@@ -256,7 +256,7 @@ func (s *Session[S]) await(ctx context.Context, p *prompt[S]) error {
 	return nil
 }
 
-// leave takes a prompt out of the line, and reports false if that is too late.
+// leave removes a prompt from the queue. It returns false if that is too late.
 func (s *Session[S]) leave(p *prompt[S]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,12 +271,12 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	t.err = errTurnLost // unless the handler returns
+	t.err = errTurnLost // in case the handler does not return
 	t.request = req
 	ctx, t.opened = turns.With(ctx)
 	defer t.finish(ctx, req)
-	// The answer to the previous turn must be on its way, or the client would take updates of this turn for updates of
-	// that one.
+	// The answer to the previous turn must be on its way, or the client would attribute updates of this turn to that
+	// one.
 	if err := engine.AwaitTurn(ctx); err != nil {
 		t.err = err
 	} else if ctx.Err() != nil {
@@ -291,7 +291,7 @@ func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptR
 	return t.response, t.err
 }
 
-// handle has the author answer the prompt: a command, or Config.Prompt.
+// handle answers the prompt with a command or with Config.Prompt.
 func (t *Turn[S]) handle(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	if run, input, ok := t.sessions.command(req); ok {
 		return nil, run(ctx, t, input)
@@ -299,7 +299,7 @@ func (t *Turn[S]) handle(ctx context.Context, req *acp.PromptRequest) (*acp.Prom
 	return t.sessions.config.Prompt(ctx, t, req)
 }
 
-// undismissed makes a turn that fails because the user has dismissed a question one that was cancelled.
+// undismissed turns the failure of a turn into a cancellation, if the user dismissed a question.
 func undismissed(res *acp.PromptResponse, err error) (*acp.PromptResponse, error) {
 	if errors.Is(err, ErrDismissed) {
 		return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
@@ -307,10 +307,10 @@ func undismissed(res *acp.PromptResponse, err error) (*acp.PromptResponse, error
 	return res, err
 }
 
-// errTurnLost is the error of prompts that a turn has taken whose handler has panicked.
+// errTurnLost is the error of prompts taken by a turn whose handler has panicked.
 var errTurnLost = errors.New("the handler of the turn did not return")
 
-// begin has the store know the prompt.
+// begin stores the prompt.
 func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
 	if t.said.store == nil {
 		return nil
@@ -347,7 +347,7 @@ func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) erro
 	return t.said.put(context.WithoutCancel(ctx), updates)
 }
 
-// refused reports whether the turn ends with the stop reason refusal: then it is not part of the conversation.
+// refused reports whether the turn ends with the stop reason refusal, and thus is not part of the conversation.
 func (t *Turn[S]) refused(ctx context.Context) bool {
 	return ctx.Err() == nil && t.err == nil && t.response != nil && t.response.StopReason == acp.StopReasonRefusal
 }
@@ -364,14 +364,14 @@ func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 	turn := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	defer t.settle(ctx, turn, req) // also when one of these panics
+	defer t.settle(ctx, turn, req) // also if one of these panics
 	for do := t.nextEnd(); do != nil; do = t.nextEnd() {
 		t.report("the end of a turn", do(ctx))
 	}
 }
 
 // settle closes the texts and calls that the turn has left open, and stores its end. The context of the turn may have
-// ended, ctx has not.
+// ended; ctx has not.
 func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	t.report("texts and tool calls that were left open", t.opened.End(turn))
 	refused := t.refused(turn)
@@ -392,15 +392,15 @@ func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	}))
 }
 
-// report logs failures at the end of a turn, which are not returned to any caller. It does not log that the connection
-// is over.
+// report logs failures at the end of a turn, which are not returned to any caller. It does not log the end of the
+// connection.
 func (t *Turn[S]) report(what string, err error) {
 	if err != nil && !errors.Is(err, acp.ErrClosed) {
 		t.logger().Error(what+": failed", "error", err)
 	}
 }
 
-// nextEnd takes the function that AtEnd was given last, or, when there is none, ends the turn.
+// nextEnd removes and returns the function that was last given to AtEnd; if there is none, it ends the turn.
 func (t *Turn[S]) nextEnd() func(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -414,7 +414,7 @@ func (t *Turn[S]) nextEnd() func(context.Context) error {
 	return end.do
 }
 
-// title gives a session a title that has none, and tells the client.
+// title gives a session a title if it has none, and sends it to the client.
 func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 	t.mu.Lock()
 	titled := t.titled
@@ -429,7 +429,7 @@ func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 	return t.Update(ctx, acp.TitleUpdate(title))
 }
 
-// pass ends the turn, and makes the first prompt that waits the next one.
+// pass ends the turn, and makes the first waiting prompt the next one.
 func (t *Turn[S]) pass() {
 	s := t.Session
 	s.mu.Lock()
@@ -449,7 +449,7 @@ func (t *Turn[S]) pass() {
 	s.offer() // the others wait for that one
 }
 
-// answer is the answer to a prompt that the turn has taken: that of the turn.
+// answer returns the answer to a prompt that the turn has taken, which is that of the turn.
 func (t *Turn[S]) answer(ctx context.Context) (*acp.PromptResponse, error) {
 	select {
 	case <-t.over:

@@ -1,7 +1,7 @@
 package codec
 
-// Constraints of schemas on values beyond their types. Each function returns an error that says how v violates the
-// constraint, or nil; Check makes a failure of it.
+// This file has the constraints of schemas on values beyond their types. Each function returns an error that says how v
+// violates the constraint, or nil; Check records it as a failure.
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ func MaxLength[T ~string](v T, n int) error {
 func Pattern[T ~string](v T, expr string) error {
 	compiled, ok := patterns.Load(expr)
 	if !ok {
-		compiled, _ = patterns.LoadOrStore(expr, regexp.MustCompile(expr)) // the generator has tried it
+		compiled, _ = patterns.LoadOrStore(expr, regexp.MustCompile(expr)) // the generator has checked that it compiles
 	}
 	if !compiled.(*regexp.Regexp).MatchString(string(v)) {
 		return fmt.Errorf("%.64q does not match %s", v, expr)
@@ -113,7 +113,7 @@ func Below[T cmp.Ordered](v, limit T) error {
 func MultipleOf[T cmp.Ordered](v T, step string) error {
 	number, ok := new(big.Rat).SetString(fmt.Sprint(v))
 	of, known := new(big.Rat).SetString(step)
-	if !ok || !known || !number.Quo(number, of).IsInt() { // step is not zero: the generator has tried it
+	if !ok || !known || !number.Quo(number, of).IsInt() { // step is not zero, which the generator has checked
 		return fmt.Errorf("%v is not a multiple of %s", v, step)
 	}
 	return nil

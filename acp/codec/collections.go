@@ -177,8 +177,8 @@ func New[T any, P interface {
 	return v
 }
 
-// NewWith is New, but allocates space for an R together with the value: the first R that New is asked for while
-// reading. It is for values that nearly always hold a pointer to an R.
+// NewWith is New, but allocates space for an R together with the value, which the first call of New for an R uses while
+// reading. Use it for values that nearly always hold a pointer to an R.
 func NewWith[T, R any, P interface {
 	*T
 	DecodeJSON(*Decoder)
@@ -266,7 +266,7 @@ func bitsOf[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~u
 	return bits
 }
 
-// fewItems is the room that a slice of values gets at first: most arrays have no more items.
+// fewItems is the initial capacity of a slice of values: most arrays have no more items.
 const fewItems = 4
 
 // grown returns s with a zero value appended.

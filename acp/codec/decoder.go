@@ -23,22 +23,22 @@ type Decoder struct {
 	i        int
 	left     int // levels of nesting that may still be entered
 	maxDepth int
-	items    int // elements and members of maps that were read
-	maxItems int // 0 is no bound
+	items    int // elements and members of maps read so far
+	maxItems int // 0 means no bound
 	err      *Error
-	failure  Error // what err may point to, so that a failure that is undone leaves nothing behind
+	failure  Error // space for err to point to, so that a failure that is undone leaves no garbage
 	repairs  []repair
-	omitted  int // repairs that found no room
-	again    int // bytes that RetryFitting made to be read again
+	omitted  int // repairs for which there was no room
+	again    int // bytes that RetryFitting caused to be read again
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
 
-	name []byte // of the current member of the innermost object being read
-	lone bool   // and that it had a surrogate without its other half
+	name []byte // name of the current member of the innermost object being read
+	lone bool   // whether it had an unpaired surrogate
 
-	tag    string // the name that Tag found last,
-	tagAt  int    // where the object with it starts
-	tagEnd int    // and where the member ends, if it is the first, or 0
+	tag    string // the tag that Tag found last,
+	tagAt  int    // the start of its object,
+	tagEnd int    // and the end of the member if it is the first, or 0
 }
 
 // NewDecoder returns a Decoder of data; see [Decoder.Reset].
@@ -129,8 +129,8 @@ func (d *Decoder) fail(at int, err error) {
 	d.i = len(d.data)
 }
 
-// failText is fail without a cause. It is for what a peer can make fail over and over where the schema
-// is lenient, every few bytes of a message, and therefore cheap.
+// failText is fail without a cause. It is for failures that a peer can cause over and over where the schema is lenient,
+// every few bytes of a message, and is therefore cheap.
 func (d *Decoder) failText(at int, msg string) {
 	if d.err == nil {
 		d.failure = Error{Msg: msg, Offset: at}
@@ -212,7 +212,7 @@ func (d *Decoder) skipSpace() byte {
 }
 
 // Kind returns the kind of the next value: one of { [ " 0 t f n, where 0 is any number, or the byte 0 if no value
-// starts there.
+// starts here.
 func (d *Decoder) Kind() byte {
 	switch c := d.space(); c {
 	case '{', '[', '"', 't', 'f', 'n':
@@ -278,8 +278,8 @@ func (d *Decoder) Str() string {
 	return d.unescape(start, content, size)
 }
 
-// str reads the string that starts at the cursor. It returns the text between the quotes, and how many bytes that is
-// when unescaped: as many only where nothing is escaped.
+// str reads the string that starts at the cursor. It returns the text between the quotes, and its length in bytes when
+// unescaped, which equals len(content) only if nothing is escaped.
 func (d *Decoder) str() (content []byte, size int) {
 	start := d.i + 1
 	end, ascii := plain(d.data, start)
@@ -291,7 +291,7 @@ func (d *Decoder) str() (content []byte, size int) {
 	return d.strFrom(start, end, ascii)
 }
 
-// strFrom goes on with str at i, where something other than plain ASCII was met.
+// strFrom continues str at i, where something other than plain ASCII was found.
 func (d *Decoder) strFrom(start, i int, ascii bool) (content []byte, size int) {
 	saved := 0
 	for i < len(d.data) && d.data[i] == '\\' {
@@ -324,7 +324,7 @@ func (d *Decoder) strFrom(start, i int, ascii bool) (content []byte, size int) {
 	return content, len(content) - saved
 }
 
-// unescape returns the text of the string that starts at start, and notes a repair if one is made.
+// unescape returns the text of the string that starts at start, and records a repair if it makes one.
 func (d *Decoder) unescape(start int, content []byte, size int) string {
 	text, lone := unescape(content, size)
 	if lone {
@@ -427,8 +427,7 @@ func (d *Decoder) outOfRange(start, bits int) {
 	d.fail(start, fmt.Errorf("%.40s is out of range for %d bits", d.data[start:d.i], bits))
 }
 
-// integer reads a number that is an integer, however it is written: 100, 100.0 and 1e2 are the
-// same.
+// integer reads a number that is an integer, in any notation: 100, 100.0 and 1e2 are the same.
 func (d *Decoder) integer() (negative bool, v uint64) {
 	if d.Kind() != '0' {
 		d.mismatch("integer")
@@ -476,9 +475,9 @@ func parseInteger(text []byte) (uint64, error) {
 	if digits == "" {
 		return 0, nil
 	}
-	zeros := 0 // to be appended to digits
+	zeros := 0 // zeros to append to digits
 	if exponent != "" {
-		// Atoi returns the nearest int when out of range.
+		// If out of range, Atoi returns the nearest int.
 		zeros, _ = strconv.Atoi(exponent)
 		zeros = max(min(zeros, 1<<30), -1<<30)
 	}
@@ -617,10 +616,10 @@ func (d *Decoder) element(more bool) bool {
 type Object struct {
 	d      *Decoder
 	start  int
-	seen   uint64 // of the numbers of known members
-	tag    string // the name of the member by which the object's type was told, if it was
-	more   bool   // a member was read
-	tagged bool   // tag was seen
+	seen   uint64 // bit set of the known members
+	tag    string // the name of the member that determined the object's type, if any
+	more   bool   // a member has been read
+	tagged bool   // tag has been read
 }
 
 // Object starts reading an object:
@@ -648,8 +647,8 @@ func (d *Decoder) Object() (o Object) {
 // Next reads the name of the next member, and reports whether there was one. The member's value must be read before
 // Next is called again.
 func (o *Object) Next() bool {
-	// The fast path: nearly all names are plain ASCII, without white space around. It saves a tenth of the time for a
-	// small update.
+	// The fast path: nearly all names are plain ASCII, without white space around them. It saves a tenth of the time
+	// for a small update.
 	d := o.d
 	s, i := d.data, d.i
 	if i < len(s) && s[i] == '}' {
@@ -707,7 +706,7 @@ func (o *Object) checkTag() bool {
 // Name returns the name of the current member. It is valid until the member's value is read.
 func (o *Object) Name() []byte { return o.d.name }
 
-// key returns the name of the current member, to be kept.
+// key returns the name of the current member as a string that may be kept.
 func (o *Object) key() string {
 	o.d.AddItems(1)
 	if o.d.lone {
@@ -727,7 +726,7 @@ func (o *Object) Once(i int) {
 
 func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
 
-// Refuse fails because the current member must not be there.
+// Refuse fails because the current member is not allowed.
 func (o *Object) Refuse() { o.d.Failf("the member %.64q must not be there", o.d.name) }
 
 // Require fails unless all members were seen; names[i] is the member that was recorded by Once(i). Call it after Next
@@ -742,7 +741,7 @@ func (o *Object) Require(names ...string) {
 // Array is an array being read, element by element.
 type Array struct {
 	d    *Decoder
-	more bool // an element was read
+	more bool // an element has been read
 }
 
 // Array starts reading an array:
@@ -774,7 +773,7 @@ func (a *Array) Next() bool {
 // itself.
 //
 // The text up to the member is read twice, unless the member comes first. For nested unions, each with its tag last, it
-// is read once for each level, so that time is bounded by depth times size.
+// is read once for each level, so the time is bounded by depth times size.
 //
 // The tag is valid as long as the input.
 func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, "") }
@@ -782,8 +781,8 @@ func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name
 // NullableTag is Tag, but treats null as absent.
 func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n") }
 
-// LenientTag is Tag, but treats any value that is not a string as absent. Reporting it as wrong is left to the code
-// that reads the object.
+// LenientTag is Tag, but treats any value that is not a string as absent. The code that reads the object reports that
+// it is wrong.
 func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
 
 // DefaultTag is Tag or, if the object fits the variant that needs no tag, LenientTag.
@@ -794,7 +793,7 @@ func (d *Decoder) DefaultTag(name string, fits bool) (tag []byte, ok bool) {
 	return d.Tag(name)
 }
 
-// peekTag is Tag, but treats a value of one of the kinds in absent as no member.
+// peekTag is Tag, but treats a value of one of the kinds in absent as a missing member.
 func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	// The fast path: nearly all peers write the tag first. It saves a sixth of the time for a small update.
 	if from := d.first(name); from > 0 && from < len(d.data) && d.data[from] == '"' {
@@ -841,14 +840,14 @@ func (d *Decoder) NoTag(name string) {
 	}
 }
 
-// Fits reports whether the next value is an object that has all the members, at most 64. They are given as names, each
-// followed by the kinds that the value may have, as Kind returns them, or "" for all. It consumes nothing.
+// Fits reports whether the next value is an object that has all of the given members, at most 64. They are given as
+// names, each followed by the kinds that the value may have, as Kind returns them, or "" for all. It consumes nothing.
 func (d *Decoder) Fits(members ...string) bool {
 	_, ok := d.fits(members)
 	return ok
 }
 
-// fits is Fits. It also returns up to where it has looked.
+// fits is Fits. It also returns the end of the text that it has read.
 func (d *Decoder) fits(members []string) (end int, ok bool) {
 	if d.Kind() != '{' {
 		return d.i, false
@@ -867,7 +866,7 @@ func (d *Decoder) fits(members []string) (end int, ok bool) {
 	return end, d.err == nil && found == 1<<(len(members)/2)-1
 }
 
-// Has reports whether the next object has a member with that name. It consumes nothing.
+// Has reports whether the next object has a member with the given name. It consumes nothing.
 func (d *Decoder) Has(name string) bool {
 	m := d.Mark()
 	ok := d.seek(name)
@@ -875,8 +874,8 @@ func (d *Decoder) Has(name string) bool {
 	return ok && d.err == nil
 }
 
-// ItemHas reports whether the first item of the next array is an object with a member with that name. It consumes
-// nothing.
+// ItemHas reports whether the first item of the next array is an object that has a member with the given name. It
+// consumes nothing.
 func (d *Decoder) ItemHas(name string) bool {
 	m := d.Mark()
 	ok := false
@@ -888,7 +887,7 @@ func (d *Decoder) ItemHas(name string) bool {
 	return ok && d.err == nil
 }
 
-// HasValue reports whether the next object has a member with that name and that value, a string, a number or a boolean.
+// HasValue reports whether the next object has a member with the given name and value: a string, a number or a boolean.
 // It consumes nothing.
 func (d *Decoder) HasValue(name, value string) bool {
 	m := d.Mark()
@@ -905,7 +904,7 @@ func (d *Decoder) Fixed(value string) {
 	}
 }
 
-// readEquals reads any value and reports whether it is that one.
+// readEquals reads any value and reports whether it equals the given one.
 func (d *Decoder) readEquals(value string) bool {
 	if kind := value[0]; d.Kind() == '"' && kind == '"' {
 		start := d.i
@@ -944,7 +943,7 @@ func sameNumber(a, b []byte) bool {
 	return (err == nil) == (err2 == nil) && v == w
 }
 
-// seek moves to the value of the member of that name, if an object with one comes next.
+// seek moves to the value of the member with the given name, if the next value is an object that has one.
 func (d *Decoder) seek(name string) bool {
 	if i := d.first(name); i > 0 {
 		d.i = i
@@ -961,8 +960,8 @@ func (d *Decoder) seek(name string) bool {
 	return false
 }
 
-// first returns the offset of the value of the first member of the next object, if that has that name and there is no
-// white space, or 0.
+// first returns the offset of the value of the first member of the next object, if it has the given name and there is
+// no white space, or 0.
 func (d *Decoder) first(name string) int {
 	if d.space() != '{' {
 		return 0

@@ -1,6 +1,6 @@
 package codec
 
-// Equality of JSON values, for uniqueItems.
+// This file has the equality of JSON values, for uniqueItems.
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 // distinct returns an error if two items of an array, which is valid JSON, are the same value.
 func distinct(array []byte) error {
-	d := Decoder{data: array, left: len(array)} // it was read, or written, to any depth
+	d := Decoder{data: array, left: len(array)} // it has already been read, or written, so any depth is allowed
 	seen := map[string]int{}
 	i := 0
 	for a := d.Array(); a.Next(); i++ {
@@ -25,7 +25,7 @@ func distinct(array []byte) error {
 	return d.Err()
 }
 
-// appendCanonical reads any value and appends it in a form that is the same for all texts of it.
+// appendCanonical reads any value and appends it in a form that is the same for all texts of the value.
 func (d *Decoder) appendCanonical(dst []byte) []byte {
 	switch d.Kind() {
 	case '{':
@@ -72,7 +72,7 @@ func appendNumber(dst, text []byte) []byte {
 	trimmed := strings.TrimRight(digits, "0")
 	dst = append(dst, trimmed...)
 	power, err := strconv.ParseInt(exponent, 10, 64)
-	if err != nil && exponent != "" { // beyond all reason: it is compared as it is written
+	if err != nil && exponent != "" { // not a realistic number: compare its text
 		return append(append(dst, 'E'), text...)
 	}
 	return strconv.AppendInt(append(dst, 'e'), power-int64(len(fraction))+int64(len(digits)-len(trimmed)), 10)

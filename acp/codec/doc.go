@@ -1,5 +1,5 @@
-// Package codec writes and reads JSON for generated code, and for nothing else: programs use the types of package acp
-// or, with encoding/json, the MarshalJSON and UnmarshalJSON that these have.
+// Package codec writes and reads JSON for generated code only: programs use the types of package acp or, with
+// encoding/json, the methods MarshalJSON and UnmarshalJSON of these types.
 //
 // A generated struct or union has two methods, which list its members; named strings and numbers have none, and are
 // written by the values that contain them:
@@ -25,19 +25,19 @@
 //		o.Require("text")
 //	}
 //
-// The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more, so that these
-// methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an error
-// or a repair is reported.
+// The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more to read, so
+// these methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an
+// error or a repair is reported.
 //
 // Texts must follow RFC 8259: UTF-8 without a byte order mark, nothing but white space after the value, at most
 // [MaxDepth] levels of nesting. Beyond the RFC, names of members are case-sensitive, and a known member must not occur
-// twice; in values that are skipped or kept as raw JSON, names are not compared. Where a schema allows a bad value to
-// be dropped ([Decoder.Recover]), that is recorded as a [Repair]; so is half of a surrogate pair in an escape, which
-// becomes U+FFFD. The output of an Encoder is always strict, and contains no newline.
+// twice; in values that are skipped or kept as raw JSON, names are not compared. If a bad value is dropped because a
+// schema allows that ([Decoder.Recover]), this is recorded as a [Repair]; so is half of a surrogate pair in an escape
+// sequence, which becomes U+FFFD. The output of an Encoder is always strict, and contains no newline.
 //
-// A text may be hostile. Reading takes time proportional to its length, except for tags that do not come first; see
+// Texts may be hostile. Reading takes time proportional to the length, except for tags that do not come first; see
 // [Decoder.Tag]. For a text of more than a few KiB, the values of this module's packages take at most 20 times its
-// length of memory, and reading them allocates at most 64 times its length, most of that for items that leniency drops.
+// length in memory, and reading them allocates at most 64 times its length, mostly for items that leniency drops.
 package codec
 
 // SupportVersion1 is referenced by generated files, so that they do not compile against a version of this package that

@@ -13,21 +13,21 @@ import (
 // Encoder appends one JSON value to a buffer. Only [Append] provides one, which is valid until Append returns.
 type Encoder struct {
 	buf   []byte
-	start int // where the value begins in buf
+	start int // position in buf at which the value begins
 	depth int
 	err   *Error
-	keys  []string // of the maps being written, the innermost last
+	keys  []string // names of the maps being written, innermost last
 
-	embedding bool     // the next object goes on with the one that is open
-	names     []string // given to Embed
+	embedding bool     // the next object continues the open one
+	names     []string // as passed to Embed
 	beside    beside
 }
 
-// beside says which members of the open object an embedded value must not write again: names[from:] of
-// the Encoder, in the object at that depth.
+// beside tells which members of the open object an embedded value must not write again: names[from:] of the Encoder, in
+// the object at the given depth.
 type beside struct{ from, depth int }
 
-// maxKeys is how many names of map members an Encoder keeps room for between uses.
+// maxKeys is the number of names of map members for which an Encoder keeps space between uses.
 const maxKeys = 1024
 
 var encoders = sync.Pool{New: func() any { return new(Encoder) }}
@@ -56,7 +56,7 @@ func Append(dst []byte, v interface{ EncodeJSON(*Encoder) }) ([]byte, error) {
 	return out, nil
 }
 
-// incomplete reports whether a value is due.
+// incomplete reports whether a value must follow.
 func (e *Encoder) incomplete() bool {
 	if len(e.buf) == e.start {
 		return true
@@ -81,7 +81,7 @@ func (e *Encoder) Failf(format string, args ...any) {
 
 // FailObject is Failf about the open object, rather than the member that was written last.
 func (e *Encoder) FailObject(format string, args ...any) {
-	e.Elem() // what follows a comma is about what is around it
+	e.Elem() // after a comma, failures are about the enclosing value
 	e.Failf(format, args...)
 }
 
@@ -116,7 +116,7 @@ func (e *Encoder) begin(bracket byte) {
 	e.buf = append(e.buf, bracket)
 }
 
-// join has the value that Embed writes go on with the open object, if it is an object too.
+// join makes the value that Embed writes continue the open object, if it is an object too.
 func (e *Encoder) join(bracket byte) {
 	e.embedding = false
 	if bracket != '{' {
@@ -138,7 +138,7 @@ func EncodeVariant[T any, P interface {
 	}
 	if e.embedding {
 		e.Tag(name, value)
-	} else { // the same, faster: it begins nearly all that is sent
+	} else { // the same, but faster: nearly all messages begin this way
 		b := append(e.buf, `{"`...)
 		b = append(b, name...)
 		b = append(b, `":"`...)
@@ -205,7 +205,7 @@ func Embed[T any, P interface {
 		e.embedding = false
 		e.Fail(errNotObject)
 	} else if e.err == nil {
-		e.buf = e.buf[:len(e.buf)-1] // the brace: the object stays open
+		e.buf = e.buf[:len(e.buf)-1] // remove the brace: the object stays open
 	}
 	e.names = e.names[:len(e.names)-len(names)]
 	e.beside = was
@@ -219,7 +219,7 @@ func (e *Encoder) end(bracket byte) {
 	e.buf = append(e.buf, bracket)
 }
 
-// Name starts a member whose name is known to need no escaping.
+// Name starts a member whose name needs no escaping.
 func (e *Encoder) Name(name string) {
 	b := append(e.separated(), '"')
 	b = append(b, name...)
@@ -235,8 +235,7 @@ func (e *Encoder) Key(name string) {
 // Elem starts an element of an array.
 func (e *Encoder) Elem() { e.buf = e.separated() }
 
-// separated returns the buffer with a comma if one is due. Outside of strings, what was written last
-// says so.
+// separated returns the buffer with a comma if one is needed, which the last byte outside of strings tells.
 func (e *Encoder) separated() []byte {
 	if len(e.buf) > e.start {
 		switch e.buf[len(e.buf)-1] {
@@ -282,7 +281,7 @@ func (e *Encoder) Float(v float64) {
 // Str writes a string. Each byte that is not UTF-8 is written as U+FFFD.
 func (e *Encoder) Str(v string) { e.buf = AppendString(e.buf, v) }
 
-// Tag writes a member whose value is a string. Name and value are known to need no escaping.
+// Tag writes a member whose value is a string. Neither name nor value needs escaping.
 func (e *Encoder) Tag(name, value string) {
 	e.Name(name)
 	b := append(e.buf, '"')
@@ -325,8 +324,7 @@ func (e *Encoder) RawObject(v json.RawMessage) {
 
 // CheckTag fails if raw, the object of a variant that the package does not know, does not have the string tag as its
 // member name, because a receiver would take it for another variant. An empty tag means any. CheckTag also fails if
-// decode, which reads the variants of the union, refuses or repairs raw, because the tag is then one that the package
-// does know.
+// decode, which reads the variants of the union, refuses or repairs raw, because the package then does know the tag.
 func (e *Encoder) CheckTag(name, tag string, raw json.RawMessage, decode func(*Decoder)) {
 	got, ok := NewDecoder(raw).Tag(name)
 	switch {
@@ -356,7 +354,8 @@ func (e *Encoder) CheckMembers(raw json.RawMessage, members ...string) {
 	}
 }
 
-// failVariant is Failf about the value that is due, or else the open object, as which a variant is to be written.
+// failVariant is Failf about the value that must follow, or otherwise about the open object; a variant is written as
+// one of these.
 func (e *Encoder) failVariant(format string, args ...any) {
 	if !e.incomplete() {
 		e.Elem() // as in FailObject
@@ -367,7 +366,7 @@ func (e *Encoder) failVariant(format string, args ...any) {
 // Members writes the members of raw, which must be an object, into the open object, except those
 // with the given names.
 func (e *Encoder) Members(raw json.RawMessage, except ...string) {
-	var written []string // by those in which this is embedded
+	var written []string // names written by the objects in which this one is embedded
 	if e.beside.depth == e.depth {
 		written = e.names[e.beside.from:]
 	}
@@ -391,7 +390,7 @@ func (e *Encoder) Members(raw json.RawMessage, except ...string) {
 
 // appendCompact appends valid JSON without the white space between its tokens.
 func appendCompact(dst, v []byte) []byte {
-	from := 0 // what precedes is written or white space
+	from := 0 // everything before it is written or white space
 	for i := 0; i < len(v); i++ {
 		if c := v[i]; c == '"' {
 			i = closingQuote(v, i+1)

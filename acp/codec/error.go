@@ -42,7 +42,8 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// newError returns err as an Error about the value at offset. If it is one already, its pointer is relative to there.
+// newError returns err as an Error about the value at offset. If err is already an Error, its pointer is relative to
+// that value.
 func newError(offset int, err error) *Error {
 	if inner, ok := errors.AsType[*Error](err); ok {
 		return &Error{Pointer: inner.Pointer, Msg: inner.Msg, Err: err, Offset: offset}
@@ -57,20 +58,20 @@ func (e *Error) locate(text []byte) *Error {
 	return &out
 }
 
-// frame is an array or object that is open at some offset of a text.
+// frame is an array or object that is open at an offset of a text.
 type frame struct {
 	array bool
-	index int    // of the current element of an array
-	name  []byte // of the current member of an object, still escaped; nil before its colon
+	index int    // index of the current element of an array
+	name  []byte // name of the current member of an object, still escaped; nil before its colon
 }
 
-// pointers returns the JSON pointers of what stands at offsets, which must ascend: a value's
-// pointer from after its name or comma to the next comma. It reads text once, up to the last
-// offset; that much must be the beginning of valid JSON, else the pointers mean little.
+// pointers returns the JSON pointers of the values at offsets, which must ascend: a value extends from after its name
+// or comma to the next comma. It reads text once, up to the last offset; up to there, text must be the beginning of
+// valid JSON, or the pointers are of little use.
 func pointers(text []byte, offsets ...int) []string {
 	found := make([]string, 0, len(offsets))
 	var open []frame
-	var name []byte // the last string seen
+	var name []byte // the last string read
 	for i := 0; ; i++ {
 		for len(found) < len(offsets) && (i >= offsets[len(found)] || i >= len(text)) {
 			found = append(found, pointer(open))
@@ -120,8 +121,8 @@ func closingQuote(text []byte, i int) int {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// maxToken is how much of a name, as it is in the text, a pointer contains. Names may be of any length, and one may be
-// part of hundreds of pointers.
+// maxToken is how many bytes of a name, as written in the text, a pointer contains. Names may have any length, and one
+// may be part of hundreds of pointers.
 const maxToken = 256
 
 func pointer(open []frame) string {

@@ -15,7 +15,7 @@ const (
 	idNull idKind = iota
 	idInt
 	idString
-	idText // a number that is no int64, or a string that is not text, kept as it came
+	idText // a number that is not an int64, or a string that is not text, kept unchanged
 )
 
 // ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal (==) if they have
@@ -77,7 +77,7 @@ func (id *ID) DecodeJSON(d *Decoder) {
 	case '"':
 		start := d.Offset()
 		*id = StringID(d.Str())
-		// A surrogate escaped alone became another character; the id must come back as it was.
+		// An unpaired surrogate was replaced by another character; the id must be sent back unchanged.
 		if raw := d.Slice(start); bytes.Contains(raw, []byte(`\u`)) && strings.ContainsRune(id.str, utf8.RuneError) {
 			*id = ID{kind: idText, str: string(raw)}
 		}

@@ -2,7 +2,7 @@ package codec
 
 import "hash/maphash"
 
-// interned remembers short strings, one for each slot: a string that falls into the same slot as another replaces it.
+// interned remembers short strings, one for each slot: a string replaces another one in the same slot.
 type interned [64]string
 
 const maxInterned = 64 // bytes

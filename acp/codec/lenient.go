@@ -22,7 +22,7 @@ const maxRepairs = 256
 // repair is a Repair before its pointers are known.
 type repair struct {
 	at    int // offset of the value
-	cause int // offset of what is wrong, in the value
+	cause int // offset of the error within the value
 	msg   string
 }
 
@@ -47,14 +47,14 @@ func (d *Decoder) Mark() Mark {
 	return Mark{d.i, d.left, len(d.repairs), d.omitted, d.err != nil}
 }
 
-// Rewind goes back to m, to read from there again, unless the Decoder has failed. Repairs are kept.
+// Rewind returns to m, to read again from there, unless the Decoder has failed. Repairs are kept.
 func (d *Decoder) Rewind(m Mark) {
 	if d.err == nil {
 		d.i, d.left = m.i, m.left
 	}
 }
 
-// Retry reports whether reading the value at m has failed. If so it clears the failure and goes back to m, so that the
+// Retry reports whether reading the value at m has failed. If so, it clears the failure and returns to m, so that the
 // value can be read in another way. A text that is not JSON stays failed, as does one that had failed before m.
 func (d *Decoder) Retry(m Mark) bool {
 	if d.err == nil || m.failed || errors.Is(d.err, ErrSyntax) {
@@ -66,8 +66,8 @@ func (d *Decoder) Retry(m Mark) bool {
 	return true
 }
 
-// RetryFitting is Retry, but only if there is an object at m that Fits the members, and only until too much of the text
-// has been read again: with nested values, each level could double the amount read.
+// RetryFitting is Retry, but only if there is an object at m that Fits the members, and only as long as not too much of
+// the text has been read again: with nested values, each level could double the amount read.
 func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 	if d.err == nil {
 		return false
@@ -109,8 +109,8 @@ func (d *Decoder) recover(m Mark) bool {
 // Repair records that the value at m was read leniently, without a failure; msg says how.
 func (d *Decoder) Repair(m Mark, msg string) { d.repair(repair{at: m.i, cause: m.i, msg: msg}) }
 
-// Drops records a repair for each of these members that the next object has with a value other than null: members of
-// other variants of a union, for which the variant that is read next has no place.
+// Drops records a repair for each of the named members that the next object has with a value other than null: members
+// of other variants of a union, which the variant that is read next cannot hold.
 func (d *Decoder) Drops(names ...string) {
 	for _, name := range names {
 		start := d.Mark()
@@ -122,7 +122,7 @@ func (d *Decoder) Drops(names ...string) {
 	}
 }
 
-// NullAs is Null, and records as a repair that null was read as the value in what, such as "[]".
+// NullAs is Null, and records as a repair that null was read as the value described by what, such as "[]".
 func (d *Decoder) NullAs(what string) bool {
 	m := d.Mark()
 	if !d.Null() {
@@ -132,13 +132,13 @@ func (d *Decoder) NullAs(what string) bool {
 	return true
 }
 
-// Repairs returns the repairs so far, in the order of the text. If there are very many, a last Repair without pointer
+// Repairs returns the repairs so far, in the order of the text. If there are very many, a last Repair without a pointer
 // says how many more there were.
 func (d *Decoder) Repairs() []Repair {
 	if len(d.repairs) == 0 {
 		return nil
 	}
-	// What was read twice, after Rewind, may have been repaired twice.
+	// Values that were read twice, after Rewind, may have been repaired twice.
 	pending := slices.Clone(d.repairs)
 	slices.SortStableFunc(pending, func(a, b repair) int { return cmp.Compare(a.at, b.at) })
 	pending = slices.Compact(pending)

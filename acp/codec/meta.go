@@ -12,7 +12,7 @@ import (
 // A nil Meta is absent; an empty one is written as {}.
 type Meta map[string]json.RawMessage
 
-// Get reads the value of key into v, as [json.Unmarshal] does. It reports whether there was one.
+// Get decodes the value of key into v, as [json.Unmarshal] does. It reports whether key is present.
 func (m Meta) Get(key string, v any) (ok bool, err error) {
 	raw, ok := m[key]
 	if !ok {
@@ -24,7 +24,7 @@ func (m Meta) Get(key string, v any) (ok bool, err error) {
 	return true, nil
 }
 
-// Set writes v, as [json.Marshal] does, as the value of key. It creates the map if it is nil.
+// Set encodes v, as [json.Marshal] does, as the value of key. It creates the map if it is nil.
 func (m *Meta) Set(key string, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {

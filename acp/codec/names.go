@@ -34,15 +34,15 @@ func DecodeEnum[T Name](d *Decoder) T {
 }
 
 // WasRead reports whether this process has read v although its enum does not list it. A newer peer may know more names,
-// and its names can then be sent again. A process remembers 4,096 such names of up to 64 bytes each. WasRead is safe
-// for concurrent use.
+// and these can then be sent on. A process remembers 4,096 such names of up to 64 bytes each. WasRead is safe for
+// concurrent use.
 func WasRead[T Name](v T) bool { return unlisted.has(v) }
 
 var unlisted names
 
 // names is a bounded set of names of any type.
 type names struct {
-	set   sync.Map // of the names, as values of their types
+	set   sync.Map // the names, as values of their types
 	count atomic.Int32
 }
 

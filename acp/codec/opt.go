@@ -52,7 +52,7 @@ func (o Opt[T]) IsNull() bool { return o.state == null }
 func (o Opt[T]) IsZero() bool { return o.state == absent }
 
 // Equal reports whether both are absent, both null, or both the same value, compared with T's method Equal if it has
-// one, else with [reflect.DeepEqual].
+// one, and otherwise with [reflect.DeepEqual].
 func (o Opt[T]) Equal(p Opt[T]) bool {
 	if o.state != present || p.state != present {
 		return o.state == p.state

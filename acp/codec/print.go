@@ -8,8 +8,7 @@ import (
 // maxText is how many bytes of a value are printed.
 const maxText = 1024
 
-// Text returns v as it is sent in JSON, cut off after about a thousand bytes. It is for the String methods of generated
-// types.
+// Text returns v as JSON, cut off after about a thousand bytes. It is meant for the String methods of generated types.
 func Text(v interface{ EncodeJSON(*Encoder) }) string {
 	out, err := Append(nil, v)
 	if err != nil {

@@ -16,16 +16,16 @@ const (
 // special marks in the highest bit of each byte of w whether that is a quote, a backslash or a
 // control character. Only the lowest mark is reliable: a borrow may add some above it.
 //
-// Flipping their second bit makes a quote the one character that is less than '!', but for the
-// control characters, which stay that: one comparison finds both.
+// Flipping the second bit makes a quote the only character less than '!' other than the control characters, which stay
+// less: one comparison finds both.
 func special(w uint64) uint64 {
 	low := (w ^ lows*2) - lows*'!'
 	slash := (w ^ lows*'\\') - lows
 	return (low | slash) &^ w & highs
 }
 
-// word returns eight bytes of s as they would be loaded from little-endian memory; the compiler
-// makes one load of it.
+// word returns eight bytes of s as they would be loaded from little-endian memory; the compiler generates a single
+// load.
 func word[T string | []byte](s T, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -121,7 +121,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xf])
 }
 
-// escapes are the characters that stand for another one after a backslash.
+// escapes maps the character after a backslash to the character that the two stand for.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // short returns the character of the escape sequence at the beginning of s, if the sequence is one of two bytes, or 0.
@@ -133,8 +133,8 @@ func short(s []byte) byte {
 	return escapes[s[1]]
 }
 
-// escape reads the escape sequence that s starts with. Its length is 0 if it is malformed; lone
-// reports a surrogate without its other half, which stands for U+FFFD.
+// escape reads the escape sequence that s starts with. Its length is 0 if it is malformed; lone reports an unpaired
+// surrogate, which stands for U+FFFD.
 func escape(s []byte) (r rune, size int, lone bool) {
 	if c := short(s); c != 0 {
 		return rune(c), 2, false
@@ -175,13 +175,13 @@ func hex(s []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// unescape returns the text of the content of a JSON string, which has that many bytes; lone
-// reports that it had a surrogate without its other half.
+// unescape returns the text of the content of a JSON string, which has size bytes; lone reports whether it had an
+// unpaired surrogate.
 func unescape(s []byte, size int) (text string, lone bool) {
 	if size <= fewBytes {
 		var buf [fewBytes + wordAndRune]byte
 		n, rest, lone := unescapeWords(buf[:], s)
-		if len(rest) > 0 { // only in a text that was not checked
+		if len(rest) > 0 { // only if the text has not been checked
 			return string(buf[:n]) + string(rest), lone
 		}
 		return string(buf[:n]), lone
@@ -205,7 +205,7 @@ func unescape(s []byte, size int) (text string, lone bool) {
 			continue
 		}
 		r, length, l := escape(s)
-		if length == 0 { // only in a text that was not checked
+		if length == 0 { // only if the text has not been checked
 			b.Write(s)
 			return b.String(), lone
 		}
@@ -215,9 +215,8 @@ func unescape(s []byte, size int) (text string, lone bool) {
 	}
 }
 
-// The best way to find escape sequences depends on the text. In a short text, and in one where escape sequences are
-// dense, so that there is more than one in so many bytes, as in source code, going word by word saves a tenth of the
-// reading time.
+// The best way to find escape sequences depends on the text. If it is short, or if escape sequences are dense, with
+// more than one in this many bytes, as in source code, going word by word saves a tenth of the reading time.
 const (
 	fewBytes = 100
 	dense    = 16
@@ -235,11 +234,11 @@ func unescapeDense(b *strings.Builder, s []byte) (rest []byte, lone bool) {
 	}
 }
 
-// wordAndRune is the room that unescapeWords wants at least.
+// wordAndRune is the least space that unescapeWords needs.
 const wordAndRune = 8 + utf8.UTFMax
 
-// unescapeWords is unescape to the beginning of buf, for as long as there is room. It copies by words, of
-// which not all may be wanted. It returns how much it wrote, and what is left of s.
+// unescapeWords is unescape into the beginning of buf, as long as there is space. It copies whole words, so bytes after
+// n may be garbage. It returns how much it wrote, and the rest of s.
 func unescapeWords(buf, s []byte) (n int, rest []byte, lone bool) {
 	for len(s) > 0 && n <= len(buf)-wordAndRune {
 		plain := 0
@@ -268,7 +267,7 @@ func unescapeWords(buf, s []byte) (n int, rest []byte, lone bool) {
 			continue
 		}
 		r, length, l := escape(s)
-		if length == 0 { // only in a text that was not checked
+		if length == 0 { // only if the text has not been checked
 			break
 		}
 		n += utf8.EncodeRune(buf[n:], r)

@@ -20,12 +20,12 @@ type Command struct {
 	// Program is a path, or a name that is looked up in the PATH of the command's environment. A relative path with a
 	// separator is relative to Dir.
 	Program string `json:"program"`
-	// Args are its arguments, without the program.
+	// Args are the program's arguments, without the program itself.
 	Args []string `json:"args,omitempty"`
-	// Env holds variables that are set in its environment, replacing those of the same name.
+	// Env holds variables to set in the program's environment. They replace variables of the same name.
 	Env map[string]string `json:"env,omitempty"`
-	// Environ is the environment to which Env is added, as "NAME=VALUE". Nil means the environment of this process,
-	// including any secrets in it.
+	// Environ is the environment to which Env is added, in the form "NAME=VALUE". Nil means the environment of this
+	// process, including any secrets in it.
 	Environ []string `json:"environ,omitempty"`
 	// Dir is the directory in which the program starts. "" means the directory of this process.
 	Dir string `json:"dir,omitempty"`
@@ -74,7 +74,7 @@ func (c *Command) Find() (string, error) {
 			return path, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, exec.ErrNotFound) {
-			last = err // there, but it cannot be run
+			last = err // it exists, but cannot be run
 		}
 	}
 	if last == nil {
@@ -83,7 +83,7 @@ func (c *Command) Find() (string, error) {
 	return "", last
 }
 
-// lookIn is exec.LookPath for one path, which tries the suffixes of Windows too.
+// lookIn is exec.LookPath for a single path; on Windows it tries the suffixes too.
 func lookIn(name, path string) (string, error) {
 	found, err := exec.LookPath(path)
 	if err == nil {
@@ -98,7 +98,7 @@ func lookIn(name, path string) (string, error) {
 	return found, nil
 }
 
-// searched returns the directories of PATH. Relative ones are left out, as package exec does for safety.
+// searched returns the directories of PATH, without relative ones, which package exec leaves out too, for safety.
 func (c *Command) searched() []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(c.getenv("PATH")) {
@@ -125,29 +125,29 @@ func (c *Command) environment() []string {
 	return env
 }
 
-// getenv is a variable of the program's environment.
+// getenv returns a variable of the program's environment.
 func (c *Command) getenv(name string) (value string) {
 	for _, pair := range c.environment() {
 		if n, v, ok := strings.Cut(pair, "="); ok && sameVariable(n, name) {
-			value = v // the last one counts
+			value = v // the last one wins
 		}
 	}
 	return value
 }
 
-// sameVariable reports whether two names are of one variable.
+// sameVariable reports whether two names refer to the same variable.
 func sameVariable(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
-// String returns the command in one line, in the syntax of a POSIX shell, preceded by the variables of Env. It is for
-// people to read and not to be run. It includes values that may be secrets.
+// String returns the command in one line, in the syntax of a POSIX shell, preceded by the variables of Env. It is meant
+// to be read, not run. It includes values that may be secrets.
 func (c *Command) String() string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		if quoted(name) == name {
 			words = append(words, name+"="+quoted(c.Env[name]))
-		} else { // a name with blanks would look like a program
+		} else { // unquoted, a name with blanks would look like a program
 			words = append(words, quoted(name+"="+c.Env[name]))
 		}
 	}
@@ -157,7 +157,7 @@ func (c *Command) String() string {
 	return strings.Join(words, " ")
 }
 
-// quoted is a word as a shell reads it.
+// quoted returns a word as a shell would need it.
 func quoted(word string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
@@ -168,7 +168,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// extend returns a copy of the command with more arguments after its own, and variables in place of its own.
+// extend returns a copy of the command with args appended to its arguments, and with the variables in env set.
 func (c *Command) extend(args []string, env map[string]string) *Command {
 	more := *c
 	more.Args = slices.Concat(c.Args, args)

@@ -21,16 +21,16 @@ import (
 
 // DoctorOptions configures an examination. A nil *DoctorOptions, and the zero value of each field, mean the defaults.
 type DoctorOptions struct {
-	// Time bounds the examination, without the end of the agent's process. The default is 2 min, because a package
-	// runner may have to fetch the agent first.
+	// Time bounds the examination, not including the time to end the agent's process. The default is 2 min, because a
+	// package runner may have to fetch the agent first.
 	Time time.Duration
 	// NoSession skips opening a session, which shows whether the user has to log in. A session that was opened is
 	// closed and deleted if the agent supports that; otherwise the agent may keep it.
 	NoSession bool
 	// Cwd is the directory of the session. By default an empty directory is created for it, and removed afterwards.
 	Cwd string
-	// Client configures what the agent learns about the client: its name, and whether it can run logins in a terminal.
-	// Its Conn and ConnectTimeout are not used.
+	// Client configures what the client tells the agent about itself: its name, and whether it can run logins in a
+	// terminal. Its Conn and ConnectTimeout are not used.
 	Client acp.ClientOptions
 }
 
@@ -40,19 +40,19 @@ type Diagnosis struct {
 	Command *Command
 	// Program is the path of the program, or "" if it was not found.
 	Program string
-	// Problems lists the problems, those that block first. If it is empty, the agent starts and can be used.
+	// Problems lists the problems, with those that block first. If it is empty, the agent starts and can be used.
 	Problems []Problem
-	// Agent is the agent's answer to initialize: what it is, and what it advertises. It is nil if there was none.
+	// Agent is the agent's answer to initialize: its name and its capabilities. It is nil if there was no answer.
 	Agent *acp.InitializeResponse
-	// Session says that a session could be opened.
+	// Session reports whether a session could be opened.
 	Session bool
 	// Took is the time until the answer to initialize, if there was one.
 	Took time.Duration
-	// Output is the output of the process besides its messages.
+	// Output is the output of the process other than its messages.
 	Output rpc.ProcessOutput
 
-	foreign      string // the system that the program is made for, if it is not this one
-	node, script string // the program of Node.js, and what it runs
+	foreign      string // the system that the program was built for, if it is not this one
+	node, script string // the Node.js program, and the script that it runs
 }
 
 // OK reports whether the agent can be used: it has answered initialize, and no problem blocks.
@@ -60,12 +60,12 @@ func (d *Diagnosis) OK() bool {
 	return d.Agent != nil && !slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Blocks })
 }
 
-// Has reports whether a kind of problem was found.
+// Has reports whether a problem of this kind was found.
 func (d *Diagnosis) Has(kind ProblemKind) bool {
 	return slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Kind == kind })
 }
 
-// String returns the diagnosis as lines for a terminal; text of the agent has no control characters in it.
+// String returns the diagnosis as lines for a terminal; text from the agent contains no control characters.
 func (d *Diagnosis) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
@@ -105,7 +105,7 @@ func (d *Diagnosis) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// offers are the capabilities of an agent, in the words of the protocol.
+// offers returns the capabilities of an agent, by their names in the protocol.
 func offers(c *acp.AgentCapabilities) []string {
 	list := []string{"prompts"}
 	add := func(has bool, name string) {
@@ -131,15 +131,15 @@ func offers(c *acp.AgentCapabilities) []string {
 
 func (d *Diagnosis) add(p Problem) { d.Problems = append(d.Problems, p) }
 
-// blocked adds a problem that blocks.
+// blocked adds a blocking problem.
 func (d *Diagnosis) blocked(kind ProblemKind, err error, advice, format string, args ...any) {
 	d.add(Problem{Kind: kind, Text: fmt.Sprintf(format, args...), Advice: advice, Blocks: true, Err: err})
 }
 
 // Doctor examines why an agent does not start. It looks at the agent's program, starts it, initializes it, opens a
 // session to see whether the user is logged in, and ends it. It always returns a diagnosis; the end of ctx is one of
-// its problems. Doctor runs the program, with the environment of the command: if the program comes from others, get the
-// user's consent first, as for every other start.
+// its problems. Doctor runs the program, with the environment of the command: if the program comes from someone else,
+// get the user's consent first, as before any other start.
 func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnosis {
 	var o DoctorOptions
 	if opts != nil {
@@ -164,10 +164,10 @@ func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnos
 	return d
 }
 
-// errTime says that the time for an examination is over.
+// errTime is the error when the time for an examination is over.
 var errTime = errors.New("the examination took too long")
 
-// noise collects what is not a message.
+// noise collects output that is not a message.
 type noise struct {
 	mu    sync.Mutex
 	lines []string
@@ -184,7 +184,7 @@ func (n *noise) invalid(line []byte, _ error) {
 	}
 }
 
-// watched is a transport that keeps its stream, to ask it what the process has written.
+// watched is a transport that keeps its stream, so that the output of the process can be read from it.
 type watched struct {
 	acp.Transport
 	stream  rpc.Stream
@@ -210,8 +210,9 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 			cwd, made := o.Cwd, error(nil)
 			if cwd == "" {
 				if cwd, made = os.MkdirTemp("", "acp-doctor-"); made == nil {
-					// After the end of the agent, which may write there. What cannot be removed is left to the system, which
-					// cleans up such folders; it is no problem of the agent.
+					// This runs after the agent has ended, because the agent may write there. A directory that cannot
+					// be removed is left to the system, which cleans up temporary directories; that is not a problem of
+					// the agent.
 					defer func() { _ = os.RemoveAll(cwd) }()
 				}
 			}
@@ -226,7 +227,7 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 		d.Output, _ = rpc.ProcessOutputOf(transport.stream)
 	}
 	if conn != nil {
-		_ = conn.Close() // how it ends is no matter of this examination
+		_ = conn.Close() // the way it ends does not matter here
 	}
 	if err != nil {
 		d.explain(ctx, err, transport.startup)
@@ -250,13 +251,13 @@ func (d *Diagnosis) session(ctx context.Context, conn *acp.ClientConn, cwd strin
 		return err
 	}
 	d.Session = true
-	// What cannot be closed or deleted stays, as the options say.
+	// A session that cannot be closed or deleted stays, as DoctorOptions.NoSession says.
 	_ = session.Close(ctx)
 	_, _ = conn.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: session.ID()})
 	return nil
 }
 
-// explain says what an error means.
+// explain adds the problems that an error stands for.
 func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	exit, exited := errors.AsType[*rpc.ExitError](err)
 	if exited {
@@ -281,7 +282,7 @@ func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	case refused:
 		d.blocked(Refused, err, "", "it has refused initialize: %v", call.Err)
 	case exited && explained:
-		// A version of Node.js that the package does not want may be why it ended.
+		// The agent may have ended because the package does not support this version of Node.js.
 		d.Problems = slices.DeleteFunc(d.Problems, func(p Problem) bool { return p.Kind == WrongNode && known.Kind == WrongNode })
 		d.add(known)
 	case exited:
@@ -302,7 +303,7 @@ func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	}
 }
 
-// words are what the process has written last.
+// words returns the last output of the process.
 func (d *Diagnosis) words() string {
 	text := strings.TrimSpace(d.Output.Stderr)
 	if text == "" {
@@ -318,7 +319,7 @@ func (d *Diagnosis) words() string {
 	return fmt.Sprintf("; it says: %s", short(reason))
 }
 
-// notStarted says why the system has not started the program.
+// notStarted adds the reason why the system did not start the program.
 func (d *Diagnosis) notStarted(err error) {
 	switch {
 	case d.foreign != "":
@@ -332,7 +333,7 @@ func (d *Diagnosis) notStarted(err error) {
 	}
 }
 
-// howToLogIn says by which ways the user can log in.
+// howToLogIn describes the ways in which the user can log in.
 func (d *Diagnosis) howToLogIn() string {
 	if d.Agent == nil || len(d.Agent.AuthMethods) == 0 {
 		return "The agent offers no way to log in through this client. Start it by hand, or see its documentation."

@@ -12,9 +12,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// TerminalLogins returns the ways to log in to an agent that are run in a terminal, with Command.Login. advertised is
-// what this client has advertised (acp.ClientOptions.TerminalAuth): a client that has not advertised that it can run
-// them must not use them, and gets none. Their ids must not be passed to authenticate.
+// TerminalLogins returns the ways of logging in to an agent that run in a terminal, with Command.Login. advertised
+// reports whether this client has advertised that it can run them (acp.ClientOptions.TerminalAuth): a client that has
+// not must not use them, and gets none. Their ids must not be passed to authenticate.
 func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthMethodTerminal {
 	if agent == nil || !advertised {
 		return nil
@@ -28,24 +28,23 @@ func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthM
 	return methods
 }
 
-// Terminal is where a login talks to the user. It should be the terminal itself: files that are one (os.Stdin,
-// os.Stdout, os.Stderr, or those of a pseudo terminal). A Stdin that is not an *os.File is read ahead: input that was
-// read but not consumed when the login ends is lost. If it has no SetReadDeadline, as net.Conn has, its last Read, and
-// a goroutine with it, goes on until it returns.
+// Terminal is where a login talks to the user. It should be the terminal itself: files that refer to one (os.Stdin,
+// os.Stdout, os.Stderr, or those of a pseudo-terminal). A Stdin that is not an *os.File is read ahead: input that was
+// read but not consumed when the login ends is lost. If it has no SetReadDeadline method such as that of net.Conn, its
+// last Read, and a goroutine with it, continues until it returns.
 type Terminal struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// loginWait is how long the outputs of a login may stay open when its process has ended.
+// loginWait bounds how long the outputs of a login may stay open after its process has ended.
 const loginWait = time.Second
 
-// LoginError reports that a login in a terminal has failed. It wraps the error of the process, such as an
-// *exec.ExitError.
+// LoginError reports that a login in a terminal failed. It wraps the error of the process, such as an *exec.ExitError.
 type LoginError struct {
 	// Name is the name of the login method.
 	Name string
-	// Err says why.
+	// Err is the reason.
 	Err error
 }
 
@@ -55,15 +54,15 @@ func (e *LoginError) Error() string { return fmt.Sprintf("login %q: %v", e.Name,
 // Unwrap returns Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// LoginCommand returns the command that logs in: the agent's own, with the arguments of the method appended to its own,
-// and the variables of the method set, replacing those of the same name.
+// LoginCommand returns the command that logs in: the agent's own, with the method's arguments appended to its own, and
+// the method's variables set, replacing those of the same name.
 func (c *Command) LoginCommand(method *acp.AuthMethodTerminal) *Command {
 	return c.extend(method.Args, method.Env)
 }
 
-// Login runs a login in a terminal, and waits for its end. Only the exit status 0 means that it has succeeded; then
-// restart the agent. Otherwise the error is a *LoginError. If ctx ends, the process is killed. The method is never
-// passed to authenticate.
+// Login runs a login in a terminal, and waits for it to end. Only exit status 0 means success; restart the agent after
+// it. Otherwise the error is a *LoginError. If ctx ends, the process is killed. The method is never passed to
+// authenticate.
 func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, terminal Terminal) error {
 	if method == nil {
 		return &LoginError{Err: errors.New("no login method is given")}
@@ -82,7 +81,7 @@ func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, ter
 	}
 	stop()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it has succeeded; what it has left behind, such as a browser, holds an output
+		err = nil // it succeeded; a process that it left running, such as a browser, holds an output open
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -93,14 +92,14 @@ func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, ter
 	return nil
 }
 
-// feed has a command read from a reader. stop is to be called when the command has ended, and returns although the reader
-// goes on.
+// feed connects a command's standard input to a reader. stop must be called when the command has ended; it returns even
+// if the reader is still blocked.
 func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
 	if _, ok := from.(*os.File); ok || from == nil {
 		cmd.Stdin = from
 		return func() {}, nil
 	}
-	// Wait would wait for the reader if the command had it.
+	// If cmd.Stdin were the reader, Wait would wait for it.
 	to, err := cmd.StdinPipe()
 	if err != nil {
 		return func() {}, err
@@ -108,14 +107,14 @@ func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(to, from) // the command says what is wrong with its input
+		_, _ = io.Copy(to, from) // the command reports problems with its input
 		_ = to.Close()
 	}()
 	return func() {
 		_ = to.Close() // the command may not have been started
 		if timed, ok := from.(interface{ SetReadDeadline(time.Time) error }); ok && timed.SetReadDeadline(time.Unix(1, 0)) == nil {
 			<-read
-			_ = timed.SetReadDeadline(time.Time{}) // as it could be set before, it can be set now
+			_ = timed.SetReadDeadline(time.Time{}) // it could be set before, so it can be set now
 		}
 	}, nil
 }

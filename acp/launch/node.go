@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// engine is the version of Node.js that the package of a script wants, "" if it says nothing.
+// engine returns the version of Node.js that a script's package requires, or "" if it does not say.
 func engine(script string) string {
 	script, err := filepath.EvalSymlinks(script)
 	if err != nil {
@@ -25,7 +25,7 @@ func engine(script string) string {
 				Name    string
 				Engines struct{ Node string }
 			}
-			// Folders inside of a package may have a package.json that says only of which type its files are.
+			// Directories within a package may have a package.json that only sets the type of their files.
 			if json.Unmarshal(text, &pkg) == nil && (pkg.Name != "" || pkg.Engines.Node != "") {
 				return pkg.Engines.Node
 			}
@@ -41,7 +41,7 @@ func engine(script string) string {
 // maxPackage bounds package.json, in bytes.
 const maxPackage = 1 << 20
 
-// readRegular reads a file that is one, and not a pipe, a device or too long.
+// readRegular reads a regular file. It refuses pipes, devices and files that are too long.
 func readRegular(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func readRegular(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxPackage))
 }
 
-// version is one of three numbers. A release before a version counts as that version.
+// version is a version of three numbers. A prerelease counts as its release.
 type version [3]int
 
-// parseVersion reads up to three numbers, and says how many there were.
+// parseVersion reads up to three numbers, and returns how many there were.
 func parseVersion(text string) (v version, parts int, ok bool) {
 	text = strings.TrimLeft(strings.TrimSpace(text), "v=")
 	text, _, _ = strings.Cut(text, "-")
@@ -86,7 +86,7 @@ func (v version) compare(o version) int {
 	return 0
 }
 
-// next is the first version that is not one of a version of which only some parts are given.
+// next returns the first version after all those that match the given parts.
 func (v version) next(parts int) version {
 	switch parts {
 	case 1:
@@ -97,8 +97,8 @@ func (v version) next(parts int) version {
 	return version{v[0], v[1], v[2] + 1}
 }
 
-// inRange reports whether a version is in a range as package.json has it, "^20.19 || >=22.12". known is false for a
-// range or a version that is not understood.
+// inRange reports whether a version is in a range in the syntax of package.json, such as "^20.19 || >=22.12". known is
+// false if the range or the version is not understood.
 func inRange(text, wanted string) (in, known bool) {
 	v, parts, ok := parseVersion(text)
 	if !ok || parts == 0 {
@@ -114,12 +114,12 @@ func inRange(text, wanted string) (in, known bool) {
 	return in, true
 }
 
-// inAll reports whether a version is in all of some comparisons.
+// inAll reports whether a version satisfies all of several comparisons.
 func inAll(v version, text string) (in, known bool) {
 	if from, to, ok := strings.Cut(text, " - "); ok {
 		text = ">=" + strings.TrimSpace(from) + " <=" + strings.TrimSpace(to)
 	}
-	for _, operator := range []string{">=", "<=", ">", "<", "^", "~", "="} { // spaces behind an operator
+	for _, operator := range []string{">=", "<=", ">", "<", "^", "~", "="} { // spaces after an operator
 		text = strings.ReplaceAll(text, operator+" ", operator)
 	}
 	in = true
@@ -130,9 +130,9 @@ func inAll(v version, text string) (in, known bool) {
 		if !ok {
 			return false, false
 		}
-		from, before := bound, bound.next(parts) // the versions that the bound names
+		from, before := bound, bound.next(parts) // the versions that match the bound
 		switch {
-		case parts == 0: // any
+		case parts == 0: // any version
 			continue
 		case operator == ">=":
 			in = in && v.compare(from) >= 0

@@ -8,7 +8,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// ProblemKind says what kind of problem keeps an agent from starting, or its user from using it.
+// ProblemKind is the kind of a problem that keeps an agent from starting, or its user from using it.
 type ProblemKind string
 
 // The kinds of problems.
@@ -20,38 +20,38 @@ const (
 	InterpreterMissing ProblemKind = "interpreter missing"  // something needed to run the program is missing: node, a loader, a library
 	WrongNode          ProblemKind = "wrong Node.js"        // it needs another version of Node.js
 	Incomplete         ProblemKind = "incomplete"           // parts of the program are missing
-	DownloadFailed     ProblemKind = "download failed"      // a package runner cannot fetch it: no network, proxy, certificate, disk
+	DownloadFailed     ProblemKind = "download failed"      // a package runner cannot fetch it: network, proxy, certificate or disk
 	TooNew             ProblemKind = "too new"              // the version is newer than npm's min-release-age allows
 	NotPublished       ProblemKind = "not published"        // there is no such package or version
-	NoCommand          ProblemKind = "no command"           // the package has no command that could be run
-	NotStarted         ProblemKind = "not started"          // the system refused to start it, for another reason
-	Exited             ProblemKind = "exited"               // it has ended before it answered
-	Silent             ProblemKind = "no answer"            // it has not answered in time
+	NoCommand          ProblemKind = "no command"           // the package has no command to run
+	NotStarted         ProblemKind = "not started"          // the system refused to start it for another reason
+	Exited             ProblemKind = "exited"               // it ended before it answered
+	Silent             ProblemKind = "no answer"            // it did not answer in time
 	Banner             ProblemKind = "banner"               // it writes text other than messages to standard output
 	NotAnAgent         ProblemKind = "not an agent"         // it answers, but not as an agent
-	Refused            ProblemKind = "refused"              // it has refused initialize
+	Refused            ProblemKind = "refused"              // it refused initialize
 	WrongVersion       ProblemKind = "wrong version"        // it speaks another version of the protocol
 	LoginRequired      ProblemKind = "login required"       // the user has to log in first
 	SessionFailed      ProblemKind = "no session"           // it starts, but cannot open a session
-	Interrupted        ProblemKind = "examination not done" // the examination was ended before it was done
+	Interrupted        ProblemKind = "examination not done" // the examination was interrupted
 )
 
 // Problem is a problem, described in words.
 type Problem struct {
-	// Kind says what kind of problem it is.
+	// Kind is the kind of the problem.
 	Kind ProblemKind
-	// Text says what is wrong, in a sentence. It may repeat the program's output.
+	// Text describes the problem in a sentence. It may repeat the program's output.
 	Text string
-	// Advice says what can be done, or is "".
+	// Advice says what can be done about it. It may be empty.
 	Advice string
-	// Blocks says that the agent cannot be used until the problem is solved. A problem that does not block may affect
-	// other clients.
+	// Blocks reports whether the problem must be solved before the agent can be used. A problem that does not block may
+	// affect other clients.
 	Blocks bool
-	// Err is the error that shows the problem, or nil.
+	// Err is the error that revealed the problem, or nil.
 	Err error
 }
 
-// String returns kind, text and advice, without control characters.
+// String returns the kind, the text and the advice, without control characters.
 func (p Problem) String() string {
 	text := plain.Line(fmt.Sprintf("%s: %s", p.Kind, p.Text))
 	if p.Advice != "" {
@@ -60,15 +60,15 @@ func (p Problem) String() string {
 	return text
 }
 
-// sign is something in the output of programs from which a problem can be told.
+// sign is a pattern in the output of programs that identifies a problem.
 type sign struct {
 	kind    ProblemKind
 	pattern *regexp.Regexp
-	text    string // what is wrong; $1 … are the groups of the pattern
+	text    string // the text of the problem; $1 … are the groups of the pattern
 	advice  string
 }
 
-// signs are looked for from the first to the last: what is more special is in front.
+// signs are tried from first to last, so more specific ones come first.
 var signs = []sign{
 	{
 		TooNew, regexp.MustCompile(`No matching version found for (\S+) with a date before (.+?)\.?(?:\n|$)`),
@@ -133,16 +133,16 @@ var signs = []sign{
 }
 
 var (
-	// npmWarning is a line of a warning of npm, which may have nothing to do with what went wrong.
+	// npmWarning matches a line of an npm warning, which may be unrelated to the failure.
 	npmWarning = regexp.MustCompile(`(?m)^npm (?:warn|WARN).*\n?`)
-	// engineWarning is looked for in those when nothing else is found.
+	// engineWarning is searched for in these if nothing else is found.
 	engineWarning = sign{
 		WrongNode, regexp.MustCompile(`npm (?:warn|WARN) EBADENGINE\s+required: \{ node: '([^']+)' \},?\n\s*npm (?:warn|WARN) EBADENGINE\s+current: \{ node: '([^']+)'`),
 		"the package needs Node.js $1, and this is $2", "Install that version, or put its folder first in PATH.",
 	}
 )
 
-// find looks for the sign.
+// find searches for the sign.
 func (s *sign) find(output string) (Problem, bool) {
 	at := s.pattern.FindStringSubmatchIndex(output)
 	if at == nil {
@@ -154,8 +154,8 @@ func (s *sign) find(output string) (Problem, bool) {
 	return Problem{Kind: s.kind, Text: expand(s.text), Advice: expand(s.advice), Blocks: true}, true
 }
 
-// Explain searches the output of a program, such as its standard error, for the signs of a problem with a known reason:
-// a package that cannot be fetched, a wrong version of Node.js, a missing library. Only the last 64 KiB are read.
+// Explain searches the output of a program, such as its standard error, for signs of a problem with a known cause: a
+// package that cannot be fetched, a wrong version of Node.js, a missing library. Only the last 64 KiB are read.
 func Explain(output string) (Problem, bool) {
 	const most = 64 << 10
 	output = output[max(0, len(output)-most):]

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// look looks at folder and program. It returns false if there is nothing to start.
+// look examines the directory and the program. It returns false if there is nothing to start.
 func (d *Diagnosis) look(ctx context.Context) bool {
 	c := d.Command
 	if c.Dir != "" {
@@ -40,7 +40,7 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 	head := make([]byte, 512)
 	file, err := os.Open(path)
 	if err != nil {
-		return true // it may be run all the same
+		return true // it may still be possible to run it
 	}
 	defer file.Close()
 	n, err := io.ReadFull(file, head)
@@ -67,7 +67,7 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 	return true
 }
 
-// notFound says why Find found nothing.
+// notFound explains why Find found nothing.
 func (d *Diagnosis) notFound(err error) {
 	c := d.Command
 	switch {
@@ -88,13 +88,13 @@ func (d *Diagnosis) notFound(err error) {
 	}
 }
 
-// toolOf says what has to be installed for a program.
+// toolOf maps programs to what the user must install to get them.
 var toolOf = map[string]string{
 	"node": "Node.js", "npm": "Node.js", "npx": "Node.js", "uv": "uv (docs.astral.sh/uv)", "uvx": "uv (docs.astral.sh/uv)",
 	"bunx": "Bun", "deno": "Deno", "docker": "Docker",
 }
 
-// interpreted looks whether the interpreter that the first line of a script names is there.
+// interpreted checks whether the interpreter that the first line of a script names exists.
 func (d *Diagnosis) interpreted(line string) bool {
 	words := strings.Fields(line)
 	if len(words) == 0 || runtime.GOOS == "windows" {
@@ -137,8 +137,8 @@ func (d *Diagnosis) interpreted(line string) bool {
 	return true
 }
 
-// lookAtNode compares the version of Node.js with what the package of the program wants. What the agent does then
-// decides.
+// lookAtNode compares the version of Node.js with the one that the program's package requires. A mismatch does not
+// block: the agent may work nevertheless.
 func (d *Diagnosis) lookAtNode(ctx context.Context) {
 	if name := strings.TrimSuffix(filepath.Base(d.Program), ".exe"); d.node == "" && (name == "node" || name == "nodejs") {
 		for _, arg := range d.Command.Args {
@@ -164,7 +164,7 @@ func (d *Diagnosis) lookAtNode(ctx context.Context) {
 	cmd.Env, cmd.WaitDelay = d.Command.environment(), time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return // the start will show what is wrong with it
+		return // starting it will show the problem
 	}
 	have := strings.TrimSpace(string(out))
 	if in, known := inRange(have, wanted); known && !in {
@@ -175,10 +175,11 @@ func (d *Diagnosis) lookAtNode(ctx context.Context) {
 	}
 }
 
-// versionTime bounds how long node may take to say its version.
+// versionTime bounds how long node may take to print its version.
 const versionTime = 10 * time.Second
 
-// foreign says for which other system or processor a program is made; "" for this one, or when that is not known.
+// foreign returns the other system or processor that a program is built for, or "" if it is built for this one or
+// cannot be recognized.
 func foreign(file io.ReaderAt, head []byte) string {
 	made := func(system, processor string) string {
 		if system == runtime.GOOS && processor == runtime.GOARCH {
@@ -199,7 +200,7 @@ func foreign(file io.ReaderAt, head []byte) string {
 			return ""
 		}
 		processor := name(map[string]string{"EM_X86_64": "amd64", "EM_AARCH64": "arm64", "EM_386": "386", "EM_ARM": "arm", "EM_RISCV": "riscv64"}, f.Machine)
-		system := "linux" // most programs do not say theirs
+		system := "linux" // most programs do not name theirs
 		if runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
 			system = runtime.GOOS
 		}
@@ -227,7 +228,7 @@ func foreign(file io.ReaderAt, head []byte) string {
 	return ""
 }
 
-// loader is what loads a program of Linux; "" if there is none.
+// loader returns the dynamic loader of a Linux program, or "" if it has none.
 func loader(file io.ReaderAt, head []byte) string {
 	if runtime.GOOS != "linux" || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
 		return ""

@@ -15,16 +15,16 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// A command is a command that an agent wants to run.
+// A command is a command that an agent asks to run.
 type command struct {
-	name string   // the executable
-	args []string // its arguments
+	name string   // executable
+	args []string // arguments
 	env  []acp.EnvVariable
-	cwd  acp.Opt[string] // absolute; the first directory of the session if there is none
+	cwd  acp.Opt[string] // absolute; by default the first directory of the session
 }
 
-// build checks a command and prepares it to start in dir, which must stay open until then. Base is the environment to
-// which the command's own is added; shell runs a command that is not an executable.
+// build checks a command and prepares it to start in dir, which must stay open until then. base is the environment to
+// which the command's own variables are added; shell runs a command that is not an executable.
 func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool { return strings.HasPrefix(entry, "PWD=") })
 	if runtime.GOOS != "windows" && !dir.moved {
@@ -43,7 +43,7 @@ func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 		}
 	}
 	cmd := &exec.Cmd{Args: argv, Env: env, Dir: dir.name}
-	cmd.Env = cmd.Environ() // the last of each name
+	cmd.Env = cmd.Environ() // the last of each name wins
 	var err error
 	cmd.Path, err = dir.lookPath(c.name, cmd.Env)
 	if err != nil && c.name != "" && len(c.args) == 0 && len(shell) > 0 && !isThere(err) {
@@ -60,13 +60,13 @@ func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
 // Windows powershell.exe -Command.
 func DefaultShell() []string {
 	if runtime.GOOS == "windows" {
-		// Not cmd.exe, which does not read its arguments the way that os/exec writes them.
+		// Not cmd.exe, which does not parse its arguments the way os/exec writes them.
 		return []string{"powershell.exe", "-NoProfile", "-NonInteractive", "-Command"}
 	}
 	return []string{"/bin/sh", "-c"}
 }
 
-// isThere reports whether lookPath found a file that cannot be executed.
+// isThere reports whether lookPath found a file, but one that cannot be executed.
 func isThere(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR)
 }
@@ -74,9 +74,9 @@ func isThere(err error) bool {
 // A startDir is an open directory in which a command is to start.
 type startDir struct {
 	file  *os.File
-	path  string // as the agent means it
-	name  string // by which the system finds it
-	moved bool   // path means something else by now
+	path  string // as the agent names it
+	name  string // as the system finds it
+	moved bool   // path now refers to something else
 }
 
 // directory opens the directory in which the command is to start.
@@ -96,7 +96,7 @@ func (c command) directory(set rootSet) (startDir, error) {
 }
 
 func (p place) startDir() (_ startDir, err error) {
-	// The dot has all before it opened as a directory only, without waiting for a FIFO.
+	// With the dot, the path is opened as a directory only, without waiting for a FIFO.
 	file, err := p.root.dir.OpenFile(p.rel+string(filepath.Separator)+".", os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return startDir{}, err
@@ -129,9 +129,8 @@ func (p place) startDir() (_ startDir, err error) {
 
 func (d startDir) close() { d.file.Close() } // nothing was written
 
-// lookPath finds an executable the way the command's own environment would have it. A name with a
-// separator is relative to the directory; relative entries of PATH are ignored, as os/exec does, because what
-// they mean would depend on the directory.
+// lookPath finds an executable as the command's own environment would. A name with a separator is relative to the
+// directory. Like os/exec, it ignores relative entries of PATH, whose meaning would depend on the directory.
 func (d startDir) lookPath(name string, env []string) (string, error) {
 	if strings.ContainsRune(filepath.ToSlash(name), '/') {
 		if filepath.IsAbs(name) {
@@ -142,7 +141,7 @@ func (d startDir) lookPath(name string, env []string) (string, error) {
 			e.Name = name
 		}
 		if d.name != d.path {
-			path = name // d.name ends to mean the directory before a script's interpreter opens the script
+			path = name // d.name stops referring to the directory before a script's interpreter opens the script
 		}
 		return path, err
 	}

@@ -18,31 +18,31 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// A Refusal is a reason for which a request is refused. The errors of the handlers match one with errors.Is, and also
-// match an *rpc.Error, which is what the agent gets.
+// A Refusal is a reason for refusing a request. Errors of the handlers match one with errors.Is, and also match an
+// *rpc.Error, which is sent to the agent.
 type Refusal string
 
 // Error returns the reason.
 func (r Refusal) Error() string { return string(r) }
 
-// The reasons for which requests are refused.
+// The reasons for refusing requests.
 const (
-	// ErrOutside says that a path is not inside the session's directories, or that a symbolic link
-	// leads out of them.
+	// ErrOutside reports that a path is not inside the session's directories, or that a symbolic link leads out of
+	// them.
 	ErrOutside Refusal = "outside the directories of the session"
-	// ErrNotRegular says that a path is a directory, a device, a pipe or a socket.
+	// ErrNotRegular reports that a path is a directory, a device, a pipe or a socket.
 	ErrNotRegular Refusal = "not a regular file"
-	// ErrTooLarge says that a text is longer than [FilesOptions.MaxSize].
+	// ErrTooLarge reports that a text is longer than [FilesOptions.MaxSize].
 	ErrTooLarge Refusal = "too large"
-	// ErrTooFar says that the requested lines begin after [FilesOptions.MaxScan].
+	// ErrTooFar reports that the requested lines begin after [FilesOptions.MaxScan].
 	ErrTooFar Refusal = "too far into the file"
-	// ErrNotText says that the text to read is not UTF-8.
+	// ErrNotText reports that the text to read is not UTF-8.
 	ErrNotText Refusal = "not UTF-8 text"
-	// ErrReadOnly says that [FilesOptions.ReadOnly] forbids writing.
+	// ErrReadOnly reports that [FilesOptions.ReadOnly] forbids writing.
 	ErrReadOnly Refusal = "files are read-only"
-	// ErrTooMany says that [TerminalsOptions.MaxTerminals] terminals exist.
+	// ErrTooMany reports that [TerminalsOptions.MaxTerminals] terminals already exist.
 	ErrTooMany Refusal = "too many terminals"
-	// ErrClosed says that [Terminals.Close], [Terminals.CloseSession] or [Roots.Close] was called, or that the
+	// ErrClosed reports that [Terminals.Close], [Terminals.CloseSession] or [Roots.Close] was called, or that the
 	// connection is over.
 	ErrClosed Refusal = "files and terminals are closed"
 )
@@ -54,19 +54,19 @@ var (
 	errDirectory = errors.New("not a directory")
 	errNUL       = errors.New("contains a NUL byte")
 	errName      = errors.New("not a name for an environment variable")
-	errMoved     = errors.New("another directory has its name now")
+	errMoved     = errors.New("another directory now has its name")
 	errStuck     = errors.New("the command was killed but does not end")
 )
 
-// maxPath is how long a path may be, in bytes: as long as Linux has it. os.Root itself, which goes name by name,
-// knows no bound, so that one request could make millions of directories.
+// maxPath is the greatest length of a path, in bytes; it is that of Linux. os.Root resolves names one by one and has no
+// limit, so without one a request could create millions of directories.
 const maxPath = 4 << 10
 
 // maxEcho is how much of an agent's text an error repeats, in bytes.
 const maxEcho = 512
 
-// quote makes an agent's text fit for errors, which are answered, logged and shown: in quotes, with everything escaped
-// that does not print, and cut.
+// quote prepares an agent's text for errors, which are answered, logged and shown: it is quoted, with unprintable
+// characters escaped, and truncated.
 func quote(s string) string {
 	if len(s) <= maxEcho {
 		return strconv.Quote(s)
@@ -78,7 +78,7 @@ func quote(s string) string {
 	return fmt.Sprintf("%q... (%d bytes)", s[:end], len(s))
 }
 
-// An unknownError says that an id names nothing that the session has.
+// An unknownError reports that the session has nothing with this id.
 type unknownError struct {
 	what, member, id string
 }
@@ -93,7 +93,7 @@ func unknownTerminal(id acp.TerminalID) error {
 	return &unknownError{"terminal", "terminalId", string(id)}
 }
 
-// A paramError says which parameter of a request is wrong, by its name on the wire.
+// A paramError reports which parameter of a request is wrong, by its name on the wire.
 type paramError struct {
 	name string
 	err  error
@@ -102,7 +102,8 @@ type paramError struct {
 func (e *paramError) Error() string { return e.name + ": " + e.err.Error() }
 func (e *paramError) Unwrap() error { return e.err }
 
-// A placeError says what failed for which path, as the agent wrote it and not as os.Root sees it.
+// A placeError reports an operation that failed for a path, which is written as the agent wrote it and not as os.Root
+// sees it.
 type placeError struct {
 	op, path string
 	err      error
@@ -111,7 +112,7 @@ type placeError struct {
 func (e *placeError) Error() string { return e.op + " " + quote(e.path) + ": " + e.err.Error() }
 func (e *placeError) Unwrap() error { return e.err }
 
-// A peerError is a failure together with what the agent gets to see of it.
+// A peerError is an error together with the one that the agent gets.
 type peerError struct {
 	seen  *rpc.Error
 	cause error
@@ -120,8 +121,8 @@ type peerError struct {
 func (e *peerError) Error() string   { return e.cause.Error() }
 func (e *peerError) Unwrap() []error { return []error{e.seen, e.cause} }
 
-// forPeer gives an error its code and data. The agent sent the paths and commands that the texts quote, so it learns
-// nothing new from them. The end of the request's context stays as it is, because the runtime has an answer for that.
+// forPeer gives an error its code and data. The paths and commands that the texts quote come from the agent, so it
+// learns nothing new from them. The error of the request's context is left unchanged, because the runtime answers that.
 func forPeer(err error) error {
 	if _, ok := errors.AsType[*rpc.Error](err); ok || err == nil ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -150,12 +151,12 @@ func forPeer(err error) error {
 	return &peerError{seen.WithMessagef("%s", text), err}
 }
 
-// invalid says which parameter is wrong in the form that package rpc uses for those it finds itself.
+// invalid returns an error for a wrong parameter, in the form that package rpc uses for its own.
 func invalid(name string, err error) *rpc.Error {
 	return rpc.ErrInvalidParams.WithData(map[string]string{"pointer": "/" + name, "reason": err.Error()})
 }
 
-// isRefusal distinguishes a path that is wrong from one that failed.
+// isRefusal reports whether a path was refused, as opposed to an operation that failed.
 func isRefusal(err error) bool {
 	for _, reason := range []error{
 		errPath, errLong, ErrOutside, ErrNotRegular, ErrTooLarge, ErrTooFar, ErrNotText,
@@ -168,7 +169,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// pathError says what failed at a place.
+// pathError returns the error for a failed operation on a place.
 func pathError(op string, at place, err error) error {
 	if err = reason(err); err == at.root.escape {
 		err = ErrOutside
@@ -189,9 +190,9 @@ func reason(err error) error {
 	return err
 }
 
-// A missingError is a reason that matches fs.ErrNotExist, in the words of the C library. Some agents take a
-// file for missing, and then create it, only if an error says "No such file" or "Resource not found" in
-// these very letters, whatever its code.
+// A missingError is a reason that matches fs.ErrNotExist, in the words of the C library. Some agents treat a file as
+// missing, and then create it, only if an error contains exactly "No such file" or "Resource not found", whatever its
+// code.
 type missingError struct{ err error }
 
 func (e *missingError) Error() string { return "No such file or directory" }
@@ -205,7 +206,7 @@ func commandError(err error) error {
 	return &paramError{"command", err}
 }
 
-// startError converts an error of starting a command to one about the command parameter, if that is to blame.
+// startError converts an error of starting a command to one about the command parameter, if that is the cause.
 func startError(name string, err error) error {
 	err = fmt.Errorf("start %s: %w", quote(name), reason(err))
 	for _, fault := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC, syscall.E2BIG} {

@@ -14,7 +14,7 @@ import (
 
 // Defaults of [FilesOptions].
 const (
-	// DefaultMaxFileSize is the longest text, in bytes, that is read or written by default. Even if all of it is
+	// DefaultMaxFileSize is the longest text, in bytes, that is read or written by default. Even if it consists only of
 	// control characters, which take six bytes each in JSON, it fits in a message of the default size.
 	DefaultMaxFileSize = 10 << 20
 	// DefaultMaxScan is how far into a file, in bytes, the lines of a request may begin by default.
@@ -26,9 +26,8 @@ type FilesOptions struct {
 	// MaxSize bounds a text that is read or written, in bytes; 0 is DefaultMaxFileSize. A request for some lines of a
 	// larger file is served if those lines are short enough.
 	MaxSize int64
-	// MaxScan bounds how far into a file the first line of a window may begin, in bytes; 0 is DefaultMaxScan.
-	// A request reads at most MaxScan and MaxSize together; one that would have to read more fails with
-	// ErrTooFar or ErrTooLarge.
+	// MaxScan bounds how far into a file the first line of a window may begin, in bytes; 0 is DefaultMaxScan. A request
+	// reads at most MaxScan plus MaxSize bytes; if it needed more, it fails with ErrTooFar or ErrTooLarge.
 	MaxScan int64
 	// ReadOnly makes the client refuse writing.
 	ReadOnly bool
@@ -36,16 +35,16 @@ type FilesOptions struct {
 
 // Files serves fs/read_text_file and fs/write_text_file from the disk, inside the directories of a [Roots].
 //
-// Only regular files of UTF-8 text are served; everything else is refused without waiting for it. No byte is changed on
-// the way: line endings, a byte order mark and a missing newline at the end are kept.
+// Only regular files of UTF-8 text are served; others are refused without blocking. Contents are not converted: line
+// endings, a byte order mark and a missing newline at the end are kept.
 //
 // Files may be used concurrently. Requests do not wait for each other, except those that write the same file in place.
-// Requests end early when their contexts do; only the system can delay this, on a file system that does not answer.
+// Requests end early when their contexts end; only a file system that does not respond can delay this.
 type Files struct {
 	roots    *Roots
 	most     bounds
 	readOnly bool
-	inPlace  turns // of those who overwrite files
+	inPlace  turns // serializes writes in place
 }
 
 // NewFiles returns a Files that serves the files inside roots. Nil options mean the defaults.
@@ -63,7 +62,7 @@ func NewFiles(roots *Roots, options *FilesOptions) *Files {
 	}
 }
 
-// The operations that the errors of files and working directories name.
+// The operations named in errors about files and working directories.
 const (
 	opRead  = "read"
 	opWrite = "write"
@@ -91,7 +90,7 @@ func (f *Files) read(ctx context.Context, session sessionKey, path string, lines
 }
 
 func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, error) {
-	// It is opened later: many requests may wait for room, and there are only so many open files.
+	// It is opened later: many requests may be waiting for room, and open files are limited.
 	info, err := at.root.dir.Stat(at.rel)
 	if err != nil {
 		return "", err
@@ -104,7 +103,7 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 	if lines == wholeText && size > most.text {
 		return "", ErrTooLarge
 	}
-	if size > 0 { // files of /proc say that they are empty, and are not
+	if size > 0 { // files in /proc report a size of 0
 		most.text = min(most.text, size)
 		most.likely = most.text
 	}
@@ -121,11 +120,11 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 	return text, nil
 }
 
-// reserved reads some lines when the connection has room for an answer as long as they may be, and then keeps as much of
-// it as they are.
+// reserved reads some lines once the connection has room for an answer of the greatest possible size, and then reduces
+// the reservation to the actual size.
 func (p place) reserved(ctx context.Context, lines window, most bounds) (string, error) {
 	n := int(min(most.text, math.MaxInt))
-	err := rpc.Reserve(ctx, 0) // or the next would not wait for more
+	err := rpc.Reserve(ctx, 0) // a second reservation does not wait for more
 	if err == nil {
 		err = rpc.Reserve(ctx, n)
 	}
@@ -148,7 +147,7 @@ func (p place) reserved(ctx context.Context, lines window, most bounds) (string,
 	return text, rpc.Reserve(ctx, len(text))
 }
 
-// write makes content the text of a file, which is created when it is missing, with its directories.
+// write writes content to a file, creating the file and its directories if necessary.
 func (f *Files) write(ctx context.Context, session sessionKey, path, content string) error {
 	if f.readOnly {
 		return ErrReadOnly
@@ -174,7 +173,7 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// All that follows happens in this directory, wherever its path leads in the meantime.
+	// Everything below happens in this directory, even if its path changes in the meantime.
 	dir, err := at.directory()
 	if err != nil {
 		return err
@@ -188,17 +187,17 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 		return replace(ctx, dir, name, content, nil)
 	case err != nil:
 		return err
-	case info.Mode().Type() == fs.ModeSymlink: // the link stays, what it means is written
+	case info.Mode().Type() == fs.ModeSymlink: // the link stays, and its target is written
 		flag |= os.O_CREATE
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	}
-	// A file that may not be written is not to be replaced either.
+	// A file that may not be written must not be replaced either.
 	file, err := at.open(flag)
 	if err != nil {
 		return err
 	}
-	defer file.Close() // it was brought to the disk, or was not written
+	defer file.Close() // it has been synced, or not written
 	is, err := file.Stat()
 	if err != nil {
 		return err
@@ -216,9 +215,9 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 	return overwrite(file, content)
 }
 
-// directory opens the directory of a place, which is made if it is missing.
+// directory opens the directory of a place, creating it if necessary.
 func (p place) directory() (*os.Root, error) {
-	// The dot has all before it opened as a directory only: OpenRoot alone would wait for a FIFO.
+	// With the dot, the path is opened as a directory only: OpenRoot alone would wait for a FIFO.
 	rel := filepath.Dir(p.rel)
 	dot := rel + string(filepath.Separator) + "."
 	dir, err := p.root.dir.OpenRoot(dot)
@@ -231,8 +230,7 @@ func (p place) directory() (*os.Root, error) {
 	return dir, err
 }
 
-// open opens a regular file. Whatever else is there is neither opened, as far as that can be known
-// before, nor waited for.
+// open opens a regular file. It does not open anything else, as far as it can tell beforehand, and never blocks on it.
 func (p place) open(flag int) (*os.File, error) {
 	info, err := p.root.dir.Stat(p.rel)
 	switch {

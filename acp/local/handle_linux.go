@@ -9,11 +9,12 @@ import (
 	"syscall"
 )
 
-// replaces says that files are replaced where nothing of theirs is lost, because here it is known what they have.
+// replaces reports that existing files are replaced if nothing is lost, because on this system their attributes are
+// known.
 const replaces = true
 
-// resemble gives file the owner and the permissions of old. It fails if file would still differ from it in more
-// than its text: in its access control list, its label, or any other extended attribute.
+// resemble gives file the owner and the permissions of old. It fails if file would still differ from old in more than
+// its text: in its access control list, its label, or any other extended attribute.
 func resemble(file, old *os.File) error {
 	is, err := status(file)
 	if err != nil {
@@ -28,7 +29,7 @@ func resemble(file, old *os.File) error {
 			return err
 		}
 	}
-	// A new file must not run as its owner or group because the old one did.
+	// A new file must not be setuid or setgid because the old one was.
 	if err := file.Chmod(os.FileMode(was.Mode) & os.ModePerm); err != nil {
 		return err
 	}
@@ -61,13 +62,13 @@ func status(file *os.File) (*syscall.Stat_t, error) {
 	return info.Sys().(*syscall.Stat_t), nil
 }
 
-// attributes returns the extended attributes of a file by their names.
+// attributes returns the extended attributes of a file by name.
 func attributes(file *os.File) (map[string][]byte, error) {
-	path := handlePath(file) // package syscall has no calls for an open file
+	path := handlePath(file) // package syscall has no such calls for open files
 	buf := make([]byte, maxAttribute)
 	n, err := syscall.Listxattr(path, buf)
 	if errors.Is(err, syscall.ENOTSUP) {
-		return nil, nil // a file system without
+		return nil, nil // the file system has none
 	}
 	if err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func attributes(file *os.File) (map[string][]byte, error) {
 	return all, nil
 }
 
-// maxAttribute is the most, in bytes, that Linux has of a value or of all names.
+// maxAttribute is the limit of Linux, in bytes, for a value and for all names together.
 const maxAttribute = 64 << 10
 
-// handlePath returns a path that means an open file, whatever its name means by now, where there is a /proc.
+// handlePath returns a path that refers to an open file, even if it has been renamed, on systems with a mounted /proc.
 func handlePath(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }

@@ -13,5 +13,5 @@ const replaces = false
 
 func resemble(*os.File, *os.File) error { return errors.ErrUnsupported }
 
-// handlePath returns "": here no path means an open directory.
+// handlePath returns "": on this system no path refers to an open directory.
 func handlePath(*os.File) string { return "" }

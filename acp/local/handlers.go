@@ -18,9 +18,9 @@ func (f *Files) Register(h *acp.ClientHandlers) {
 }
 
 // ReadTextFile returns the lines of a text file that the request asks for, or the whole file if it names no lines
-// (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. How much is read for
-// this is bounded, see [FilesOptions]. A missing file is rpc.ErrResourceNotFound with the file's URI as data and
-// "No such file or directory" in its message; other refusals are rpc.ErrInvalidParams.
+// (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. The amount read is
+// bounded; see [FilesOptions]. A missing file is rpc.ErrResourceNotFound with the file's URI as data and "No such file
+// or directory" in its message; other refusals are rpc.ErrInvalidParams.
 func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
@@ -34,19 +34,19 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 }
 
 // WriteTextFile replaces the content of a file (fs/write_text_file). A missing file is created, and so are missing
-// directories, with the permissions that the umask leaves. An existing file keeps everything except its text: owner,
+// directories, with permissions according to the umask. An existing file keeps everything except its text: owner,
 // permissions, access control list, extended attributes. Only the setuid and setgid permissions are removed.
 //
-// On Linux an existing file is replaced atomically if nothing of it is lost that way: readers, and the disk after a
-// crash, have the old text or the new one, and other hard links keep the old text. The file is overwritten in place,
+// On Linux an existing file is replaced atomically if nothing is lost that way: readers, and the disk after a crash,
+// have either the old text or the new one, and other hard links keep the old text. The file is overwritten in place,
 // for all its hard links, if a new file would lack something that the old one has, such as its access control list or
 // its owner, if it is reached by a symbolic link, which stays a link, if no new files can be created in its directory,
 // or if it is a mount point; on other systems it is always overwritten in place. Readers may then see a mixture of both
 // texts, and a crash may leave one. A full disk leaves the old text, unless the file system also needs space to
 // overwrite.
 //
-// A request that is cancelled changes no file, or makes the whole change. Refusals are rpc.ErrInvalidParams, or
-// rpc.ErrMethodNotFound if the files are read-only.
+// If a request is cancelled, either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams,
+// or rpc.ErrMethodNotFound if the files are read-only.
 func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 	if err := f.write(ctx, keyOf(session), req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
@@ -86,7 +86,7 @@ func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *ac
 	if err != nil {
 		return nil, forPeer(err)
 	}
-	// As much as it may be, and then as much as it is.
+	// First the greatest possible size, and then the actual one.
 	if err := rpc.Reserve(ctx, limit); err != nil {
 		return nil, err
 	}
@@ -116,10 +116,10 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, re
 	return &acp.WaitForTerminalExitResponse{ExitCode: code, Signal: signal}, nil
 }
 
-// KillTerminal ends a command and the processes that it started, as far as [Terminals] describes, and returns when the
-// command has ended (terminal/kill). The command gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or
-// when ctx ends. The terminal stays until it is released. It is not an error if the command has already ended. If the
-// session does not have the terminal, the error is rpc.ErrResourceNotFound.
+// KillTerminal ends a command and the processes that it started, within the limits that [Terminals] describes, and
+// returns when the command has ended (terminal/kill). The command gets SIGTERM first and SIGKILL after
+// [TerminalsOptions.KillGrace], or when ctx ends. The terminal stays until it is released. It is not an error if the
+// command has already ended. If the session does not have the terminal, the error is rpc.ErrResourceNotFound.
 func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 	if err := t.kill(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
@@ -137,7 +137,7 @@ func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *a
 	return &acp.ReleaseTerminalResponse{}, nil
 }
 
-// members returns the status as the protocol has it: what there is none of is null.
+// members returns the status for the protocol: absent parts are null.
 func (s *exitStatus) members() (code acp.Opt[uint32], signal acp.Opt[string]) {
 	code, signal = acp.Null[uint32](), acp.Null[string]()
 	if s.code >= 0 {

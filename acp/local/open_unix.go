@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openFlags keep opening from waiting for the other side if the file has become a FIFO or a device.
+// openFlags prevent opening from blocking if the file has become a FIFO or a device.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // nonblockingReader returns a reader of an open file that fails instead of blocking: /proc/kmsg and others pass for

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// openFlags are none: opening never waits here, and os.Root refuses names of devices.
+// openFlags is 0: opening never blocks on Windows, and os.Root refuses names of devices.
 const openFlags = 0
 
-// nonblockingReader returns the file: reading from a regular one never waits.
+// nonblockingReader returns the file: reading a regular file never blocks.
 func nonblockingReader(file *os.File) (io.Reader, error) { return file, nil }

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// pieceSize is the size of the pieces that an output consists of. What is dropped first, is dropped piece by piece.
+// pieceSize is the size of the pieces of an output. The oldest output is dropped piece by piece.
 const pieceSize = 32 << 10
 
-// An outputPool bounds how much several outputs hold together. Beyond the bound the output that holds most drops its
+// An outputPool bounds how much several outputs hold in total. Beyond the bound the output that holds most drops its
 // oldest piece; the newest piece of each always stays. It may be used concurrently.
 type outputPool struct {
 	max   int64        // bytes
@@ -26,7 +26,7 @@ func newOutputPool(max, piece int) *outputPool {
 	return &outputPool{max: int64(max), piece: piece, outputs: make(map[*output]struct{})}
 }
 
-// output returns a new output that keeps at most limit bytes of text. It comes from the pool until it is freed.
+// output returns a new output that keeps at most limit bytes of text. It counts toward the pool until it is freed.
 func (p *outputPool) output(limit int) *output {
 	o := &output{pool: p, limit: limit}
 	p.mu.Lock()
@@ -35,7 +35,7 @@ func (p *outputPool) output(limit int) *output {
 	return o
 }
 
-// squeeze makes room if the outputs hold too much. No output is locked by the caller.
+// squeeze makes room if the outputs hold too much. The caller must not hold the lock of any output.
 func (p *outputPool) squeeze() {
 	if p.held.Load() <= p.max {
 		return
@@ -55,22 +55,22 @@ func (p *outputPool) squeeze() {
 	}
 }
 
-// An output keeps the end of a command's output, cut at a character. Bytes that are not UTF-8 are kept as U+FFFD, one
-// for each; the beginning of a character waits for its end. It may be used concurrently.
+// An output keeps the end of a command's output, cut at a character. Each byte that is not valid UTF-8 is kept as
+// U+FFFD; an incomplete character is held until the rest arrives. It may be used concurrently.
 type output struct {
 	pool  *outputPool
 	limit int          // bytes of text
-	held  atomic.Int64 // bytes of all pieces; changed with mu only
+	held  atomic.Int64 // bytes of all pieces; changed only with mu held
 
 	mu      sync.Mutex
-	pieces  [][]byte // valid UTF-8 together, except that the first may begin within a character when something was dropped
+	pieces  [][]byte // valid UTF-8 together, except that the first may begin within a character if something was dropped
 	size    int      // bytes of text in them
 	partial []byte   // the beginning of a character
 	cut     bool     // something was dropped
-	freed   bool     // nothing is kept any more
+	freed   bool     // nothing is kept anymore
 }
 
-// add takes the next bytes that the command wrote.
+// add adds the next bytes that the command wrote.
 func (o *output) add(p []byte) {
 	o.mu.Lock()
 	if len(o.partial) > 0 {
@@ -83,7 +83,7 @@ func (o *output) add(p []byte) {
 	o.pool.squeeze()
 }
 
-// end says that nothing follows: what still waits for its end is not going to get one.
+// end marks the end of the output: an incomplete character will not be completed.
 func (o *output) end() {
 	o.mu.Lock()
 	o.keep(o.partial)
@@ -92,7 +92,7 @@ func (o *output) end() {
 	o.pool.squeeze()
 }
 
-// free drops everything, and keeps nothing that is added later.
+// free drops everything; nothing that is added later is kept.
 func (o *output) free() {
 	o.pool.mu.Lock()
 	delete(o.pool.outputs, o)
@@ -104,13 +104,13 @@ func (o *output) free() {
 	o.hold(-int(o.held.Load()))
 }
 
-// tail returns the text that is kept, and whether some before it was dropped.
+// tail returns the text that is kept, and whether earlier text was dropped.
 func (o *output) tail() (text string, truncated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var tail strings.Builder
 	tail.Grow(min(o.size, o.limit))
-	before := max(0, o.size-o.limit) // how much is not wanted
+	before := max(0, o.size-o.limit) // bytes before the limit
 	for _, piece := range o.pieces {
 		skip := min(before, len(piece))
 		before -= skip
@@ -185,7 +185,7 @@ func (o *output) shrink() bool {
 	return true
 }
 
-// drop takes the oldest piece away, and returns it.
+// drop removes and returns the oldest piece.
 func (o *output) drop() []byte {
 	piece := o.pieces[0]
 	o.pieces[0] = nil
@@ -195,13 +195,13 @@ func (o *output) drop() []byte {
 	return piece
 }
 
-// hold counts n more bytes that the output holds.
+// hold adds n to the bytes that the output holds.
 func (o *output) hold(n int) {
 	o.held.Add(int64(n))
 	o.pool.held.Add(int64(n))
 }
 
-// wholeRunes returns the length of p without a character at its end that is not complete.
+// wholeRunes returns the length of p without an incomplete character at its end.
 func wholeRunes(p []byte) int {
 	for i := len(p) - 1; i >= max(0, len(p)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(p[i]) {

@@ -13,17 +13,17 @@ import (
 	"syscall"
 )
 
-// errIrreplaceable says that nothing was changed because this file can only be written where it is:
-// a new one would not have all that it has, its directory takes no new file, or it is a mount point.
+// errIrreplaceable reports that nothing was changed because the file must be written in place: a new file would lack
+// some of its attributes, its directory does not allow new files, or it is a mount point.
 var errIrreplaceable = errors.New("cannot be replaced")
 
-// replace atomically puts a new file with the content in the place of old, or creates it if old is nil. The new file
-// has the permissions, the owner and the attributes of the old one; hard links to the old one keep the old content. A
-// crash may leave a file ".acp-*" behind.
+// replace atomically replaces old with a new file that has the given content, or creates the file if old is nil. The
+// new file has the permissions, the owner and the attributes of the old one; hard links to the old file keep the old
+// content. A crash may leave a file ".acp-*" behind.
 func replace(ctx context.Context, dir *os.Root, name, content string, old *os.File) (err error) {
 	perm := fs.FileMode(0o666)
 	if old != nil {
-		perm = 0o600 // until it has those of the old one
+		perm = 0o600 // until it gets those of the old file
 	}
 	temp := ".acp-" + rand.Text()
 	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
@@ -48,12 +48,12 @@ func replace(ctx context.Context, dir *os.Root, name, content string, old *os.Fi
 	return err
 }
 
-// isImmovable reports whether nothing can be put in the place of a file, though it may be written.
+// isImmovable reports whether a file cannot be replaced, although it can be written.
 func isImmovable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV)
 }
 
-// fill writes a new file and brings it to the disk, so that its name never means less than all of it.
+// fill writes a new file and syncs it, so that its name never refers to a part of it.
 func fill(ctx context.Context, file *os.File, content string, old *os.File) error {
 	if old != nil {
 		if err := resemble(file, old); err != nil {
@@ -88,10 +88,10 @@ type overwritable interface {
 	Sync() error
 }
 
-// overwrite makes content the text of a file where it is, so that it keeps all that it has, but for the
-// permission to run as its owner or group, which is not for new content. What a longer text needs is written
-// behind the old one first: when the disk is full, the old text stays. Once begun it does not end early: a
-// failure in the middle, or a crash, leaves parts of both texts.
+// overwrite replaces the text of a file in place, so that the file keeps all its attributes except the setuid and
+// setgid permissions, which new content must not get. The part of a longer text that exceeds the old one is written
+// first: if the disk is full, the old text stays. Once begun it does not end early: a failure in the middle, or a
+// crash, leaves a mixture of both texts.
 func overwrite(file overwritable, content string) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -99,7 +99,7 @@ func overwrite(file overwritable, content string) error {
 	}
 	const run = fs.ModeSetuid | fs.ModeSetgid
 	if mode := info.Mode(); mode&run != 0 {
-		// The system does the same, but not for the superuser.
+		// The system does the same, except for the superuser.
 		if err := file.Chmod(mode &^ run); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func overwrite(file overwritable, content string) error {
 	if int64(len(begin)) > old {
 		_, err := file.WriteAt(begin[old:], old)
 		if err == nil {
-			err = file.Sync() // some systems notice only now that there is no room
+			err = file.Sync() // some systems report only now that the disk is full
 		}
 		if err != nil {
 			return errors.Join(err, file.Truncate(old))
@@ -127,17 +127,17 @@ func overwrite(file overwritable, content string) error {
 // turns serializes writes in place to the same file. The zero value is ready to use.
 type turns struct {
 	mu    sync.Mutex
-	files []*turn // those that are written or waited for
+	files []*turn // files being written or waited for
 }
 
-// A turn is a file that is written in place.
+// A turn is a file being written in place.
 type turn struct {
 	file  fs.FileInfo
-	free  chan struct{} // has an element while nobody writes
-	users int           // who write or wait; guarded by turns.mu
+	free  chan struct{} // has an element while no one writes
+	users int           // number of writers and waiters; guarded by turns.mu
 }
 
-// take waits until the file is not being written, and returns the function that ends the turn.
+// take waits until no one writes the file, and returns the function that ends the turn.
 func (t *turns) take(ctx context.Context, file fs.FileInfo) (done func(), err error) {
 	turn := t.join(file)
 	select {

@@ -14,40 +14,40 @@ import (
 
 // Roots holds the directories that agents may reach, the same for all sessions or set for each. A file is reached by
 // the absolute path of such a directory, as it was given or with its symbolic links resolved, followed by a path inside
-// it. Inside, symbolic links are followed while they are relative and stay within the same directory; the rules are
+// it. Inside it, symbolic links are followed if they are relative and stay within the same directory; the rules are
 // those of [os.Root].
 //
-// A Roots keeps the directory that was opened, whatever later has its name. A directory that is moved away stays
-// reachable, for files and for commands, by the name that it had, and a directory put in its place is not reached.
-// Commands cannot start in a directory that was moved, except on Linux with a mounted /proc.
+// A Roots keeps each directory open as it was when it was opened. A directory that is moved stays reachable, for files
+// and for commands, by its old name, and a directory put in its place is not reached. Commands cannot start in a
+// directory that was moved, except on Linux with a mounted /proc.
 //
 // A Roots may be used concurrently, and by several connections.
 type Roots struct {
 	mu       sync.RWMutex
 	fixed    rootSet
 	sessions map[sessionKey]rootSet
-	conns    watcher // those of sessions
+	conns    watcher // connections of sessions
 	closed   bool
 }
 
 // A rootSet holds the directories that one session may reach.
 type rootSet struct {
 	home *root   // where commands start
-	dirs []*root // the outermost first, so that links between nested ones work
+	dirs []*root // outermost first, so that links between nested ones work
 }
 
 // A root is one open directory.
 type root struct {
 	dir    *os.Root
-	names  []string // absolute paths under which it is known
-	escape error    // what dir says of a path that leads out: package os exports no name for it
+	names  []string // absolute paths by which it is known
+	escape error    // the error of dir for a path that leads out, which package os does not export
 }
 
 // A place is a path of an agent, found inside a root.
 type place struct {
 	root *root
-	rel  string // relative to root, inside it but for links
-	path string // absolute, as the agent means it
+	rel  string // relative to root, and inside it except for links
+	path string // absolute, as the agent names it
 }
 
 // OpenRoots opens directories that all sessions may reach, except those that get their own from [Roots.SetSession].
@@ -62,12 +62,12 @@ func OpenRoots(dirs ...string) (*Roots, error) {
 }
 
 // SetSession gives a session its own directories: the cwd and the additional directories with which it is created,
-// loaded or resumed. They replace the fixed ones, and those of an earlier call, until the session's connection ends.
-// For a session that is loaded or resumed, call SetSession first, because the agent may ask for files at once;
+// loaded or resumed. They replace those of OpenRoots, and those of an earlier call, until the session's connection
+// ends. For a session that is loaded or resumed, call SetSession first, because the agent may ask for files at once;
 // ClientConn.Session returns the session for its id.
 //
-// It fails with ErrClosed when the Roots are closed or the connection is over, and otherwise when a directory cannot be
-// opened; the session then keeps what it had.
+// It fails with ErrClosed if the Roots is closed or the connection is over, and with another error if a directory
+// cannot be opened; the session then keeps its previous directories.
 func (r *Roots) SetSession(session Session, cwd string, additional ...string) error {
 	set, err := openSet(append([]string{cwd}, additional...))
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Roots) SetSession(session Session, cwd string, additional ...string) er
 	return nil
 }
 
-// RemoveSession forgets the directories of a session, which then reaches the fixed ones. It does nothing for a session
-// that has no directories of its own.
+// RemoveSession forgets the directories of a session, which can then reach those of OpenRoots. It does nothing for a
+// session that has no directories of its own.
 func (r *Roots) RemoveSession(session Session) {
 	key := keyOf(session)
 	r.mu.Lock()
@@ -164,7 +164,7 @@ func openRoot(dir string) (*root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// macOS has /tmp as a link: an agent may know a directory by either name.
+	// On macOS /tmp is a link, and an agent may know a directory by either name.
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return nil, err
@@ -185,12 +185,11 @@ func openRoot(dir string) (*root, error) {
 
 func (s rootSet) close() {
 	for _, root := range s.dirs {
-		root.dir.Close() // of a directory that was only read from: always nil
+		root.dir.Close() // for a directory that was only read, always nil
 	}
 }
 
-// locate finds the place that an absolute path means. It does not touch the disk: whether links on the
-// way lead out is for os.Root to say.
+// locate finds the place of an absolute path. It does not access the disk: os.Root detects links that lead out.
 func (s rootSet) locate(op, path string) (place, error) {
 	if len(path) > maxPath {
 		return place{}, &placeError{op, path, errLong}

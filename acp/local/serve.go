@@ -7,9 +7,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Serve sets the handlers of h for fs/* and terminal/*, so that all sessions get the files in some directories, and
-// terminals whose commands start in the first of them. All options are the defaults. The caller closes the result when
-// the connection is over, which ends the commands that are still running and closes the directories.
+// Serve sets the handlers of h for fs/* and terminal/*: all sessions can reach the files in dirs, and commands start in
+// the first of them. All options have their defaults. The caller closes the result when the connection is over, which
+// ends the commands that are still running and closes the directories.
 func Serve(h *acp.ClientHandlers, dirs ...string) (io.Closer, error) {
 	roots, err := OpenRoots(dirs...)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Session is a session as passed to a client's handlers. *acp.ClientSession implements it; a program that serves requests
-// without package acp may pass a session of its own. Connection and id together identify the session, because agents
-// choose the ids. The handlers of this package use the session that they are given, not the id in the request.
+// Session is a session as passed to a client's handlers. *acp.ClientSession implements it; a program that serves
+// requests without package acp may pass a session of its own. Connection and id together identify the session, because
+// agents choose the ids. The handlers of this package use the session passed to them, not the id in the request.
 type Session interface {
 	ID() acp.SessionID
 	RPC() *rpc.Conn
@@ -25,7 +25,7 @@ func handler[P, R any](
 	}
 }
 
-// A sessionKey names a session among those of all connections.
+// A sessionKey identifies a session among those of all connections.
 type sessionKey struct {
 	conn *rpc.Conn
 	id   acp.SessionID
@@ -33,18 +33,18 @@ type sessionKey struct {
 
 func keyOf(s Session) sessionKey { return sessionKey{s.RPC(), s.ID()} }
 
-// A watcher tells its owner when connections end. The owner's lock guards conns.
+// A watcher reports the end of connections to its owner. The owner's lock guards conns.
 type watcher struct {
-	conns map[*rpc.Conn]struct{} // those that are watched
+	conns map[*rpc.Conn]struct{} // connections being watched
 	stop  chan struct{}          // closed when the owner is closed
-	tasks sync.WaitGroup         // one for each of conns; the owner waits for them after it closed stop
+	tasks sync.WaitGroup         // one for each of conns; the owner waits for them after closing stop
 }
 
 func newWatcher() watcher {
 	return watcher{conns: make(map[*rpc.Conn]struct{}), stop: make(chan struct{})}
 }
 
-// watch arranges for ended to be called once conn is over, which must forget it. It returns false if conn is already
+// watch arranges for ended to be called once conn is over; ended must forget conn. It returns false if conn is already
 // over. The owner holds its lock, and has not closed stop.
 func (w *watcher) watch(conn *rpc.Conn, ended func(*rpc.Conn)) bool {
 	if isOver(conn) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// statusOf says how a command ended.
+// statusOf returns how a command ended.
 func statusOf(state *os.ProcessState) exitStatus {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
@@ -17,7 +17,7 @@ func statusOf(state *os.ProcessState) exitStatus {
 	return exitStatus{code: int64(state.ExitCode())}
 }
 
-// signalName returns the name by which people know a signal; package syscall only has descriptions.
+// signalName returns the usual name of a signal; package syscall has only descriptions.
 func signalName(sig syscall.Signal) string {
 	if name, ok := signalNames[sig]; ok {
 		return name

@@ -2,7 +2,7 @@ package local
 
 import "os"
 
-// statusOf says how a command ended.
+// statusOf returns how a command ended.
 func statusOf(state *os.ProcessState) exitStatus {
 	return exitStatus{code: int64(uint32(state.ExitCode()))}
 }

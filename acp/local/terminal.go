@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// drainDelay is how long the exit of a command waits for the end of its output, which others hold
-	// open when the command leaves them running.
+	// drainDelay is how long to wait, after a command has exited, for the end of its output, which other processes may
+	// hold open.
 	drainDelay = 250 * time.Millisecond
-	// killDelay is how long a killed command may take to end. Only the system can make it longer.
+	// killDelay is how long a killed command may take to end. Only the system can delay it further.
 	killDelay = 5 * time.Second
 )
 
-// An exitStatus says how a command ended: with a code, by a signal, or neither if the system lost it.
+// An exitStatus is how a command ended: with a code, by a signal, or neither if the system lost it.
 type exitStatus struct {
-	code   int64  // of 32 bits, negative for none
-	signal string // "SIGKILL"; "" for none
+	code   int64  // 32 bits; negative if there is none
+	signal string // such as "SIGKILL"; "" if there is none
 }
 
-// A terminal is a command that is started.
+// A terminal is a command that has been started.
 type terminal struct {
 	id      acp.TerminalID
 	session sessionKey
 	cmd     *exec.Cmd // nil until it is launched
 	group   *proc.Group
-	pipe    *os.File // where stdout and stderr come out, in the order they were written
+	pipe    *os.File // the combined stdout and stderr, in the order in which they were written
 	output  *output
-	show    func([]byte) // gets all output as it comes; may be nil
+	show    func([]byte) // gets all output as it arrives; may be nil
 
 	started  chan struct{} // closed when start has returned
-	startErr error         // what it returned
+	startErr error         // the result of start
 
 	drained chan struct{} // closed when the output has ended
 	exited  chan struct{} // closed when status is known
@@ -43,7 +43,7 @@ type terminal struct {
 	status  exitStatus
 }
 
-// start has launch start the command. The caller frees the terminal, also when that failed.
+// start calls launch to start the command. The caller frees the terminal, even if that fails.
 func (t *terminal) start(launch func() error) error {
 	defer close(t.started)
 	t.startErr = launch()
@@ -57,11 +57,11 @@ func (t *terminal) launch(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	// This is a separate file, not cmd.StdoutPipe, so that cmd.Wait returns when the command exits, whichever processes
-	// still hold its output.
+	// This is a separate file, not cmd.StdoutPipe, so that cmd.Wait returns when the command exits, even if other
+	// processes still hold its output.
 	t.cmd.Stdout, t.cmd.Stderr = in, in
 	t.group, err = proc.Start(t.cmd)
-	in.Close() // the command has its own
+	in.Close() // the command has its own copy
 	if err != nil {
 		pipe.Close()
 		return err
@@ -87,13 +87,13 @@ func (t *terminal) drain() {
 				t.show(chunk[:n])
 			}
 		}
-		if err != nil { // the end of the file, or closed
+		if err != nil { // end of file, or closed
 			return
 		}
 	}
 }
 
-// reap waits for the command and publishes its status once the output that precedes it is in.
+// reap waits for the command and publishes its status once all output before it has been collected.
 func (t *terminal) reap() {
 	defer close(t.gone)
 	t.status = exitStatus{code: -1}
@@ -120,7 +120,7 @@ func (t *terminal) exit() *exitStatus {
 	}
 }
 
-// wait waits until the command has ended, and says how.
+// wait waits until the command has ended, and returns how.
 func (t *terminal) wait(ctx context.Context) (*exitStatus, error) {
 	select {
 	case <-t.exited:
@@ -131,7 +131,7 @@ func (t *terminal) wait(ctx context.Context) (*exitStatus, error) {
 }
 
 // kill asks the command and the processes that it started to end, and kills them if that takes longer than grace, or if
-// ctx does not allow waiting. It does not wait for the effect.
+// ctx ends. It does not wait for them to end.
 func (t *terminal) kill(ctx context.Context, grace time.Duration) {
 	if grace > 0 && t.group.Ask() {
 		select {
@@ -143,8 +143,8 @@ func (t *terminal) kill(ctx context.Context, grace time.Duration) {
 	t.group.Kill()
 }
 
-// free kills the command if it still runs and waits until nothing of the terminal is left. A command that is
-// just being started is waited for.
+// free kills the command if it is still running, and waits until nothing of the terminal is left. If the command is
+// being started, it waits for that first.
 func (t *terminal) free(ctx context.Context, grace time.Duration) error {
 	<-t.started
 	if t.startErr != nil {

@@ -17,7 +17,7 @@ import (
 // Defaults of [TerminalsOptions].
 const (
 	DefaultOutputLimit    = 1 << 20  // bytes
-	DefaultMaxOutputLimit = 8 << 20  // bytes; as JSON at most six times as much
+	DefaultMaxOutputLimit = 8 << 20  // bytes; at most six times as much in JSON
 	DefaultMaxTotalOutput = 64 << 20 // bytes
 	DefaultMaxTerminals   = 64
 	DefaultKillGrace      = time.Second
@@ -26,65 +26,65 @@ const (
 // TerminalsOptions configures [NewTerminals].
 type TerminalsOptions struct {
 	// Env is the environment of commands; nil means the environment of this process. Variables in a request are added
-	// to it, and replace those of the same name.
+	// to it, replacing those of the same name.
 	Env []string
-	// Shell, such as [DefaultShell], is a program with its arguments that gets the command of a request as one more
-	// argument, if the request has no args and there is no executable of that name: some agents put a whole command
-	// line, such as "go test ./... | tail", into command. Nil runs no shell; the request of such an agent then fails. A
-	// shell runs the agent's text as a script. That gives the agent nothing new: it could name a shell as the command.
+	// Shell, such as [DefaultShell], is a program with arguments that is run with the command of a request as an
+	// additional argument, if the request has no args and there is no executable of that name: some agents put a whole
+	// command line, such as "go test ./... | tail", into command. If it is nil, no shell is run, and such requests
+	// fail. The shell runs the agent's text as a script. This gives the agent no new abilities: it could name a shell
+	// as the command.
 	Shell []string
-	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is DefaultOutputLimit.
-	// MaxOutputLimit is the most that a request can get; 0 is DefaultMaxOutputLimit.
+	// OutputLimit is how many bytes of output are kept if a request does not say; 0 means DefaultOutputLimit.
+	// MaxOutputLimit is the most that a request can get; 0 means DefaultMaxOutputLimit.
 	OutputLimit, MaxOutputLimit int
-	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 is DefaultMaxTotalOutput.
-	// When they would keep more, the terminal that keeps most drops its oldest output, as if it had a lower limit, and
-	// its output is then truncated. The newest output of each terminal, up to 32 KiB, is always kept.
+	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 means DefaultMaxTotalOutput.
+	// If they would keep more, the terminal that keeps most drops its oldest output, as if it had a lower limit, and
+	// its output is then marked as truncated. The newest output of each terminal, up to 32 KiB, is always kept.
 	MaxTotalOutput int
-	// MaxTerminals is how many terminals may exist, in all sessions together; 0 is
-	// DefaultMaxTerminals.
+	// MaxTerminals is how many terminals may exist in all sessions together; 0 means DefaultMaxTerminals.
 	MaxTerminals int
-	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 is DefaultKillGrace, and
-	// if it is negative SIGKILL is sent at once. Windows has no SIGTERM: there, commands always end at once, with exit
+	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 means DefaultKillGrace;
+	// if it is negative, SIGKILL is sent at once. Windows has no SIGTERM: there, commands always end at once, with exit
 	// code 1.
 	KillGrace time.Duration
 	// OnOutput, if set, gets the output of each terminal as it arrives, byte for byte, to show it to the user. The
 	// calls for one terminal come in order and from one goroutine, the first possibly before CreateTerminal has
-	// returned its id. During a call, the command's output waits, and so does its release; a call must not wait for
-	// them in turn. The bytes are valid only during the call.
+	// returned its id. During a call, the command's output is held up, and so is its release; OnOutput must not wait
+	// for either. The bytes are valid only during the call.
 	OnOutput func(session Session, terminal acp.TerminalID, output []byte)
 }
 
-// Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this machine.
+// Terminals serves terminal/create, output, wait_for_exit, kill and release with processes on this machine.
 //
 // A command is started without a shell, unless [TerminalsOptions.Shell] says otherwise: command is the executable,
-// found by the PATH of the command's environment, and args are its arguments as they are. Its input is empty, and its
-// output is read from a pipe, stdout and stderr in the order in which they were written. It starts in the first of the
+// looked up in the PATH of the command's environment, and args are its arguments, unchanged. Its input is empty. Its
+// stdout and stderr are read from one pipe, in the order in which they were written. It starts in the first of the
 // session's directories, or in the one inside them that the request names.
 //
-// Processes that a command leaves running when it exits go on until the terminal is killed or released; their output is
-// still kept.
+// Processes that a command leaves running when it exits continue until the terminal is killed or released; their output
+// is still kept.
 //
 // Killing, and therefore releasing and closing, reaches all processes of the command, except, on Unix, those that have
-// moved to a session or process group of their own, as daemons and the program setsid do: they live on, and nothing
-// waits for them. This package cannot end them, because the means to do so, a cgroup or being the subreaper for
-// orphans, belong to the whole application. An application that must leave nothing behind runs in a cgroup or container
-// that ends with it.
+// moved to another session or process group, as daemons and the program setsid do: they keep running, and nothing waits
+// for them. This package cannot end them, because the means to do so, a cgroup or being the subreaper for orphans,
+// belong to the whole application. An application that must leave nothing behind runs in a cgroup or container that
+// ends with it.
 //
 // When a connection ends, all terminals of its sessions are released.
 //
-// Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the end, or
-// commands are left running.
+// Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the end;
+// otherwise commands may be left running.
 type Terminals struct {
 	roots   *Roots
 	options TerminalsOptions
 	outputs *outputPool // of all terminals
 
 	mu     sync.Mutex
-	live   map[acp.TerminalID]*terminal // from before the start until somebody takes it to free it
-	count  int                          // live ones, and those that are being freed
-	all    sync.WaitGroup               // one for each that is counted
+	live   map[acp.TerminalID]*terminal // from before the start until removed to be freed
+	count  int                          // live terminals, and those being freed
+	all    sync.WaitGroup               // one for each counted terminal
 	conns  watcher                      // the connections of terminals
-	stuck  error                        // what could not be freed when its connection ended
+	stuck  error                        // errors of freeing terminals when their connection ended
 	closed bool
 }
 
@@ -110,7 +110,7 @@ func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
 	return t
 }
 
-// orDefault returns a bound if it is one, or what is used for none.
+// orDefault returns bound if it is set, and otherwise def.
 func orDefault[T int | int64](bound, def T) T {
 	if bound <= 0 {
 		return def
@@ -129,7 +129,7 @@ func (t *Terminals) Close() error {
 	t.mu.Unlock()
 	err := t.freeAll(func(*terminal) bool { return true })
 	t.conns.tasks.Wait()
-	t.all.Wait() // for those that others are freeing
+	t.all.Wait() // for those being freed by others
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return errors.Join(t.stuck, err)
@@ -138,8 +138,8 @@ func (t *Terminals) Close() error {
 // CloseSession releases the terminals of a session, including those that are being created, and waits until their
 // commands have ended. The error names the commands that the system fails to end, if any.
 //
-// The session may go on, and gets a terminal if it asks for one afterwards. It gets none after [Roots.RemoveSession]
-// and then CloseSession, if no directories are set for all sessions.
+// The session may continue, and can create terminals afterwards. To prevent that, call [Roots.RemoveSession] before
+// CloseSession; this works if no directories are set for all sessions.
 func (t *Terminals) CloseSession(session Session) error {
 	key := keyOf(session)
 	return t.freeAll(func(term *terminal) bool { return term.session == key })
@@ -170,8 +170,8 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	if show := t.options.OnOutput; show != nil {
 		term.show = func(p []byte) { show(session, term.id, p) }
 	}
-	// This comes first, so that a caller that removes the directories of the session and then closes it has nothing
-	// left.
+	// This comes first, so that a caller that removes the session's directories and then closes the session leaves
+	// nothing behind.
 	if err := t.add(term); err != nil {
 		term.output.free()
 		return "", err
@@ -181,7 +181,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 		return "", err
 	}
 	if !t.has(term) {
-		return "", ErrClosed // who took it frees it
+		return "", ErrClosed // whoever removed it frees it
 	}
 	return term.id, nil
 }
@@ -216,8 +216,8 @@ func (t *Terminals) outputLimit(session sessionKey, id acp.TerminalID) (int, err
 	return term.output.limit, nil
 }
 
-// tail returns the output that a terminal keeps, whether some before it was dropped, and how the
-// command ended, or nil while it runs.
+// tail returns the output that a terminal keeps, whether earlier output was dropped, and how the command ended, or nil
+// while it runs.
 func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
 	term, err := t.find(session, id, false)
 	if err != nil {
@@ -228,7 +228,7 @@ func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, tr
 	return text, truncated, exit, nil
 }
 
-// wait waits until the command of a terminal has ended, and says how.
+// wait waits until the command of a terminal has ended, and returns how.
 func (t *Terminals) wait(ctx context.Context, session sessionKey, id acp.TerminalID) (*exitStatus, error) {
 	term, err := t.find(session, id, false)
 	if err != nil {
@@ -237,7 +237,7 @@ func (t *Terminals) wait(ctx context.Context, session sessionKey, id acp.Termina
 	return term.wait(ctx)
 }
 
-// kill ends the command of a terminal, which stays, and waits until it has ended.
+// kill ends the command of a terminal, and waits until it has ended. The terminal stays.
 func (t *Terminals) kill(ctx context.Context, session sessionKey, id acp.TerminalID) error {
 	term, err := t.find(session, id, false)
 	if err != nil {
@@ -248,7 +248,7 @@ func (t *Terminals) kill(ctx context.Context, session sessionKey, id acp.Termina
 	return err
 }
 
-// release ends a terminal and waits until nothing of it is left. Its id is unknown from the beginning.
+// release ends a terminal and waits until nothing of it is left. Its id becomes unknown at once.
 func (t *Terminals) release(ctx context.Context, session sessionKey, id acp.TerminalID) error {
 	term, err := t.find(session, id, true)
 	if err != nil {
@@ -257,7 +257,7 @@ func (t *Terminals) release(ctx context.Context, session sessionKey, id acp.Term
 	return t.free(ctx, term)
 }
 
-// find returns a terminal of a session, and takes it away if asked to.
+// find returns a terminal of a session, and removes it if take is set.
 func (t *Terminals) find(session sessionKey, id acp.TerminalID, take bool) (*terminal, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -271,7 +271,7 @@ func (t *Terminals) find(session sessionKey, id acp.TerminalID, take bool) (*ter
 	return term, nil
 }
 
-// freeAll takes all terminals that match and frees them at the same time.
+// freeAll removes all terminals that match and frees them concurrently.
 func (t *Terminals) freeAll(match func(*terminal) bool) error {
 	var taken []*terminal
 	t.mu.Lock()
@@ -291,8 +291,8 @@ func (t *Terminals) freeAll(match func(*terminal) bool) error {
 	return errors.Join(errs...)
 }
 
-// add counts a terminal that is going to be started, if there may be one more. From then on a caller that closes its
-// session, its connection or all terminals finds it.
+// add counts a terminal that is about to be started, if the limit allows one more. From then on a caller that closes
+// its session, its connection or all terminals finds it.
 func (t *Terminals) add(term *terminal) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -310,7 +310,7 @@ func (t *Terminals) add(term *terminal) error {
 	return nil
 }
 
-// has reports whether the terminal has not yet been taken to be freed.
+// has reports whether the terminal has not yet been removed to be freed.
 func (t *Terminals) has(term *terminal) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// A window is a run of lines. Lines end after "\n" and keep whatever precedes it, "\r" included; a
-// text that ends in "\n" has no line after it.
+// A window is a range of lines. Lines end after "\n" and keep everything before it, "\r" included; there is no line
+// after a "\n" at the end of a text.
 type window struct {
 	first uint32 // counted from 1
-	count int64  // at most so many; negative: all that follow
+	count int64  // maximum number of lines; negative means all that follow
 }
 
 var wholeText = window{first: 1, count: -1}
 
-// bounds say how much work a window may be.
+// bounds limit the work for a window.
 type bounds struct {
 	text   int64 // bytes of its lines
 	scan   int64 // bytes before its first line
-	likely int64 // bytes of the whole text, 0 if that is not known
+	likely int64 // bytes of the whole text, or 0 if unknown
 }
 
-// chunkSize is how much of a text is looked at at once.
+// chunkSize is how many bytes of a text are examined at once.
 const chunkSize = 64 << 10
 
-// read returns the window's lines of a text. A window that begins after the end is empty.
+// read returns the lines of a text in the window. A window that begins after the end is empty.
 func (w window) read(ctx context.Context, r io.Reader, most bounds) (string, error) {
 	text := bufio.NewReaderSize(r, chunkSize)
 	if err := w.skip(ctx, text, most.scan); err != nil {
@@ -59,7 +59,7 @@ func (w window) read(ctx context.Context, r io.Reader, most bounds) (string, err
 			return "", ErrTooLarge
 		}
 		lines.Write(chunk)
-		text.Discard(len(chunk)) // cannot fail: so much is there
+		text.Discard(len(chunk)) // cannot fail: the bytes are buffered
 	}
 	return lines.String(), nil
 }
@@ -77,7 +77,7 @@ func (w window) skip(ctx context.Context, text *bufio.Reader, most int64) error 
 		if scanned += int64(len(chunk)); scanned > most {
 			return fmt.Errorf("%w: line %d does not begin in the first %d bytes", ErrTooFar, w.first, most)
 		}
-		text.Discard(len(chunk)) // cannot fail: so much is there
+		text.Discard(len(chunk)) // cannot fail: the bytes are buffered
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func next(ctx context.Context, text *bufio.Reader) ([]byte, error) {
 	return text.Peek(text.Buffered())
 }
 
-// head returns the first lines of a chunk, at most the given number, including the available part of a line that ends
+// head returns at most lines lines from the beginning of a chunk, including the available part of a line that ends
 // after the chunk, and how many lines end in it.
 func head(chunk []byte, lines int64) (_ []byte, ended int64) {
 	if n := int64(bytes.Count(chunk, newline)); n < lines {

@@ -23,11 +23,11 @@ type Agent struct {
 }
 
 // Serve serves one client over transport until the connection is over or ctx ends. It reads up to the initialize
-// request, calls V2 if that asks for version 2 or a newer one, or else V1, and returns its error. The transport passed
-// to V1 or V2 begins with that request; the choice is final.
+// request, calls V2 if the request asks for version 2 or newer, and otherwise V1, and returns its error. The transport
+// passed to V1 or V2 begins with that request; the choice is final.
 //
-// Before that, it answers like an agent that waits for initialize: other requests are refused, notifications ignored,
-// and an initialize request for a version that does not exist gets the error −32022.
+// Before that, it behaves like an agent that waits for initialize: other requests are refused, notifications are
+// ignored, and an initialize request for a version that does not exist gets the error −32022.
 func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	switch {
 	case a.V1 == nil && a.V2 == nil:
@@ -58,7 +58,7 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	return errors.Join(serve(ctx, only{stream}), stream.Close())
 }
 
-// waitForInitialize handles messages before the initialize request that counts.
+// waitForInitialize returns the routes for messages before the initialize request that chooses the version.
 func waitForInitialize(*rpc.Conn) ([]engine.Route, error) {
 	initialize := engine.RequestMethod[initializeParams, struct{}]{Name: methodInitialize}.Handle(refuseVersion)
 	initialize.Inline = true
@@ -72,7 +72,7 @@ var (
 
 func refuseOthers() error { return errNotInitialized }
 
-// refuseVersion answers requests for versions that are older than any.
+// refuseVersion answers requests for versions older than the first.
 func refuseVersion(_ context.Context, req *initializeParams) (*struct{}, error) {
 	return nil, errUnsupportedVersion.WithData(unsupportedVersion{req.ProtocolVersion, []uint16{1, 2}})
 }
@@ -83,14 +83,14 @@ type unsupportedVersion struct {
 	Supported []uint16 `json:"supported"`
 }
 
-// door is a transport whose stream ends before the initialize request that chooses the version, and
-// leaves the transport's own stream open for what that chooses.
+// door is a transport whose stream ends before the initialize request that chooses the version. It leaves the
+// underlying stream open for the connection in that version.
 type door struct {
 	rpc.Transport
-	stream rpc.Stream // the transport's
+	stream rpc.Stream // the underlying stream
 
 	chosen     atomic.Bool
-	initialize []byte // set with chosen
+	initialize []byte // set before chosen
 	version    uint16
 }
 
@@ -112,7 +112,7 @@ func (d *door) read(next func() ([]byte, error), _ func()) ([]byte, error) {
 	}
 	var r request
 	if codec.Unmarshal(line, &r) != nil || !r.chooses() {
-		return line, nil // for the connection to answer
+		return line, nil // the connection answers it
 	}
 	d.initialize, d.version = bytes.Clone(line), r.asked.ProtocolVersion
 	d.chosen.Store(true)
@@ -131,11 +131,11 @@ type request struct {
 	jsonrpc, method string
 	hasID           bool
 	asked           initializeParams
-	understood      bool // asked is there
-	twice           bool // a member stands twice
+	understood      bool // asked is valid
+	twice           bool // a member occurs twice
 }
 
-// chooses reports whether the message is a request for a version that there is.
+// chooses reports whether the message is a request for an existing version.
 func (r *request) chooses() bool {
 	return r.jsonrpc == "2.0" && r.hasID && r.method == methodInitialize && r.understood && !r.twice && r.asked.ProtocolVersion > 0
 }
@@ -168,7 +168,7 @@ func (r *request) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// replay is a stream whose first message was read already.
+// replay returns a stream whose first message has already been read.
 func replay(inner rpc.Stream, first []byte) rpc.Stream {
 	return rpc.Wrap(inner, rpc.Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {

@@ -23,12 +23,12 @@ type Client struct {
 	V2 func(ctx context.Context, transport rpc.Transport) error
 }
 
-// Connect connects to an agent, in version 2 if the agent supports it, or else in version 1, and returns the version.
-// ctx bounds connecting, and nothing afterwards.
+// Connect connects to an agent, in version 2 if the agent supports it and otherwise in version 1, and returns the
+// version. ctx bounds connecting, and nothing afterwards.
 //
-// V1 and V2 are both called, at the same time. The agent gets one initialize request, which asks for version 2 and, for
-// agents of version 1, contains the data of V1's request. Its answer goes to one of the two, whose connection goes on;
-// the other one sees its connection end, and its result is ignored. If V1 or V2 returns an error before its request,
+// V1 and V2 are called concurrently. The agent gets one initialize request, which asks for version 2 and, for agents of
+// version 1, contains the data of V1's request. The answer goes to one of the two, whose connection continues; the
+// other one sees its connection end, and its result is ignored. If V1 or V2 returns an error before its request,
 // Connect returns that error; after that, it returns the error of the chosen version, or of version 2 if none could be
 // chosen.
 func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version int, err error) {
@@ -58,9 +58,9 @@ func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version i
 	case 2:
 		err := v2.err
 		if errors.Is(err, rpc.ErrClosed) && v1.err != nil && !errors.Is(v1.err, rpc.ErrClosed) {
-			err = v1.err // it gave up first, which closed the stream of both
+			err = v1.err // it gave up first, and thereby closed the stream of both
 		}
-		// The end of ctx ends the stream too, which the connection may notice first.
+		// The end of ctx also ends the stream, which the connection may notice first.
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			return 2, fmt.Errorf("%w: %w", cause, err)
 		}
@@ -69,8 +69,8 @@ func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version i
 	return 0, errors.Join(v1.early, v2.early, stream.Close())
 }
 
-// choose asks the agent for its version, and lets one of the lanes go on. It returns 0 if there was nothing
-// to ask.
+// choose asks the agent for its version, and lets one of the lanes continue. It returns 0 if neither lane has sent a
+// request.
 func choose(stream rpc.Stream, v1, v2 *lane) (version int) {
 	defer v1.end()
 	defer v2.end()
@@ -94,13 +94,13 @@ func choose(stream rpc.Stream, v1, v2 *lane) (version int) {
 	return 2
 }
 
-// read is the result of reading the stream.
+// read is the result of a Read of the stream.
 type read struct {
 	line []byte
 	err  error
 }
 
-// message is a request or an answer of initialize.
+// message is an initialize request or the answer to it.
 type message struct {
 	JSONRPC string                     `json:"jsonrpc"`
 	ID      rpc.ID                     `json:"id"`
@@ -117,8 +117,8 @@ type answer struct {
 // maxBefore bounds what an agent may send before it answers initialize, in bytes.
 const maxBefore = 1 << 20
 
-// exchange sends the request of version 2, with what only that of version 1 says, and reads up to the
-// answer. It returns what came before that.
+// exchange sends the request of version 2, with the members that only the request of version 1 has, and reads up to the
+// answer. It returns everything that arrived before the answer.
 func exchange(stream rpc.Stream, request1, request2 *message) (before []read, a *answer, err error) {
 	for name, value := range request1.Params {
 		if _, ok := request2.Params[name]; !ok {
@@ -155,9 +155,9 @@ func exchange(stream rpc.Stream, request1, request2 *message) (before []read, a 
 	return nil, nil, errors.New("acp: the agent sends too much before it answers initialize")
 }
 
-// answerTo returns the answer that the line is, or nil if it is none to the request with that id. An error,
-// a result without a version, and what cannot be read, or is too long, is an answer of version 0: the connection of
-// version 2 says what is wrong with it.
+// answerTo returns the answer in line, or nil if line is not an answer to the request with the given id. An error, a
+// result without a version, and an answer that cannot be read or is too long count as version 0: the connection of
+// version 2 reports what is wrong with it.
 func answerTo(id rpc.ID, line []byte) *answer {
 	if !wire.Answers(line, id) {
 		return nil
@@ -172,7 +172,7 @@ func answerTo(id rpc.ID, line []byte) *answer {
 	return a
 }
 
-// forRequest is the answer under another request's id.
+// forRequest returns the answer with another request's id.
 func (a *answer) forRequest(id rpc.ID) ([]byte, error) {
 	var m map[string]json.RawMessage
 	err := json.Unmarshal(a.line, &m)
@@ -185,21 +185,21 @@ func (a *answer) forRequest(id rpc.ID) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// lane is the stream of one version's connection. Before the version is chosen it takes the initialize
-// request and gives nothing; then it goes on as the stream of both, or ends.
+// lane is the stream of one version's connection. Before the version is chosen it takes the initialize request, and
+// delivers nothing; then it continues as the stream of both, or ends.
 type lane struct {
-	stream rpc.Stream    // of both
-	asked  chan []byte   // takes the initialize request
-	chosen chan struct{} // closed when the version is chosen
+	stream rpc.Stream    // shared by both lanes
+	asked  chan []byte   // receives the initialize request
+	chosen chan struct{} // closed when the version has been chosen
 	closed chan struct{} // closed by Close
-	once   sync.Once     // of closed
+	once   sync.Once     // guards closed
 	done   chan struct{} // closed when run returns
-	err    error         // what the version's function returned; set before done is closed
-	early  error         // the same, if it did not ask
+	err    error         // result of the version's function; set before done is closed
+	early  error         // the same, if it did not send a request
 
 	// Set before chosen is closed.
 	won   bool
-	reads []read // what comes before the rest of the stream
+	reads []read // messages before the rest of the stream
 }
 
 func newLane(stream rpc.Stream) *lane {
@@ -228,7 +228,7 @@ func (l *lane) request() *message {
 	case <-l.done:
 	}
 	select {
-	case line := <-l.asked: // it was done when both were there
+	case line := <-l.asked: // both were ready
 		return l.parse(line)
 	default:
 		l.early = cmp.Or(l.err, errNotAsked)
@@ -247,13 +247,13 @@ func (l *lane) parse(line []byte) *message {
 	return m
 }
 
-// goOn lets the connection go on, first with the messages that were read, and then with the stream.
+// goOn lets the connection continue, first with the messages that were read, and then with the stream.
 func (l *lane) goOn(reads []read) { l.won, l.reads = true, reads }
 
-// end is called when the version is chosen.
+// end is called when the version has been chosen.
 func (l *lane) end() { close(l.chosen) }
 
-// goesOn reports whether the version is chosen and this is it.
+// goesOn reports whether the version has been chosen and is this one.
 func (l *lane) goesOn() bool {
 	select {
 	case <-l.chosen:
@@ -290,7 +290,7 @@ func (l *lane) write(message []byte) ([]byte, error) {
 	}
 	select {
 	case l.asked <- bytes.Clone(message):
-	default: // it gives up, or was not chosen
+	default: // it gave up, or was not chosen
 	}
 	return nil, nil
 }
@@ -312,7 +312,7 @@ func (l *lane) close() error {
 		if !l.won {
 			return nil
 		}
-	default: // it has given up
+	default: // it gave up
 	}
 	return l.stream.Close()
 }

@@ -1,11 +1,11 @@
 // Package negotiate lets one program speak version 1 and version 2 of the protocol.
 //
 // The version of a connection is chosen by initialize, its first request: the client asks for the newest version that
-// it supports, and the agent answers with its own newest version that is not newer; both use that version from then on.
-// So a program has two thin layers over shared code, one on package acp and one on package v2draft, and this package
-// decides which of them gets a connection.
+// it supports, and the agent answers with the newest version that it supports and that is not newer than that; both
+// then use this version. A program therefore has two thin layers over shared code, one on package acp and one on
+// package v2draft, and this package decides which of them gets a connection.
 //
-// Like version 2 itself it is outside any compatibility promise.
+// Like version 2 itself, it is not covered by any compatibility promise.
 package negotiate
 
 import (
@@ -18,7 +18,7 @@ import (
 // methodInitialize is the method that chooses the version, in all of them.
 const methodInitialize = "initialize"
 
-// initializeParams is what is the same in the parameters of initialize of all versions.
+// initializeParams has the parameters of initialize that are the same in all versions.
 type initializeParams struct {
 	ProtocolVersion uint16 `json:"protocolVersion"`
 }
@@ -39,7 +39,7 @@ func (p *initializeParams) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// only is a Transport whose stream is there already.
+// only is a Transport that returns an existing stream.
 type only struct{ rpc.Stream }
 
 func (t only) Connect(context.Context) (rpc.Stream, error) { return t.Stream, nil }

@@ -234,7 +234,7 @@ func TestBeforeInitialize(t *testing.T) {
 				{`{"id":2,"method":"initialize","params":{"protocolVersion":1}}`,
 					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: jsonrpc is not \"2.0\""}}`},
 				{`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1},"params":{"protocolVersion":1}}`,
-					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: a member of the envelope stands twice"}}`},
+					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: a member of the envelope occurs twice"}}`},
 				{`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`,
 					`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Invalid params: missing member \"protocolVersion\"",` +
 						`"data":{"pointer":"","reason":"missing member \"protocolVersion\""}}}`},

@@ -11,40 +11,40 @@ import (
 // An AskFunc asks the user: it is a client's handler of session/request_permission.
 type AskFunc func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 
-// HandlerOptions configures what a handler knows of a request besides the request itself, and what it remembers. A nil
+// HandlerOptions configures what a handler knows about a request beyond its content, and what it remembers. A nil
 // *HandlerOptions, and the zero value of each field, mean the defaults.
 type HandlerOptions struct {
-	// Agent returns the agent's name. "" means that it is not known; a rule that names agents then allows nothing. The
+	// Agent returns the agent's name. "" means that it is unknown; rules that name agents then allow nothing. The
 	// default is the name with which the agent introduced itself on the session's connection.
 	Agent func(session *acp.ClientSession) string
 	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
-	// relative to these, allow nothing.
+	// relative to them, allow nothing.
 	Cwd func(session *acp.ClientSession) string
-	// Known returns what is known of a tool call of a session, such as the method ToolCall of view.Sessions. A request
-	// may carry only a part of the call, which is merged with the known state unless that call has ended. A handler
+	// Known returns a tool call of a session, as far as it is known; the method ToolCall of view.Sessions can be used.
+	// A request may carry only a part of the call, which is merged with the known call unless that has ended. A handler
 	// inside view.Asking gets the whole call without it. By default only the content of the request is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
 	// Memory keeps the user's "always" decisions. The default is a SessionMemory.
 	Memory Memory
-	// AllowAlways lets the handler choose an option of the kind allow_always, if there is none of allow_once. This
-	// makes the agent stop asking, even for requests that no rule allows.
+	// AllowAlways lets the handler choose an option of the kind allow_always, if there is none of the kind allow_once.
+	// This makes the agent stop asking, even for requests that no rule allows.
 	AllowAlways bool
 	// Decided is called for every decision of a rule, and for every answer of the user, before it is sent. by is the
-	// option that was chosen, or nil if none was.
+	// chosen option, or nil if none was chosen.
 	Decided func(session *acp.ClientSession, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
 	// Failed is called with the error if a decision could not be remembered. The user's answer still holds.
 	Failed func(session *acp.ClientSession, err error)
 }
 
 // Handler returns a handler for ClientHandlers.RequestPermission that answers requests that a policy allows or rejects,
-// and asks about the rest. It chooses an option of the kind allow_once, or of the kind reject_once or else
-// reject_always. It also asks if there is no such option, or more than one that allows. ask may be nil if there is no
-// user: requests that would be asked about are then rejected, and answered as cancelled if there is no option for that.
+// and asks the user about the rest. To allow, it chooses an option of the kind allow_once; to reject, one of the kind
+// reject_once or else reject_always. It also asks if there is no such option, or more than one that allows. ask may be
+// nil if there is no user: then such requests are rejected, or answered as cancelled if there is no option for that.
 //
 // When the user chooses an option of the kinds allow_always or reject_always, the rule that [Policy.RuleFor] returns
-// for the same request is added to the memory: with the same kind, tool and paths, and exactly the same line. It is not
-// added to a file if the agent or the working directory is not known, and not added at all if the request has anything
-// that no rule can allow.
+// for the same request is added to the memory, with the same kind, tool and paths, and exactly the same line. It is not
+// added to a file if the agent or the working directory is not known, and not added at all if no rule can allow the
+// request.
 func Handler(p *Policy, ask AskFunc, opts *HandlerOptions) AskFunc {
 	h := &handler{policy: p, ask: ask}
 	if opts != nil {
@@ -78,7 +78,7 @@ func (h *handler) request(session *acp.ClientSession, req *acp.RequestPermission
 	return r
 }
 
-// ended reports whether nothing more is to happen to a call. A request with its id is about another one then.
+// ended reports whether a call has ended. A request with its id is then about another call.
 func ended(call acp.ToolCall) bool {
 	return call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed
 }
@@ -125,7 +125,8 @@ func (h *handler) serve(
 	return res, nil
 }
 
-// decide decides by the rules, and by what was remembered. If that cannot be read, nothing is allowed: it may be a refusal.
+// decide decides by the rules and by the remembered ones. If those cannot be read, nothing is allowed, because they may
+// contain a rejection.
 func (h *handler) decide(session *acp.ClientSession, request Request) (Decision, error) {
 	remembered, err := h.Memory.Rules(session.ID())
 	if err == nil {
@@ -141,7 +142,7 @@ func (h *handler) decide(session *acp.ClientSession, request Request) (Decision,
 	return d, errors.Join(err, explained)
 }
 
-// choose answers with an option, or that the request is cancelled.
+// choose answers with an option, or with cancelled.
 func (h *handler) choose(
 	session *acp.ClientSession, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption,
 ) *acp.RequestPermissionResponse {
@@ -175,7 +176,7 @@ func (h *handler) option(effect Effect, options []acp.PermissionOption) *acp.Per
 	return nil
 }
 
-// optionOf is the first option of a kind, and how many there are.
+// optionOf returns the first option of a kind, and how many there are.
 func optionOf(options []acp.PermissionOption, kind acp.PermissionOptionKind) (first *acp.PermissionOption, n int) {
 	for i := range options {
 		if options[i].Kind == kind {
@@ -200,7 +201,7 @@ func chosenOption(options []acp.PermissionOption, res *acp.RequestPermissionResp
 	return nil
 }
 
-// remember keeps a decision for always.
+// remember stores an "always" decision.
 func (h *handler) remember(session *acp.ClientSession, request Request, kind acp.PermissionOptionKind) {
 	if kind != acp.PermissionOptionKindAllowAlways && kind != acp.PermissionOptionKindRejectAlways {
 		return

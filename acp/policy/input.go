@@ -23,7 +23,8 @@ func set(words ...string) map[string]bool {
 	return all
 }
 
-// The members of a tool's input that are read, at any depth. The names are those that agents use, as memberName has them.
+// The members of a tool's input that are read, at any depth. The names are those that agents use, in the form that
+// memberName returns.
 var (
 	commandMembers = set("command cmd commandline cmdline shellcommand bashcommand")
 	argsMembers    = set("args arguments argv")
@@ -36,12 +37,12 @@ var (
 		"cwd workdir workingdir workingdirectory currentdirectory dir dirs dirname dirpath directory directories directorypath",
 		"folder folders folderpath root rootdir rootpath projectroot projectpath repopath fileuri",
 	)
-	// Next to a command, these change what it does.
+	// Beside a command, these change what it does.
 	otherMembers = set(
 		"env environ environment environmentvariables envvars variables stdin input shell executable interpreter program binary",
 		"script code entrypoint prefix setup preamble commands cmds host user",
 	)
-	// They hold text, which may look like a path.
+	// These hold text, which may look like a path.
 	textMembers = set(
 		"content contents text newtext oldtext newstring oldstring newstr oldstr newcode oldcode code patch diff edit insert",
 		"regex regexp search replace replacement query prompt message description title explanation reason thought",
@@ -49,7 +50,7 @@ var (
 	)
 )
 
-// memberName is a member's name as many write it: filePath, file_path and File-Path are the same.
+// memberName returns the common form of a member's name: it is the same for filePath, file_path and File-Path.
 func memberName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r == ' ' || r == '.' {
@@ -66,7 +67,7 @@ const (
 	maxText  = 64 << 10
 )
 
-// object is an object of JSON. Names may be there twice.
+// object is a JSON object. Names may occur more than once.
 type object []member
 
 type member struct {
@@ -78,14 +79,14 @@ type member struct {
 type input struct {
 	facts *facts
 	path  func(string)
-	word  func(string) // may be a path
+	word  func(string) // called with words that may be paths
 	text  int          // bytes of commands
-	wrong error        // the first one
-	// beside says what changes what a command does, if there is one.
+	wrong error        // the first error
+	// beside is an error if a member beside a command changes what the command does.
 	beside error
 }
 
-// readInput reads the commands and paths of a tool's input. The error says why no rule can allow it.
+// readInput reads the commands and paths of a tool's input. The error is the reason why no rule can allow it.
 func (f *facts) readInput(raw json.RawMessage, path, word func(string)) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -93,7 +94,7 @@ func (f *facts) readInput(raw json.RawMessage, path, word func(string)) error {
 	}
 	in := input{facts: f, path: path, word: word}
 	p := newParser(raw)
-	p.dec.UseNumber() // a number may be too large for others
+	p.dec.UseNumber() // a number may be too large for other types
 	value, err := in.parse(p, maxDepth)
 	if _, ok := value.(object); !ok && value != nil && err == nil && f.kind == acp.ToolKindExecute {
 		err = errors.New("not an object")
@@ -139,7 +140,7 @@ func (in *input) parse(p *parser, depth int) (any, error) {
 			if err != nil {
 				return o, err
 			}
-			name := token.(string) // the decoder has seen to that
+			name := token.(string) // the decoder guarantees this
 			if seen[name] {
 				in.fail(fmt.Errorf("duplicate member %q", name))
 			}
@@ -187,7 +188,7 @@ func (in *input) readInside(value any) {
 	}
 }
 
-// readObject reads the members of an object, and returns how many paths they are.
+// readObject reads the members of an object, and returns the number of paths in them.
 func (in *input) readObject(o object) (paths int) {
 	var more []string
 	var wrongArgs error
@@ -211,7 +212,7 @@ func (in *input) readObject(o object) (paths int) {
 			texts, err := textsOf(m)
 			more, wrongArgs = append(more, texts...), cmp.Or(wrongArgs, err)
 		case !textMembers[name] && !commandMembers[name]:
-			texts, _ := textsOf(m) // what is not text is not a path
+			texts, _ := textsOf(m) // a value that is not text is not a path
 			for _, text := range texts {
 				in.unknown(text)
 			}
@@ -230,7 +231,7 @@ func (in *input) readObject(o object) (paths int) {
 	return paths
 }
 
-// unknown reads a text in an unknown member. A text that looks like a path must be covered, but is not enough.
+// unknown reads text in an unknown member. Text that looks like a path must be covered, but is not enough.
 func (in *input) unknown(text string) {
 	switch {
 	case len(text) > maxPath || strings.ContainsAny(text, "\n\x00"):
@@ -241,10 +242,10 @@ func (in *input) unknown(text string) {
 	}
 }
 
-// maxPath bounds a text that is treated as a path where it may be something else.
+// maxPath is the greatest length of text that is treated as a path where it may be something else.
 const maxPath = 4096
 
-// looksLikePath reports whether a text is hardly anything but a path.
+// looksLikePath reports whether a text is very likely a path.
 func looksLikePath(text string) bool {
 	text = bare(text)
 	name := strings.ReplaceAll(text, `\`, "/")
@@ -294,10 +295,11 @@ func (in *input) command(m member, more []string, wrongArgs error) error {
 	return nil
 }
 
-// plainName reports whether a character means itself to every shell.
+// plainName reports whether a character has no special meaning in any shell.
 func plainName(r rune) bool { return alphanumeric(r) || strings.ContainsRune("/._-+", r) }
 
-// invocation returns what a command with arguments does. For a shell that is given a line, it is what the line does.
+// invocation returns what a command with arguments does. If it is a shell that is given a line, that is what the line
+// does.
 func invocation(args []string) line {
 	outer := argv(args)
 	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
@@ -308,7 +310,8 @@ func invocation(args []string) line {
 	return outer
 }
 
-// textsOf are the strings of a member: one, a list of them, or none. With an error, they are those that are there.
+// textsOf returns the strings of a member, which may be one string or a list. With an error, it returns those that it
+// found.
 func textsOf(m member) (texts []string, err error) {
 	list, ok := m.value.([]any)
 	if !ok && m.value != nil {
@@ -324,7 +327,7 @@ func textsOf(m member) (texts []string, err error) {
 	return texts, err
 }
 
-// empty reports whether a value says nothing.
+// empty reports whether a value has no content.
 func empty(value any) bool {
 	switch value := value.(type) {
 	case nil:

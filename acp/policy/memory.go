@@ -17,13 +17,13 @@ import (
 
 // Memory keeps the user's "always" decisions. It must be safe for concurrent use.
 type Memory interface {
-	// Rules returns the rules that are kept for a session.
+	// Rules returns the rules that apply to a session.
 	Rules(session acp.SessionID) ([]Rule, error)
-	// Add keeps a rule that was decided in a session.
+	// Add stores a rule that was decided in a session.
 	Add(session acp.SessionID, rule Rule) error
 }
 
-// maxRemembered bounds the rules that are kept in one place.
+// maxRemembered bounds the rules that one memory keeps.
 const maxRemembered = 10_000
 
 var errFull = fmt.Errorf("policy: more than %d rules are remembered", maxRemembered)
@@ -71,9 +71,9 @@ func (m *SessionMemory) Forget(session acp.SessionID) {
 
 func (r Rule) equal(other Rule) bool { return bytes.Equal(r.json(), other.json()) }
 
-// File keeps rules in a file, for all sessions: one rule per line, as in a file of rules. A rule is written at once and
-// at the end, so that several programs may share the file, and a program that is killed while writing leaves at most a
-// torn line, which is dropped. The file is accessible to its owner alone.
+// File keeps rules in a file, for all sessions: one rule per line, as in a file of rules. A rule is appended with a
+// single write, so that several programs may share the file, and a program that is killed while writing leaves at most
+// a torn line, which is dropped. Only its owner can access the file.
 type File struct {
 	path string
 	mu   sync.Mutex
@@ -83,7 +83,7 @@ type File struct {
 // NewFile returns the memory in a file. Add creates the file if it does not exist, with its parent directories.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Torn returns how many torn lines the last reading dropped.
+// Torn returns how many torn lines the last read dropped.
 func (f *File) Torn() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *File) Torn() int {
 }
 
 // Rules implements Memory. A line that is not a rule, and was not torn off, is an error, which wraps a *SyntaxError. It
-// is also an error if others than its owner may write to the file.
+// is also an error if anyone but its owner may write to the file.
 func (f *File) Rules(acp.SessionID) ([]Rule, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *File) Rules(acp.SessionID) ([]Rule, error) {
 	return rules, err
 }
 
-// read returns the rules, and whether the last line has an end; mu is held.
+// read returns the rules, and whether the last line is complete; mu is held.
 func (f *File) read() (rules []Rule, ended bool, err error) {
 	f.torn = 0
 	if info, err := os.Stat(f.path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
@@ -135,7 +135,7 @@ func (f *File) read() (rules []Rule, ended bool, err error) {
 	return rules, len(data) == 0 || data[len(data)-1] == '\n', nil
 }
 
-// Add implements Memory. When it returns nil, the rule is on the disk.
+// Add implements Memory. When it returns nil, the rule has been synced to the disk.
 func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 	if _, err := compile(rule, ""); err != nil {
 		return fmt.Errorf("policy: rule %s: %w", rule, err)
@@ -179,7 +179,7 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 
 // RuleFor returns the rule that a [Handler] adds to a memory when the user chooses an option of the kind allow_always
 // or reject_always, so that it can be shown to the user first, or the reason why there is none. The rule makes the same
-// decision for the same request. A rule for a memory that outlives the session holds for one agent and one working
+// decision for the same request. A rule for a memory that outlives the session applies to one agent and one working
 // directory.
 func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memory) (Rule, error) {
 	_, forSession := memory.(*SessionMemory)

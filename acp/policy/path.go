@@ -18,8 +18,8 @@ import (
 // pathPattern is a pattern of paths.
 type pathPattern struct {
 	text     string
-	folded   string // the same, by fold
-	relative bool   // to the session's working directory
+	folded   string // the same, case-folded
+	relative bool   // relative to the session's working directory
 }
 
 func compilePaths(patterns []string, home string) (compiled []pathPattern, err error) {
@@ -35,7 +35,7 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 		}
 		if rest, ok := strings.CutPrefix(text, "~/"); ok {
 			if home == "" {
-				home = "/home" // only its form is checked
+				home = "/home" // only the form of the pattern is checked
 			}
 			text = escapeGlob(slashed(home)) + "/" + rest
 		}
@@ -56,14 +56,14 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 	return compiled, nil
 }
 
-// rooted reports whether a path, or a pattern, with slashes is absolute.
+// rooted reports whether a path or a pattern, with slashes, is absolute.
 func rooted(text string) bool {
 	return strings.HasPrefix(text, "/") || len(text) >= 3 && driveLetter(text[0]) && text[1] == ':' && text[2] == '/'
 }
 
 func driveLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// escapeGlob takes the meaning of the characters of patterns away.
+// escapeGlob escapes the special characters of patterns.
 func escapeGlob(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -75,7 +75,7 @@ func escapeGlob(text string) string {
 	return b.String()
 }
 
-// base is a session's working directory, as the beginning of patterns.
+// base is a session's working directory, for use at the beginning of patterns.
 type base struct{ text, folded string }
 
 func newBase(cwd string) base {
@@ -86,8 +86,8 @@ func newBase(cwd string) base {
 	return base{text, fold(text)}
 }
 
-// matches reports whether a path with slashes matches, in a session with a working directory. With folded, the path is
-// folded, and upper and lower case make no difference.
+// matches reports whether a path with slashes matches, in a session with the given working directory. If folded is set,
+// the path is folded, and the comparison ignores case.
 func (p pathPattern) matches(name string, in base, folded bool) bool {
 	text, before := p.text, in.text
 	if folded {
@@ -103,7 +103,7 @@ func (p pathPattern) matches(name string, in base, folded bool) bool {
 	return err == nil && ok // compilePaths has checked the pattern
 }
 
-// fold makes texts the same that differ in upper and lower case.
+// fold returns the same text for texts that differ only in case.
 func fold(text string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -116,13 +116,14 @@ func fold(text string) string {
 
 // subject is a path that a request is about.
 type subject struct {
-	text   string   // as it came
-	forms  []string // with slashes, absolute and clean: as it was named, and where it leads
-	folded []string // the same, by fold
+	text   string   // as received
+	forms  []string // with slashes, absolute and clean: as named, and where it leads
+	folded []string // the same, case-folded
 	flaw   string   // why no rule can allow it, or ""
 }
 
-// examine reads a path. byInput says that a tool reads it: it may be relative to the working directory, or more than a path.
+// examine reads a path. byInput reports whether a tool reads it from its input: then it may be relative to the working
+// directory, or more than a path.
 func examine(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
 	s := examineName(text, cwd, byInput, resolve)
 	if plain := bare(text); byInput && plain != text && plain != "" {
@@ -168,7 +169,7 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 	if strings.Contains(name, `\`) {
 		s.flaw = "contains a backslash"
 	}
-	if strings.ContainsFunc(name, invisible) { // some file systems leave them out
+	if strings.ContainsFunc(name, invisible) { // some file systems ignore them
 		s.flaw = "contains a character that is not visible"
 	}
 	for element := range strings.SplitSeq(name, "/") {
@@ -194,8 +195,8 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 	return s
 }
 
-// bare returns a path without the characters around it that a tool may remove: white space, quotes, and characters that
-// are not visible.
+// bare returns a path without surrounding characters that a tool may remove: white space, quotes, and invisible
+// characters.
 func bare(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || invisible(r) || unicode.Is(unicode.Quotation_Mark, r) || r == '`'
@@ -205,13 +206,13 @@ func bare(text string) string {
 func invisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 var (
-	// pathList is a path behind another one.
+	// pathList matches a path after another one.
 	pathList = regexp.MustCompile(`[,;|:\s][ \t]*(?:/|~|[A-Za-z]:[/\\])`)
-	// escaped is a character as addresses have it.
+	// escaped matches a character that is escaped as in an address.
 	escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 )
 
-// inputFlaw returns what a tool may take a path of its input for, other than the path of one file.
+// inputFlaw returns what a tool may take a path in its input for, other than the path of a single file.
 func inputFlaw(text string) string {
 	scheme, _, hasScheme := strings.Cut(text, ":")
 	rest := text
@@ -246,7 +247,8 @@ func alphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// clean is a path without empty and dot elements, and with an upper-case drive. It keeps the second slash of a network path.
+// clean returns a path without empty and dot elements, and with an upper-case drive. It keeps the second slash of a
+// network path.
 func clean(name string) string {
 	if strings.HasPrefix(name, "//") && !strings.HasPrefix(name, "///") && os.PathSeparator == '\\' {
 		return "/" + path.Clean(name)
@@ -258,7 +260,7 @@ func clean(name string) string {
 	return name
 }
 
-// slashed is a path with slashes, if it has backslashes as Windows writes them.
+// slashed returns a path with slashes, if it has backslashes as Windows writes them.
 func slashed(name string) string {
 	if strings.HasPrefix(name, `\\`) || len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' {
 		return strings.ReplaceAll(name, `\`, "/")
@@ -266,7 +268,7 @@ func slashed(name string) string {
 	return name
 }
 
-// windowsFlaw says which element of a path Windows may read as another name.
+// windowsFlaw returns the element of a path that Windows may interpret as a different name.
 func windowsFlaw(name string) string {
 	if strings.HasPrefix(name, "//") {
 		return "is a Windows path without a drive"
@@ -281,8 +283,8 @@ func windowsFlaw(name string) string {
 	return ""
 }
 
-// ResolveLinks returns where a path leads when its symbolic links are followed on this machine; elements that do not exist
-// stay as they are. It is for Options.Resolve.
+// ResolveLinks returns where a path leads when its symbolic links are followed on this machine; elements that do not
+// exist are kept unchanged. Use it for Options.Resolve.
 func ResolveLinks(name string) (string, error) {
 	rest := ""
 	for at := name; ; {
@@ -293,7 +295,7 @@ func ResolveLinks(name string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
-		// A link whose target does not exist still exists itself, and writing to it creates the target.
+		// A dangling link exists itself, and writing to it creates its target.
 		if _, err := os.Lstat(at); err == nil {
 			return "", fmt.Errorf("%s is a dangling symbolic link", at)
 		} else if !errors.Is(err, fs.ErrNotExist) {

@@ -13,15 +13,17 @@ import (
 
 // Options configures a Policy. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// Resolve returns where a path leads: [ResolveLinks] follows symbolic links on this machine. A path must be
-	// allowed, and is rejected, under both names. An error means that nothing can allow the path. The target of a link
-	// may change between the decision and the tool's work. By default paths are not resolved.
+	// Resolve returns where a path leads: [ResolveLinks] follows symbolic links on this machine. To be allowed, a path
+	// must be allowed under both names; it is rejected if it is rejected under either. An error means that nothing can
+	// allow the path. The target of a link may change between the decision and the tool's work. By default paths are
+	// not resolved.
 	Resolve func(path string) (string, error)
-	// Line returns the shell command line that a tool call of the kind execute runs, if its input does not say: Gemini
-	// CLI has it only in the title, which is for people and need not be true. By default nothing can allow such a call.
+	// Line returns the shell command line that a tool call of the kind execute runs, if its input does not contain it:
+	// Gemini CLI has it only in the title, which is meant for people and need not be true. By default nothing can allow
+	// such a call.
 	Line func(agent string, call acp.ToolCall) (line string, ok bool)
-	// POSIXShell says that command lines are for a shell like bash on Windows too. By default, on Windows they are for
-	// one that reads them differently, and only Lines allow them.
+	// POSIXShell means that command lines are for a shell like bash, even on Windows. By default, command lines on
+	// Windows are assumed to be for a shell that parses them differently, and only Lines allow them.
 	POSIXShell bool
 	// Home is the user's home directory, for patterns that begin with "~/". The default is os.UserHomeDir.
 	Home string
@@ -36,7 +38,7 @@ type Policy struct {
 	posix   bool
 }
 
-// New returns the policy of some rules, whose order does not matter. Its error names the invalid rule.
+// New returns the policy with the given rules, whose order does not matter. The error names the invalid rule.
 func New(rules []Rule, opts *Options) (*Policy, error) {
 	p := &Policy{posix: runtime.GOOS != "windows"}
 	if opts != nil {
@@ -54,7 +56,7 @@ func New(rules []Rule, opts *Options) (*Policy, error) {
 	return p, err
 }
 
-// Load returns the policy of the rules in a file: see ReadFile and New.
+// Load returns the policy with the rules in a file: see ReadFile and New.
 func Load(path string, opts *Options) (*Policy, error) {
 	rules, err := ReadFile(path)
 	if err != nil {
@@ -78,19 +80,19 @@ func (p *Policy) compile(rules []Rule) (compiledRules []*compiled, err error) {
 	return compiledRules, nil
 }
 
-// Request is the request to decide about.
+// Request is a request to decide about.
 type Request struct {
 	// Agent is the name with which the agent introduced itself; "" if it did not.
 	Agent string
 	// Cwd is the session's working directory; "" if it is not known.
 	Cwd string
-	// ToolCall is the tool call, with everything that is known of it.
+	// ToolCall is the tool call, as completely as it is known.
 	ToolCall acp.ToolCall
 }
 
 // Answer decides about a tool call of a session in the directory cwd, for an agent that applies the policy to its own
-// tool calls, in acp/agentkit's Config.Policy. The kind is that of the option to choose, or "" if the user is to be
-// asked; why gives the reason in words.
+// tool calls, in acp/agentkit's Config.Policy. kind is that of the option to choose, or "" if the user is to be asked;
+// why gives the reason in words.
 func (p *Policy) Answer(cwd string, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
 	d, err := p.Explain(Request{Cwd: cwd, ToolCall: call})
 	if err != nil {
@@ -105,7 +107,7 @@ func (p *Policy) Answer(cwd string, call acp.ToolCall) (kind acp.PermissionOptio
 	return kind, d.Why, nil
 }
 
-// verdict says whether a rule matches.
+// verdict reports whether a rule matches.
 type verdict int
 
 const (
@@ -117,26 +119,26 @@ const (
 // Verdict is the result of one rule for a request.
 type Verdict struct {
 	Rule Rule
-	// Matches reports that the rule matches. A rule that asks or rejects also matches if unknown parts of the request
-	// could make it match; Unsure reports this, and that the only effect of the rule is to ask.
+	// Matches reports whether the rule matches. A rule that asks or rejects also matches if unknown parts of the
+	// request could make it match; then Unsure is set, and the only effect of the rule is to ask.
 	Matches, Unsure bool
-	// Why gives the reason, in words.
+	// Why gives the reason in words.
 	Why string
 }
 
-// Decision is what a policy decides about a request, and why.
+// Decision is the decision of a policy about a request, with the reasons.
 type Decision struct {
 	// Effect is the decision.
 	Effect Effect
-	// Why gives the reason, in words.
+	// Why gives the reason in words.
 	Why string
-	// About is what the request is about, as the rules see it: kind, paths, commands.
+	// About lists what the request is about, as the rules see it: kind, paths, commands.
 	About []string
 	// Verdicts holds the result of each rule, in the order in which the rules were given, with remembered rules last.
 	Verdicts []Verdict
 }
 
-// String returns the decision with everything that led to it, in several lines.
+// String returns the decision with everything that led to it, on several lines.
 func (d Decision) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", d.Effect, d.Why)
@@ -155,7 +157,7 @@ func (d Decision) String() string {
 
 // Explain decides about a request without answering, asking or remembering anything. remembered are additional rules.
 //
-// A rule that rejects takes precedence over one that asks, and that over one that allows. The user is asked about a
+// Rules that reject take precedence over rules that ask, and those over rules that allow. The user is asked about a
 // request that no rule matches.
 func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 	more, err := p.compile(remembered)
@@ -189,12 +191,13 @@ type facts struct {
 	kind             acp.ToolKind
 	paths            []subject
 	lines            []line
-	words            []subject // of all lines, and in the input, read as paths
-	mentions         []subject // what may be paths inside these
-	posix            bool      // programs are those of POSIX systems
-	flaws            []string  // why nothing can allow the request
+	words            []subject // of all lines, and in the input, treated as paths
+	mentions         []subject // possible paths inside these
+	posix            bool      // programs are those of a POSIX system
+	flaws            []string  // why no rule can allow the request
 
-	// Whether it names a path or a command, or a command, elsewhere than deep in its input, where it may mean anything.
+	// named: it names a path or a command; commanded: it names a command. Names deep in its input, where they may mean
+	// anything, do not count.
 	named, commanded bool
 }
 
@@ -212,15 +215,15 @@ func (f *facts) describe() []string {
 	return append(about, f.flaws...)
 }
 
-// maxPaths bounds the paths of a request that are looked at, maxComparisons how many paths and words are compared with
+// maxPaths bounds the paths of a request that are examined, maxComparisons the comparisons of paths and words with
 // patterns.
 const (
 	maxPaths       = 10_000
 	maxComparisons = 5_000_000
 )
 
-// bound drops the parts that are too many to be compared with all the rules, and returns a description of them. Nothing
-// is allowed then.
+// bound drops the parts that are too many to compare with all rules, and returns a description of them. Nothing is
+// allowed then.
 func (f *facts) bound(rules []*compiled) (flaws []string) {
 	paths, words, pathPatterns, commandPatterns := 0, 0, 0, 0
 	for _, r := range rules {
@@ -261,7 +264,7 @@ func (p *Policy) facts(req Request) *facts {
 	if !call.Kind.Known() {
 		f.flaws = append(f.flaws, fmt.Sprintf("unknown kind %q", call.Kind))
 	}
-	// A path of the input that is more than a path is another one than the location of the same name.
+	// A path of the input that is more than a path differs from a location of the same name.
 	type named struct {
 		text   string
 		flawed bool
@@ -359,7 +362,7 @@ func (p *Policy) facts(req Request) *facts {
 	return f
 }
 
-// The separators of paths in a word of a command, and in one that is text.
+// The separators of paths in a word of a command, and in a word that is text.
 const (
 	pathSeparators = "=:,@"
 	textSeparators = " \t\n'\"`;|&()<>"
@@ -378,13 +381,13 @@ func pathsIn(text, separators string) []string {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 		texts = append(texts, part)
 	}
-	if _, after, ok := strings.Cut(text, "="); ok { // which may have others in it
+	if _, after, ok := strings.Cut(text, "="); ok { // which may contain further parts
 		texts = append(texts, after)
 	}
 	return texts
 }
 
-// judge says whether a rule matches, and why.
+// judge reports whether a rule matches, and why.
 func (r *compiled) judge(f *facts) (verdict, string) {
 	general, why := r.general(f)
 	if general == no || general == maybe && r.Effect == Allow {
@@ -481,10 +484,10 @@ func (r *compiled) uncovered(f *facts) (by []string, why string) {
 	return by, ""
 }
 
-// folders are commands that change where the next ones run.
+// folders are commands that change the directory of later commands.
 var folders = set("cd chdir pushd popd")
 
-// commandUncovered says by which words of a rule it covers a command, or why it does not.
+// commandUncovered returns the words of a rule that cover a command, or why none do.
 func (r *compiled) commandUncovered(c command, f *facts, among bool) (by, why string) {
 	for _, w := range c.words {
 		if !w.literal {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// reader is a command that changes nothing as long as it is given no options but these, which may be in any place.
+// reader is a command that changes nothing as long as it has no options other than these, which may be in any position.
 type reader struct {
-	letters string // of short options, which may be joined, and have numbers behind them
-	options string // that are whole words, and may have a value behind "="; those that end with "*" begin words
-	// The meanings of operands: files, unless one of these says otherwise.
-	none  bool           // there must be none
-	texts bool           // they are no files
+	letters string // short options, which may be joined, and may be followed by numbers
+	options string // options that are whole words, and may have a value after "="; those that end with "*" are prefixes
+	// The meaning of operands: files, unless one of these says otherwise.
+	none  bool           // none are allowed
+	texts bool           // they are not files
 	first *regexp.Regexp // the first one is not a file, and must match
 }
 
 var (
 	anyText = regexp.MustCompile(``)
-	// sedPrint is a script that prints some lines. Others can write files, and run commands.
+	// sedPrint matches scripts that print some lines. Others can write files, and run commands.
 	sedPrint = regexp.MustCompile(`^([0-9]+|\$|/[^/\\[\n]*/)(,([0-9]+|\$|/[^/\\[\n]*/))?p$`)
 	dateForm = regexp.MustCompile(`^\+`)
 )
 
-// Options that several commands of git share. They do not include --output, which writes, and --ext-diff and
+// Options that several commands of git share. They do not include --output, which writes, nor --ext-diff and
 // --textconv, which run programs.
 const (
 	gitRevisions = " --oneline --graph --all --branches --tags --remotes --decorate --no-decorate --author --committer --grep --since" +
@@ -38,7 +38,7 @@ const (
 		" --extended-regexp --perl-regexp --invert-match --only-matching --max-count --after-context --before-context --context"
 )
 
-// readers are commands, of up to three words, that are known to read only.
+// readers are commands, of up to three words, that are known to only read.
 var readers = map[string]reader{
 	"basename":   {letters: "asz", texts: true},
 	"cat":        {letters: "AbeEnstTuv", options: "--number --show-all"},
@@ -76,7 +76,7 @@ var readers = map[string]reader{
 	"true":       {none: true},
 	"type":       {letters: "at", texts: true},
 	"uname":      {letters: "amnoprsv", none: true},
-	"uniq":       {letters: "cdiu", none: true}, // a second one is written to
+	"uniq":       {letters: "cdiu", none: true}, // a second operand is written to
 	"wc":         {letters: "clmwL", options: "--lines --words --bytes --chars"},
 	"which":      {letters: "a", texts: true},
 	"whoami":     {none: true},
@@ -134,7 +134,7 @@ func ReadOnlyCommands() []string { return slices.Sorted(maps.Keys(readers)) }
 // reading describes a command that only reads.
 type reading struct {
 	name  string   // in readers
-	files []string // that it is told to read
+	files []string // the files that it reads
 }
 
 // readsOnly returns the description of a command that only reads, or nil.
@@ -161,8 +161,8 @@ func readsOnly(words []word) *reading {
 	return nil
 }
 
-// reads returns the files that a command with some arguments reads, if it does nothing else. After "--" there are no
-// options, but it may be the value of one itself: it changes nothing here.
+// reads returns the files that a command with the given arguments reads, if it does nothing else. After "--" there are
+// no options; "--" may itself be the value of an option, but that makes no difference here.
 func (r reader) reads(args []string) (files []string, ok bool) {
 	operands := 0
 	for _, arg := range args {
@@ -192,7 +192,7 @@ func (r reader) reads(args []string) (files []string, ok bool) {
 	return files, true
 }
 
-// allows reports whether an option is one of those that are allowed.
+// allows reports whether an option is allowed.
 func (r reader) allows(arg string) bool {
 	name, _, _ := strings.Cut(arg, "=")
 	for option := range strings.FieldsSeq(r.options) {

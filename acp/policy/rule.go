@@ -23,7 +23,7 @@ const (
 	Reject Effect = "reject"
 )
 
-// Rule says what to do with the requests that it matches. A nil member sets no condition.
+// Rule defines what to do with the requests that it matches. A nil member sets no condition.
 //
 // A rule that allows must match the whole of a request: see the package documentation. A rule that asks or rejects
 // matches if one path, one command or one line does, and Agents, Kinds, Tools and Cwds do too.
@@ -44,22 +44,22 @@ type Rule struct {
 	// working directory. "/a/**" matches the directory and everything in it, "**" everything.
 	Paths []string
 	// Commands are commands, word by word: "go test ./...". In a rule that allows, words match exactly, and "*" matches
-	// one word that the agent chooses: one that begins with a letter, a digit, "_", "/" or ".", and has no path with
-	// "..", no "=" before the first space, no "$" and no "`". A last word "**" matches any further words, and requires
-	// Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**" any further
-	// words.
+	// one word that the agent may choose: it must begin with a letter, a digit, "_", "/" or ".", and must not contain a
+	// path with "..", a "=" before the first space, a "$" or a "`". A last word "**" matches any further words, and
+	// requires Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**"
+	// matches any further words.
 	Commands []string
 	// ReadOnly covers the commands that are known to change nothing, with those options that are known to change
-	// nothing: see the package documentation. The files that they name must be covered by Paths. It is for rules that
-	// allow.
+	// nothing: see the package documentation. The files that they name must be covered by Paths. Only rules that allow
+	// may set it.
 	ReadOnly bool
-	// Unsafe says that Commands allow whatever their programs can do, which is what a last word "**" means: with most
-	// programs this includes running other programs. It is for rules that allow.
+	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies: with
+	// most programs this includes running other programs. Only rules that allow may set it.
 	Unsafe bool
 	// Lines are whole command lines for a shell, which match exactly, whatever they contain; a list of arguments is
 	// written as JSON.
 	Lines []string
-	// Reason says why the rule exists, for people.
+	// Reason explains to people why the rule exists.
 	Reason string
 }
 
@@ -88,7 +88,7 @@ func (p *Policy) Warnings() (warnings []string) {
 
 // A SyntaxError reports an error in a file of rules.
 type SyntaxError struct {
-	// Line is the line, from 1.
+	// Line is the line number, from 1.
 	Line int
 	// Err is the error in that line.
 	Err error
@@ -100,7 +100,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line,
 // Unwrap returns Err.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// maxFile bounds files of rules.
+// maxFile is the greatest size of a file of rules, in bytes.
 const maxFile = 4 << 20
 
 // ReadFile reads rules from a file: see Parse. The errors name the file.
@@ -139,9 +139,9 @@ func readBounded(path string) ([]byte, error) {
 //	  {"effect": "reject", "path": ["**/.env"], "reason": "secrets"}
 //	]}
 //
-// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, readOnly and unsafe,
-// which are true or false, and reason; see Rule for their meaning. An unknown or repeated member, an empty list, an
-// unknown kind and a malformed pattern are errors: a *SyntaxError says where.
+// The members of a rule are effect and reason; agent, kind, tool, cwd, path, command and line, which are lists; and
+// readOnly and unsafe, which are booleans. See Rule for their meaning. An unknown or repeated member, an empty list, an
+// unknown kind and a malformed pattern are errors: a *SyntaxError gives the line.
 func Parse(data []byte) ([]Rule, error) {
 	p := newParser(data)
 	var rules []Rule
@@ -164,19 +164,19 @@ func Parse(data []byte) ([]Rule, error) {
 	return rules, nil
 }
 
-// parser reads JSON token by token, to know where it is.
+// parser reads JSON token by token, so that it knows the position.
 type parser struct {
 	data []byte
 	dec  *json.Decoder
-	at   int64   // where an error is; where the decoder is if less than 0
-	ends []int64 // of the last texts that were read
+	at   int64   // position of an error; if negative, that of the decoder
+	ends []int64 // ends of the last texts that were read
 }
 
 func newParser(data []byte) *parser {
 	return &parser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), at: -1}
 }
 
-// line is the line at which the parser is.
+// line returns the line number of the current position.
 func (p *parser) line() int {
 	at := p.at
 	if at < 0 {
@@ -215,7 +215,7 @@ func (p *parser) object(member func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		name := token.(string) // More has seen to that
+		name := token.(string) // More guarantees this
 		if seen[name] {
 			return fmt.Errorf("duplicate member %q", name)
 		}
@@ -329,7 +329,7 @@ func (p *parser) rule() (rule Rule, err error) {
 	return rule, err
 }
 
-// Format writes rules as Parse reads them, one per line.
+// Format returns rules in the form that Parse reads, one per line.
 func Format(rules []Rule) []byte {
 	var b bytes.Buffer
 	b.WriteString("{\"rules\": [")
@@ -344,14 +344,14 @@ func Format(rules []Rule) []byte {
 	return b.Bytes()
 }
 
-// String returns the rule as it is written in a file.
+// String returns the rule in the form that is written to a file.
 func (r Rule) String() string { return string(r.json()) }
 
 func (r Rule) json() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	// It cannot fail: the value has only strings.
+	// It cannot fail: the value contains only strings.
 	_ = enc.Encode(struct {
 		Effect   Effect         `json:"effect"`
 		Agents   []string       `json:"agent,omitzero"`
@@ -368,15 +368,15 @@ func (r Rule) json() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
-// compiled is a rule that was checked.
+// compiled is a rule that has been checked.
 type compiled struct {
 	Rule
 	cwds, paths []pathPattern
 	commands    [][]string
-	folded      [][]string // the same, by fold
+	folded      [][]string // the same, case-folded
 }
 
-// compile checks a rule. Home is the user's home, for patterns in it.
+// compile checks a rule. home is the user's home directory, for use in patterns.
 func compile(rule Rule, home string) (*compiled, error) {
 	c := &compiled{Rule: rule}
 	switch rule.Effect {

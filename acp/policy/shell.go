@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// anyWord is a word of a pattern that one word matches, and anyWords the last one, that any further words match.
+// anyWord is a word of a pattern that matches any one word, and anyWords is a last word that matches any further words.
 const (
 	anyWord  = "*"
 	anyWords = "**"
@@ -22,17 +22,17 @@ const (
 // word is a word of a command.
 type word struct {
 	text    string
-	literal bool // it is text, whatever the shell's variables and files are
+	literal bool // plain text, which does not depend on the shell's variables or on files
 }
 
 // command is a command with its arguments.
 type command struct {
 	words  []word
-	folded []word    // the same, by fold
-	named  []word    // the same, the first one as the name of a program
-	reads  *reading  // what it does if it is known to read only, or nil
-	piped  bool      // it reads what another command writes
-	files  []subject // that it reads
+	folded []word    // the same, case-folded
+	named  []word    // the same, with the first word as the name of a program
+	reads  *reading  // what it does, if it is known to only read; nil otherwise
+	piped  bool      // it reads the output of another command
+	files  []subject // files that it reads
 }
 
 func newCommand(words []word) command {
@@ -47,7 +47,7 @@ func newCommand(words []word) command {
 	return c
 }
 
-// programName returns a command's name without its directory, folded.
+// programName returns a command's name without its directory, case-folded.
 func programName(text string) string {
 	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
 }
@@ -62,7 +62,7 @@ func (c command) String() string {
 	return strings.Join(texts, " ")
 }
 
-// dynamic reports whether the shell's variables and files are a part of the command.
+// dynamic reports whether a part of the command depends on the shell's variables or on files.
 func (c command) dynamic() bool {
 	return slices.ContainsFunc(c.words, func(w word) bool { return !w.literal })
 }
@@ -70,21 +70,21 @@ func (c command) dynamic() bool {
 // line describes what a command line for a shell does.
 type line struct {
 	text     string
-	shell    bool      // reads it
-	covered  []command // that must be allowed, unless there is a flaw
-	all      []command // that can be found in it
-	targets  []string  // of redirections
-	mentions []string  // names that may be those of further commands, folded
+	shell    bool      // a shell reads it
+	covered  []command // commands that must be allowed, unless there is a flaw
+	all      []command // all commands found in it
+	targets  []string  // targets of redirections
+	mentions []string  // names that may be those of further commands, case-folded
 	flaw     string    // why no rule for commands can allow it, or ""
 }
 
-// maxLine and maxNesting bound how much is parsed: the time for nested groups grows with the square of their depth.
+// maxLine and maxNesting bound what is parsed: the time for nested groups grows with the square of their depth.
 const (
 	maxLine    = 16 << 10
 	maxNesting = 200
 )
 
-// parseLine reads a line as bash does, and what is the same in POSIX shells.
+// parseLine parses a line as bash does, or, where they agree, as POSIX shells do.
 func parseLine(text string) line {
 	l := line{text: text, shell: true}
 	if len(text) > maxLine {
@@ -137,7 +137,7 @@ func parseLine(text string) line {
 	return l
 }
 
-// argv returns what a command does that no shell reads.
+// argv returns what a command does whose arguments are not read by a shell.
 func argv(args []string) line {
 	var words []word
 	for _, arg := range args {
@@ -157,8 +157,8 @@ func argv(args []string) line {
 	return l
 }
 
-// mention collects the names that some program in the line may run as a command. One that only reads runs nothing, but
-// another one may run what it writes.
+// mention collects the names that some program in the line may run as a command. A program that only reads runs
+// nothing, but another one may run its output.
 func (l *line) mention() {
 	if l.flaw == "" && !slices.ContainsFunc(l.all, func(c command) bool { return c.reads == nil }) {
 		return
@@ -223,7 +223,7 @@ func (l *line) cover(stmts []*syntax.Stmt, piped bool) error {
 	return nil
 }
 
-// harmless reports whether a redirection has to do with no file, as 2>&1 and >/dev/null.
+// harmless reports whether a redirection involves no file, such as 2>&1 and >/dev/null.
 func harmless(r *syntax.Redirect) bool {
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" || r.Hdoc != nil || r.Word == nil {
 		return false
@@ -238,10 +238,11 @@ func harmless(r *syntax.Redirect) bool {
 	return false
 }
 
-// errDynamic says that a word is more than text.
+// errDynamic reports that a word is not just text.
 var errDynamic = errors.New("not literal")
 
-// literal is the text of a word that is nothing but text for every POSIX shell. With an error, it is the word as it stands.
+// literal returns the text of a word that is plain text for every POSIX shell. With an error, it returns the word
+// unchanged.
 func literal(w *syntax.Word) (string, error) {
 	var b strings.Builder
 	for i, part := range w.Parts {
@@ -263,7 +264,7 @@ func literal(w *syntax.Word) (string, error) {
 				}
 				unescape(&b, lit.Value)
 			}
-			if p.Dollar || strings.Contains(source(w), "!") { // which interactive shells expand in double quotes too
+			if p.Dollar || strings.Contains(source(w), "!") { // interactive shells expand it even in double quotes
 				return source(w), errDynamic
 			}
 		default:
@@ -281,8 +282,8 @@ func source(w *syntax.Word) string {
 	return b.String()
 }
 
-// unquote writes unquoted text, unless it has characters that a shell expands. At the beginning of a word these are more:
-// "=ls" is a path in zsh.
+// unquote writes unquoted text, unless it has characters that a shell expands. At the beginning of a word there are
+// more of these: "=ls" is a path in zsh.
 func unquote(b *strings.Builder, text string, first bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -307,7 +308,7 @@ func unquote(b *strings.Builder, text string, first bool) bool {
 	return true
 }
 
-// unescape writes text in double quotes.
+// unescape writes the text of a string in double quotes.
 func unescape(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
@@ -339,11 +340,11 @@ func glob(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// argument is a word that "*" stands for: a name or a text, but no option, assignment, file with options or command of an
-// editor or of SQLite, and nothing that a program might evaluate as a shell does.
+// argument matches a word that "*" may stand for: a name or a text, but no option, assignment, file with options, or
+// command of an editor or of SQLite, and nothing that a program might evaluate as a shell does.
 var argument = regexp.MustCompile("^(?:[\\pL\\pN_/][^\\s=$`\\pC]*(?: [^$`\\pC]*)?|\\.[^\\s=$`\\pC]*)$")
 
-// covers reports whether a pattern of a rule that allows matches a command, all of it.
+// covers reports whether a pattern of a rule that allows matches all of a command.
 func covers(pattern []string, c command) bool {
 	for i, token := range pattern {
 		switch {
@@ -362,13 +363,13 @@ func covers(pattern []string, c command) bool {
 	return len(pattern) == len(c.words)
 }
 
-// leadsUp reports whether a path in a word has an element "..".
+// leadsUp reports whether a path in a word has a ".." element.
 func leadsUp(text string) bool {
 	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/\\=:,; ", r) }), "..")
 }
 
-// touches reports whether a pattern that restricts, which was folded, matches a command: its name with or without
-// directories, in upper or lower case.
+// touches reports whether a folded pattern of a rule that restricts matches a command: its name with or without
+// directories, ignoring case.
 func touches(pattern []string, c command) verdict {
 	best := match(pattern, c.folded)
 	if best == yes || len(c.words) == 0 || !c.words[0].literal {
@@ -377,7 +378,8 @@ func touches(pattern []string, c command) verdict {
 	return max(best, match(pattern, c.named))
 }
 
-// mentioned reports whether the name of a pattern that restricts is in a line, where it may be that of a command.
+// mentioned reports whether the name in a pattern of a rule that restricts occurs in a line where it may be that of a
+// command.
 func (l *line) mentioned(pattern []string) bool {
 	wanted := programName(pattern[0])
 	return slices.ContainsFunc(l.mentions, func(name string) bool {
@@ -393,7 +395,7 @@ func folded(texts []string) []string {
 	return folded
 }
 
-// match compares a pattern with words. A word that is not literal may be any, or several.
+// match compares a pattern with words. A word that is not literal may stand for any word, or for several.
 func match(pattern []string, words []word) verdict {
 	for i, token := range pattern {
 		if token == anyWords {
@@ -415,5 +417,5 @@ func match(pattern []string, words []word) verdict {
 	case slices.ContainsFunc(rest, func(w word) bool { return w.literal }):
 		return no
 	}
-	return maybe // they may be nothing
+	return maybe // they may expand to nothing
 }

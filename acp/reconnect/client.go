@@ -19,25 +19,26 @@ import (
 type Options struct {
 	// Budget is how long the Client tries to reconnect, from when the connection was lost; anything not restored by
 	// then is given up. The default is 10 min. It must be longer than the server takes to notice that a client is gone,
-	// or a session that lives on there is given up here: with package remote that is 5 min.
+	// which is 5 min with package remote; otherwise the Client gives up sessions that are still alive on the server.
 	//
-	// An agent that repeatedly ends soon after its start is given up too: when more than ten connections in a row did
-	// not last for MaxBackoff, and Budget has passed since the first of them was lost.
+	// An agent that repeatedly ends soon after it starts is given up too: when more than ten connections in a row have
+	// not lasted for MaxBackoff, and Budget has passed since the first of them was lost.
 	Budget time.Duration
 	// MinBackoff and MaxBackoff bound the wait before each try: it starts at 1 s, grows by half each time, up to 30 s,
-	// and a random part of it is used. The waits start over when a connection has lasted for MaxBackoff.
+	// and a random part of it is used. The wait is reset when a connection has lasted for MaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
-	// Retry reports whether it is worth trying again after connecting failed with err. The default is Temporary.
+	// Retry reports whether to try again after connecting failed with err. The default is Temporary.
 	Retry func(err error) bool
 	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
 	// error counts as a failure to connect.
 	Connected func(ctx context.Context, conn *acp.ClientConn) error
-	// Notify is called with each event, in order. It must be quick, and must not call methods of the Client that wait.
+	// Notify is called with each event, in order. It must be quick, and must not call methods of the Client that block.
 	Notify func(Event)
 }
 
-// Temporary reports whether a later attempt to connect may have another result than err. It reports false if the agent
-// refused initialize, speaks another version, is not a program that can be started, or if a server refused the client.
+// Temporary reports whether a later attempt to connect may succeed, given that one failed with err. It reports false if
+// the agent refused initialize, speaks another version, is not a program that can be started, or if a server refused
+// the client.
 func Temporary(err error) bool {
 	if final, ok := errors.AsType[interface {
 		error
@@ -56,26 +57,26 @@ type Kind int
 
 // The kinds of events.
 const (
-	// Lost: the connection is lost. Err says why, Interrupted what was in progress.
+	// Lost: the connection was lost. Err is the reason, and Interrupted lists the calls that were in progress.
 	Lost Kind = iota + 1
-	// Waiting: the next try is made after Wait. Err says why the last one failed, if there was one.
+	// Waiting: the next try is made after Wait. Err is the reason why the last one failed, if there was one.
 	Waiting
 	// Replaying: Session is about to be loaded; its history arrives again as updates, so the client should clear what
-	// it showed of it.
+	// it has shown of it.
 	Replaying
-	// Restored: Session is back; Differences says what has changed in it. Without a session: the connection is back,
-	// with all sessions that could be restored.
+	// Restored: Session is restored; Differences lists what has changed in it. Without a Session: the connection is
+	// restored, with all sessions that could be restored.
 	Restored
-	// SessionLost: Session could not be restored. Err gives the reason. If it matches acp.ErrAuthRequired, the user may
+	// SessionLost: Session could not be restored. Err is the reason. If it matches acp.ErrAuthRequired, the user may
 	// log in and load the session again.
 	SessionLost
-	// GaveUp: the Client is over. Err gives the reason.
+	// GaveUp: the Client is over. Err is the reason.
 	GaveUp
 )
 
 var kindNames = [...]string{"", "lost", "waiting", "replaying", "restored", "session lost", "gave up"}
 
-// String returns the kind in a word or two.
+// String returns the kind in one or two words.
 func (k Kind) String() string {
 	if k > 0 && int(k) < len(kindNames) {
 		return kindNames[k]
@@ -93,32 +94,33 @@ type Event struct {
 	Differences []Difference
 }
 
-// Difference is a setting of a session that the agent did not keep when the connection was lost, and now reports with
-// another value than before.
+// Difference is a setting of a session that the agent did not keep when the connection was lost, and whose value now
+// differs from the previous one.
 type Difference struct {
-	// Mode says that it is the session's mode; otherwise Option says which of its config options it is.
+	// Mode reports whether the setting is the session's mode; otherwise Option is the id of the config option.
 	Mode   bool
 	Option acp.SessionConfigID
-	// Was and Is are the values: the id of the mode, the value of the option, "true" or "false".
+	// Was and Is are the old and the new value: the id of the mode, or the value of the option, where booleans are
+	// "true" or "false".
 	Was, Is string
 }
 
-// Interrupted is a call that was interrupted by the loss of a connection. It was not, and will not be, sent again.
+// Interrupted is a call that was in progress when a connection was lost. It was not, and will not be, sent again.
 type Interrupted struct {
 	// Method is the method of the call: session/prompt is a turn, session/request_permission a question to the user.
 	Method string
 	// Session is the session of the call, or "".
 	Session acp.SessionID
-	// Incoming says that the agent made the call.
+	// Incoming reports whether the agent made the call.
 	Incoming bool
 }
 
 // InterruptedError is the error of a prompt whose connection was lost before its answer arrived. The agent may have
-// done all or part of what was asked. It matches acp.ErrClosed.
+// done all or part of the work. It matches acp.ErrClosed.
 type InterruptedError struct {
 	// Session is the session.
 	Session acp.SessionID
-	// Err is what ended the connection.
+	// Err is the error that ended the connection.
 	Err error
 }
 
@@ -130,7 +132,7 @@ func (e *InterruptedError) Error() string {
 // Unwrap returns Err.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// Client is a client of an agent that reconnects when the connection is lost. Its methods are safe for concurrent use.
+// Client is a client that reconnects to its agent when the connection is lost. Its methods are safe for concurrent use.
 // It has one goroutine, which Close waits for.
 type Client struct {
 	transport func(context.Context) (acp.Transport, error)
@@ -145,16 +147,16 @@ type Client struct {
 	mu          sync.Mutex
 	conn        *acp.ClientConn // nil while there is none
 	change      chan struct{}   // closed when conn changes, or the Client is over
-	err         error           // why it is over
+	err         error           // why the Client is over
 	sessions    []*Session      // in the order in which they were opened
-	calls       int             // in progress
-	interrupted []Interrupted   // calls, since the connection was made
+	calls       int             // number of calls in progress
+	interrupted []Interrupted   // calls interrupted since the connection was made
 }
 
-// Connect connects to an agent over the transport that the function transport returns, which is called for each
-// connection. It may return the transport of remote.Dial, which can connect many times, or that of acp.Command, which
-// must be new each time. handlers and opts are those of acp.Connect; ctx bounds the first connection, whose error is
-// returned. A handler finds the connection of its call in its session.
+// Connect connects to an agent. The function transport is called for each connection, and returns its transport: that
+// of remote.Dial, which can connect many times, or that of acp.Command, which must be a new one each time. handlers and
+// opts are those of acp.Connect; ctx bounds the first connection, whose error is returned. A handler finds the
+// connection of its call in its session.
 func Connect(
 	ctx context.Context, transport func(context.Context) (acp.Transport, error),
 	handlers acp.ClientHandlers, opts *acp.ClientOptions, options *Options,
@@ -187,7 +189,7 @@ func Connect(
 	return c, nil
 }
 
-// watch puts a note of the calls that the end of a connection interrupts around a hook.
+// watch wraps a hook so that calls interrupted by the end of a connection are recorded.
 func (c *Client) watch(hook rpc.Middleware) rpc.Middleware {
 	return func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
 		watched := func(ctx context.Context) error {
@@ -215,12 +217,12 @@ func (c *Client) watch(hook rpc.Middleware) rpc.Middleware {
 	}
 }
 
-// connectTimeout is that of acp.ClientOptions.
+// connectTimeout is the default of acp.ClientOptions.ConnectTimeout.
 const connectTimeout = 2 * time.Minute
 
 // connect makes a connection.
 func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
-	// The bound for all tries must not bound a single one.
+	// The bound for all tries together must not bound a single one.
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout))
 	defer cancel()
 	transport, err := c.transport(ctx)
@@ -240,8 +242,8 @@ func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 	return conn, nil
 }
 
-// ending is a transport that tells when its stream ends. The connection is over only later, when its handlers have
-// ended: what is called meanwhile could only fail.
+// ending is a transport that reports when its stream ends. The connection is over only later, when its handlers have
+// ended; calls made in between could only fail.
 type ending struct {
 	acp.Transport
 	ended func()
@@ -265,18 +267,18 @@ func (t ending) Connect(ctx context.Context) (rpc.Stream, error) {
 	}}), nil
 }
 
-// ends reports that no more messages arrive on the connection. There is no other connection before it is over.
+// ends records that no more messages arrive on the connection. A new connection is made only once it is over.
 func (c *Client) ends() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = nil
 }
 
-// run waits for the loss of the connection, and makes another, until the Client is over.
+// run waits until the connection is lost, and makes another, until the Client is over.
 func (c *Client) run(conn *acp.ClientConn) {
 	defer close(c.done)
 	tries, losses := 0, 0
-	var since time.Time // when the first of these losses was
+	var since time.Time // time of the first of these losses
 	for {
 		made := time.Now()
 		select {
@@ -318,15 +320,15 @@ func (c *Client) run(conn *acp.ClientConn) {
 	}
 }
 
-// maxLosses is how many connections in a row may be lost soon, however long that takes.
+// maxLosses is how many connections in a row may be lost soon after they were made, however long that takes.
 const maxLosses = 10
 
-// settle waits until the calls on a connection that is over have returned: they do so at once, unless a handler does
+// settle waits until the calls on a connection that is over have returned, which they do at once, unless a handler does
 // not end.
 func (c *Client) settle() {
 	ctx, cancel := context.WithTimeout(c.life, settleTime)
 	defer cancel()
-	// Calls that have not returned then are not reported.
+	// Calls that have not returned by then are not reported.
 	_ = c.await(ctx, func() bool { return c.calls == 0 })
 }
 
@@ -364,7 +366,7 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 	}
 }
 
-// backoff is how long is waited before a try; a random part, so that not all clients come at once.
+// backoff returns the time to wait before a try, part of it random, so that clients do not reconnect all at once.
 func (c *Client) backoff(tries int) time.Duration {
 	longest := float64(c.options.MinBackoff)
 	for range tries {
@@ -393,7 +395,7 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 			c.notify(Event{Kind: Restored, Session: s.id, Differences: differences})
 			continue
 		case closed:
-			// A session that ends the agent each time would keep the other sessions from being restored.
+			// A session that makes the agent end each time would prevent the others from being restored.
 			if _, crashed := errors.AsType[*rpc.ExitError](err); !crashed || ctx.Err() != nil {
 				return err
 			}
@@ -411,10 +413,11 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 	}
 }
 
-// maxCrashes is how often in a row an agent may end while a session is restored.
+// maxCrashes is how often in a row an agent may end while a session is being restored.
 const maxCrashes = 3
 
-// stale returns a session that is not restored on a new connection. If there is none, that is the connection of now.
+// stale returns a session that has not been restored on a new connection. If there is none, it makes conn the current
+// connection.
 func (c *Client) stale(conn *acp.ClientConn) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -424,7 +427,7 @@ func (c *Client) stale(conn *acp.ClientConn) *Session {
 		}
 	}
 	c.conn = conn
-	c.interrupted = nil // what was called to restore sessions
+	c.interrupted = nil // the calls that restored sessions
 	c.changed()
 	return nil
 }
@@ -455,8 +458,8 @@ func (c *Client) notify(e Event) {
 	}
 }
 
-// Conn returns the connection, and waits for one while it is lost. Calls on it fail with acp.ErrClosed once it is lost.
-// The error matches acp.ErrClosed if the Client is over, or is the cause of ctx.
+// Conn returns the connection; while it is lost, Conn waits for a new one. Calls on it fail with acp.ErrClosed once it
+// is lost. The error matches acp.ErrClosed if the Client is over, or is the cause of ctx.
 func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
 	var conn *acp.ClientConn
 	err := c.await(ctx, func() bool {
@@ -466,7 +469,7 @@ func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
 	return conn, err
 }
 
-// await waits until ready, which is called with mu held.
+// await waits until ready returns true; ready is called with mu held.
 func (c *Client) await(ctx context.Context, ready func() bool) error {
 	for {
 		c.mu.Lock()
@@ -487,10 +490,10 @@ func (c *Client) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Done returns a channel that is closed when the Client is over: it was closed, or has given up.
+// Done returns a channel that is closed when the Client is over, because it was closed or gave up.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Wait waits until the Client is over. It returns nil after Close, and otherwise the reason why it has given up.
+// Wait waits until the Client is over. It returns nil after Close, and otherwise the reason why the Client gave up.
 func (c *Client) Wait() error {
 	<-c.done
 	if context.Cause(c.life) == errClosed {
@@ -501,7 +504,7 @@ func (c *Client) Wait() error {
 	return c.err
 }
 
-// errClosed says that Close was called.
+// errClosed reports that Close was called.
 var errClosed = fmt.Errorf("%w by this side", acp.ErrClosed)
 
 // Close ends the Client and its connection, and waits for both. A handler must not call it.

@@ -1,11 +1,12 @@
 // Package reconnect keeps a client's sessions alive when connections are lost, and restarts agents that end. It does
-// not resend interrupted calls, does not keep the conversation (the agent does), and does not restore modes and options
-// that the agent has forgotten but reports them. It does not explain why an agent does not start: see launch.Doctor for
-// that.
+// not resend interrupted calls, and does not store the conversation, which the agent does. It does not restore modes
+// and options that the agent has forgotten, but reports them. It does not diagnose why an agent does not start;
+// launch.Doctor does.
 //
 // A [Client] connects to an agent over a transport that can be recreated: a URL, or a command. When the connection is
-// lost, because a network changed, a laptop slept, or the agent's process died, it connects again, after increasing
-// waits, and restores the sessions: with session/resume if the agent supports it, else with session/load.
+// lost, because a network changed, a laptop slept, or the agent's process died, it reconnects, with increasing waits
+// between tries, and restores the sessions: with session/resume if the agent supports it, and otherwise with
+// session/load.
 //
 //	client, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 //		return acp.Command(exec.Command("my-agent")), nil
@@ -13,10 +14,10 @@
 //	session, err := client.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir})
 //	res, err := session.Prompt(ctx, acp.TextBlock("fix the bug"))
 //
-// An agent may have done half of a prompt that was interrupted. The call fails, with an [InterruptedError], and the
-// user decides.
+// An agent may have done half of a prompt that was interrupted. The call fails with an [InterruptedError], and the user
+// decides what to do.
 //
-// Events report what is lost: calls that were interrupted, sessions that could not be restored, and modes and options
-// that have changed. An agent that repeatedly ends soon after its start is given up after a time ([Options]), and a
-// session that ends the agent each time it is restored is given up after three times, so that the others go on.
+// Events report losses: calls that were interrupted, sessions that could not be restored, and modes and options that
+// have changed. An agent that repeatedly ends soon after it starts is given up after some time ([Options]). A session
+// that makes the agent end each time it is restored is given up after three times, so that the others can continue.
 package reconnect

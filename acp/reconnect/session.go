@@ -14,16 +14,16 @@ import (
 type Session struct {
 	client *Client
 	id     acp.SessionID
-	load   acp.LoadSessionRequest // with which it is brought back
+	load   acp.LoadSessionRequest // the request that restores it
 
-	crashes int // how often in a row the agent has ended while it was restored; of the client's goroutine
+	crashes int // how often in a row the agent has ended while the session was being restored; owned by the client's goroutine
 
 	// Guarded by the client's mu.
 	current *acp.ClientSession
-	err     error // why it could not be brought back
+	err     error // why it could not be restored
 }
 
-// NewSession creates a session (session/new), which is restored from then on with the directories and MCP servers of
+// NewSession creates a session (session/new), which from then on is restored with the directories and MCP servers of
 // req.
 func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*Session, error) {
 	if req == nil {
@@ -59,7 +59,8 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 }
 
 // KeepSession keeps a session that was opened on the current connection with another call, such as session/fork. The
-// session is restored from then on, with the id, the directories and the MCP servers of req. KeepSession calls nothing.
+// session is restored from then on, with the id, the directories and the MCP servers of req. KeepSession itself sends
+// nothing.
 func (c *Client) KeepSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.LoadSessionRequest{}
@@ -84,8 +85,8 @@ func (c *Client) open(
 	return c.keep(conn, current, req)
 }
 
-// keep makes a session one that is restored. If its connection is already lost, it is restored on the next, unless that
-// was made in the meantime.
+// keep adds a session to those that are restored. If its connection is already lost, the session is restored on the
+// next one, unless that was made in the meantime.
 func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
 	s := &Session{client: c, id: current.ID(), load: *load, current: current}
 	s.load.SessionID = s.id
@@ -100,7 +101,7 @@ func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *ac
 	return s, nil
 }
 
-// forget takes a session out of those that are restored.
+// forget removes a session from those that are restored.
 func (c *Client) forget(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +121,8 @@ func (s *Session) become(current *acp.ClientSession, err error) []Difference {
 	return differences(before, current)
 }
 
-// differences compares the modes and options of a session before and after. Settings that the agent does not report are
-// not known.
+// differences compares the modes and options of a session before and after. Settings that the agent does not report
+// count as unknown.
 func differences(before, now *acp.ClientSession) []Difference {
 	var list []Difference
 	was, is := before.Modes(), now.Modes()
@@ -140,7 +141,7 @@ func differences(before, now *acp.ClientSession) []Difference {
 	return list
 }
 
-// valueOf is the value of an option; "" for one of an unknown kind.
+// valueOf returns the value of an option, or "" if it is of an unknown kind.
 func valueOf(option *acp.SessionConfigOption) string {
 	switch v := option.Variant.(type) {
 	case *acp.SessionConfigOptionSelect:
@@ -151,7 +152,7 @@ func valueOf(option *acp.SessionConfigOption) string {
 	return ""
 }
 
-// restore brings the session back on a new connection.
+// restore restores the session on a new connection.
 func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
 	caps := conn.Capabilities()
 	switch {
@@ -170,8 +171,8 @@ func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.Clien
 // ID returns the session's id.
 func (s *Session) ID() acp.SessionID { return s.id }
 
-// Current returns the handle of the session on the current connection, for everything but prompts, and waits for it
-// while the connection is lost. Calls on it fail with acp.ErrClosed once that connection is lost.
+// Current returns the handle of the session on the current connection, for everything except prompts; while the
+// connection is lost, it waits for a new one. Calls on the handle fail with acp.ErrClosed once its connection is lost.
 func (s *Session) Current(ctx context.Context) (current *acp.ClientSession, err error) {
 	lost := s.client.await(ctx, func() bool {
 		current, err = s.current, s.err
@@ -201,7 +202,7 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	return res, err
 }
 
-// Close ends the session at the agent (session/close), if it can, and no longer restores it.
+// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it.
 func (s *Session) Close(ctx context.Context) error {
 	current, err := s.Current(ctx)
 	if err != nil {

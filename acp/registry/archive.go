@@ -24,8 +24,8 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// ArchiveError reports that an archive, or a program that is fetched alone, was rejected: its checksum does not match,
-// or it is broken, too large, or hostile. Nothing of it is kept.
+// ArchiveError reports that an archive, or a program that is downloaded on its own, was rejected: its checksum does not
+// match, or it is broken, too large, or hostile. None of it is kept.
 type ArchiveError struct{ Reason error }
 
 // Error implements the error interface.
@@ -36,7 +36,7 @@ func (e *ArchiveError) Unwrap() error { return e.Reason }
 
 func brokenf(format string, args ...any) error { return &ArchiveError{fmt.Errorf(format, args...)} }
 
-// asBroken is an error of reading an archive.
+// asBroken returns the error for an archive that cannot be read.
 func asBroken(err error) error {
 	if _, ok := errors.AsType[*ArchiveError](err); ok || err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -44,7 +44,7 @@ func asBroken(err error) error {
 	return &ArchiveError{err}
 }
 
-// installers are what nobody may have to run.
+// installers are the suffixes of installers, which the Client refuses.
 var installers = []string{".dmg", ".pkg", ".deb", ".rpm", ".msi", ".appimage"}
 
 // isInstaller reports whether a file's name is that of an installer.
@@ -53,7 +53,7 @@ func isInstaller(name string) bool {
 	return slices.ContainsFunc(installers, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// otherArchives are kinds of archives, and of compressed files, that are not unpacked.
+// otherArchives are the suffixes of archives and compressed files that are not unpacked.
 var otherArchives = []string{".tar", ".xz", ".txz", ".zst", ".gz", ".bz2", ".7z", ".rar", ".lz", ".lzma", ".br"}
 
 // isOtherArchive reports whether a file's name is that of an archive that is not unpacked.
@@ -64,10 +64,10 @@ func isOtherArchive(name string) bool {
 }
 
 // unpack unpacks a file, whose type follows from the name in its address, into the empty directory of root. alone
-// reports that it is not an archive but a program; then nothing was done.
+// reports that the file is not an archive but a program; then nothing was done.
 //
-// Names must be valid on every system, and differ by more than case. Links must lead to something in the archive. They
-// are created last, so that no file is written through one.
+// Names must be valid on every system, and must not differ only by case. Links must lead to something in the archive.
+// They are created last, so that no file is written through one.
 func unpack(ctx context.Context, file, name string, root *os.Root, limits Limits) (alone bool, err error) {
 	u := &unpacker{
 		ctx: ctx, root: root, limits: limits, left: limits.Unpacked,
@@ -99,8 +99,8 @@ type unpacker struct {
 	root   *os.Root
 	limits Limits
 	left   int64                 // bytes
-	files  int                   // so far
-	names  map[string]*entryName // by what systems that know no case take for the same
+	files  int                   // files so far
+	names  map[string]*entryName // by the name that is the same on systems that ignore case
 	links  []link
 }
 
@@ -113,14 +113,14 @@ type entryName struct {
 
 type link struct{ name, to string }
 
-// Bounds of names, which are those of the systems that take the least.
+// Bounds of names: the lowest of all systems.
 const (
 	maxElement = 255
 	maxName    = 1024
 	maxDepth   = 64
 )
 
-// clean checks a name, and returns it without its meaningless parts.
+// clean checks a name, and returns it without its redundant parts.
 func (u *unpacker) clean(raw string) (string, error) {
 	if u.files++; u.files > u.limits.Files {
 		return "", brokenf("the archive has more than %d files", u.limits.Files)
@@ -158,8 +158,8 @@ func (u *unpacker) clean(raw string) (string, error) {
 	return name, nil
 }
 
-// windowsName says why a part of a name is none for Windows, means something else there, or does not look as it is; "" if it
-// is good.
+// windowsName returns the reason why a part of a name is not valid on Windows, means something else there, or looks
+// different; "" if it is valid.
 func windowsName(element string) string {
 	if len(element) > maxElement {
 		return "the name is too long"
@@ -203,7 +203,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// add adds a name that was cleaned, and the directories above it. Directories may already exist.
+// add adds a cleaned name, and the directories above it. Directories may already exist.
 func (u *unpacker) add(name string, folder, file bool) error {
 	if name == "." {
 		if !folder {
@@ -234,7 +234,7 @@ func (u *unpacker) add(name string, folder, file bool) error {
 	return u.wrote(name, u.root.Mkdir(filepath.FromSlash(name), 0o700))
 }
 
-// wrote is an error of writing a file of the archive.
+// wrote returns the error for a file of the archive that cannot be written.
 func (u *unpacker) wrote(name string, err error) error {
 	if err == nil {
 		return nil
@@ -246,7 +246,7 @@ func (u *unpacker) file(name string, mode fs.FileMode, text io.Reader) error {
 	if err := u.add(name, false, true); err != nil {
 		return err
 	}
-	// Of the archive's mode only the owner's right to run it counts: setuid and the like are left out.
+	// From the archive's mode, only the owner's execute permission counts: setuid and the like are ignored.
 	file, err := u.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600|mode&0o100)
 	if err != nil {
 		return u.wrote(name, err)
@@ -265,10 +265,10 @@ func (u *unpacker) tooLarge() error {
 	return brokenf("the archive has more than %d bytes when it is unpacked", u.limits.Unpacked)
 }
 
-// maxLink bounds where a link leads.
+// maxLink bounds the target of a link, in bytes.
 const maxLink = 4096
 
-// link notes a link.
+// link records a link.
 func (u *unpacker) link(name, to string) error {
 	target := path.Join(path.Dir(name), to)
 	if to == "" || len(to) > maxLink || path.IsAbs(to) || strings.ContainsAny(to, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(target)) {
@@ -300,7 +300,7 @@ func (u *unpacker) makeLinks() error {
 	return nil
 }
 
-// maxDirectory bounds the list of files at the end of a zip, for each file that may be in it.
+// maxDirectory bounds the directory at the end of a zip, in bytes for each file that may be in it.
 const maxDirectory = 1 << 10
 
 func (u *unpacker) zip(archive string) error {
@@ -313,7 +313,7 @@ func (u *unpacker) zip(archive string) error {
 	if err != nil {
 		return err
 	}
-	// Memory is taken for as many files as it says to have, before they are looked at.
+	// Package zip allocates memory for as many files as the zip claims to have, before it looks at them.
 	if n, err := zipFiles(file, info.Size()); err != nil {
 		return err
 	} else if n > uint64(u.limits.Files) {
@@ -359,14 +359,14 @@ func (u *unpacker) zip(archive string) error {
 	return nil
 }
 
-// zipFiles returns the number of files that the end of a zip gives. A file that is not a zip has none here, and is
+// zipFiles returns the number of files that the end of a zip claims. For a file that is not a zip it returns 0; that is
 // refused later.
 func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
 	const (
-		endLen     = 22       // of the end of the list, without its comment
-		locatorLen = 20       // of what says where the end of a list of more than 65,535 files is
-		end64Len   = 56       // of that one, as far as it is read
-		most       = 65 << 10 // of the end with its comment, as package zip looks for it
+		endLen     = 22       // length of the end record, without its comment
+		locatorLen = 20       // length of the locator of the end record of a zip with more than 65,535 files
+		end64Len   = 56       // length of that record, as far as it is read
+		most       = 65 << 10 // length of the end with its comment, as package zip searches it
 	)
 	tail := make([]byte, min(size, most+locatorLen))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
@@ -383,7 +383,7 @@ func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
 	}
 	end := make([]byte, end64Len)
 	if _, err := r.ReadAt(end, int64(binary.LittleEndian.Uint64(locator[8:])&math.MaxInt64)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
-		return files, nil // it is elsewhere, which package zip does not take
+		return files, nil // it is elsewhere, which package zip does not accept
 	}
 	return max(files, binary.LittleEndian.Uint64(end[32:])), nil
 }
@@ -404,7 +404,7 @@ func (b *boundedReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return b.r.ReadAt(p, off)
 }
 
-// contextReader ends with its context.
+// contextReader fails when its context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -433,7 +433,8 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tarOverhead is how many bytes a tar may have besides the contents of its files, for each file that it may have.
+// tarOverhead is how many bytes a tar may have in addition to the contents of its files, for each file that it may
+// have.
 const tarOverhead = 2 << 10
 
 func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) error {
@@ -455,7 +456,7 @@ func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) 
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return asBroken(fmt.Errorf("the archive is not a tar archive: %w", err))
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader { // says something of all others
+		if h.Typeflag == tar.TypeXGlobalHeader { // it applies to all other entries
 			if u.files++; u.files > u.limits.Files {
 				return brokenf("the archive has more than %d files", u.limits.Files)
 			}
@@ -483,7 +484,7 @@ func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) 
 	}
 }
 
-// hardLink gives a file of the archive another name.
+// hardLink gives a file of the archive a second name.
 func (u *unpacker) hardLink(name, raw string) error {
 	to, err := u.clean(raw)
 	if err != nil {
@@ -498,7 +499,7 @@ func (u *unpacker) hardLink(name, raw string) error {
 	return u.wrote(name, u.root.Link(filepath.FromSlash(to), filepath.FromSlash(name)))
 }
 
-// interpreters are commands that mean the system's.
+// interpreters are commands that refer to the system's programs.
 var interpreters = []string{"node", "python", "python3", "java", "ruby"}
 
 // program finds the command of an archive in the directory that it was unpacked to, and makes it executable. It returns
@@ -531,8 +532,8 @@ func makeExecutable(dir, name, cmd string) error {
 	return os.Chmod(path, 0o700)
 }
 
-// lookFor finds a file in a directory: at its path, or else somewhere below with the end of it, or with its name; "" if
-// there is none. It may be a link: those of archives lead to something in them.
+// lookFor finds a file in a directory: at its path, or else somewhere below with a path that ends with it, or with its
+// name; "" if there is none. It may be a link: links in archives lead to something in them.
 func lookFor(dir, wanted string) (string, error) {
 	isFile := func(name string) bool {
 		info, err := os.Stat(name)
@@ -575,7 +576,7 @@ var interpreterOptions = map[string]struct{ files, texts, ends []string }{
 	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
 }
 
-// scripts finds, among the arguments of an interpreter, the file that it runs, and those that its options name. It
+// scripts finds, among the arguments of an interpreter, the file that it runs and those that its options name. It
 // replaces them with their paths in the directory, and returns their indexes.
 func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 	options := interpreterOptions[interpreter]
@@ -591,7 +592,7 @@ func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 			continue
 		case slices.Contains(options.files, arg): // it may be the name of something else
 			if n++; n < len(args) {
-				file := filepath.FromSlash(strings.TrimSuffix(args[n], "/*")) // all archives of a folder, for Java
+				file := filepath.FromSlash(strings.TrimSuffix(args[n], "/*")) // for Java: all archives in a directory
 				if _, err := os.Stat(filepath.Join(dir, file)); err == nil && filepath.IsLocal(file) {
 					files = append(files, n)
 				}
@@ -624,7 +625,7 @@ func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
 	return args, files, nil
 }
 
-// isModule reports whether a path is a directory, which Python and Node.js run too, or a file whose extension Node.js
+// isModule reports whether a path is a directory, which Python and Node.js can run, or a file whose extension Node.js
 // adds.
 func isModule(path string) bool {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -636,7 +637,7 @@ func isModule(path string) bool {
 	})
 }
 
-// localCommand is the path of a command in an archive.
+// localCommand returns the path of a command in an archive.
 func localCommand(cmd string) (string, error) {
 	wanted := filepath.FromSlash(strings.TrimPrefix(strings.ReplaceAll(cmd, `\`, "/"), "./"))
 	if !filepath.IsLocal(wanted) || wanted == "." {
@@ -645,8 +646,8 @@ func localCommand(cmd string) (string, error) {
 	return wanted, nil
 }
 
-// placeArchive unpacks the download into the directory of the version, which is empty, and finds its program there; a
-// program without an archive takes the name of the command.
+// placeArchive unpacks the download into the empty directory of the version, and finds its program there; a program
+// without an archive gets the name of the command.
 func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, limits Limits) error {
 	dir := i.Folder()
 	root, err := os.OpenRoot(dir)

@@ -21,10 +21,10 @@ type CheckOptions struct {
 	Offline bool
 	// Time bounds each launch, including the time to fetch it. The default is 120 s, as in the registry.
 	Time time.Duration
-	// EndTime is how long an agent may take to end after its input was closed, and again after it was asked to. The
-	// default is 2 s.
+	// EndTime is how long an agent may take to end after its input has been closed, and again after it has been asked
+	// to end. The default is 2 s.
 	EndTime time.Duration
-	// NPM and PyPI are the addresses of the package registries. The default is the public ones.
+	// NPM and PyPI are the addresses of the package registries. The defaults are the public ones.
 	NPM, PyPI string
 	// Platform is the system whose binary is started. The default is the function Platform.
 	Platform string
@@ -32,7 +32,7 @@ type CheckOptions struct {
 	HTTP *http.Client
 	// Limits bounds what is fetched and unpacked. InstallTime is not used.
 	Limits Limits
-	// Progress is called before each step of the check, with its name.
+	// Progress, if set, is called before each step of the check, with the step's name.
 	Progress func(step string)
 }
 
@@ -50,9 +50,9 @@ type Report struct {
 
 // Requirement is a requirement of the registry for an entry.
 type Requirement struct {
-	// ID is its name here, such as "REG-5"; Text describes the requirement.
+	// ID is the name of the requirement in this package, such as "REG-5"; Text describes it.
 	ID, Text string
-	// Steps are the steps that checked it. If there are none it was not checked, and Reason says why.
+	// Steps are the steps that checked it. If there are none, it was not checked, and Reason says why.
 	Steps  []string
 	Reason string
 	// Findings are the ways in which the entry violates it.
@@ -68,7 +68,7 @@ func (r *Requirement) Failed() bool {
 type Finding struct {
 	// Step is the step that found it.
 	Step string
-	// Warning says that the registry still accepts the entry, but that its users will miss something.
+	// Warning means that the registry still accepts the entry, but that its users will miss something.
 	Warning bool
 	// Pointer is the place in agent.json, as a JSON pointer; "" if it is elsewhere.
 	Pointer string
@@ -80,7 +80,7 @@ type Finding struct {
 type Step struct {
 	// Name is "entry", "icon", "addresses", or "launch-" with a kind; Text describes what the step shows.
 	Name, Text string
-	// Skipped says why the step was not done, or not completed.
+	// Skipped is the reason why the step was not done or not completed.
 	Skipped string
 	// Took is the duration of a launch.
 	Took time.Duration
@@ -137,12 +137,12 @@ const (
 	stepEntry     = "entry"
 	stepIcon      = "icon"
 	stepAddresses = "addresses"
-	stepLaunch    = "launch-" // and the kind of distribution
+	stepLaunch    = "launch-" // followed by the kind of distribution
 )
 
 const needsNetwork = "it needs the network"
 
-// checker is a check that runs.
+// checker is a check in progress.
 type checker struct {
 	CheckOptions
 	ctx      context.Context
@@ -214,7 +214,7 @@ func (c *checker) begin(name, text string) {
 	c.step = &c.report.Steps[len(c.report.Steps)-1]
 }
 
-// ran notes that requirements were looked at, in this step.
+// ran records that requirements were checked in this step.
 func (c *checker) ran(ids ...string) {
 	for _, id := range ids {
 		row := c.rows[id]
@@ -225,19 +225,19 @@ func (c *checker) ran(ids ...string) {
 	}
 }
 
-// why says why a requirement was not looked at.
+// why records why a requirement was not checked.
 func (c *checker) why(id, reason string) {
 	if row := c.rows[id]; len(row.Steps) == 0 && row.Reason == "" {
 		row.Reason = reason
 	}
 }
 
-// fail is a failure of a requirement. The pointer says where in agent.json, "" for elsewhere.
+// fail records a failure of a requirement. pointer is the place in agent.json, or "".
 func (c *checker) fail(id, pointer, format string, args ...any) {
 	c.addFinding(id, Finding{Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
 
-// warn reports something that the registry accepts, but that its users will miss.
+// warn records something that the registry accepts, but that users of the entry will miss.
 func (c *checker) warn(id, pointer, format string, args ...any) {
 	c.addFinding(id, Finding{Warning: true, Pointer: pointer, Text: fmt.Sprintf(format, args...)})
 }
@@ -273,7 +273,7 @@ func (c *checker) addresses(e *Entry) {
 
 func (c *checker) published(kind Kind, p *Package, address, version string) {
 	if version == "" {
-		return // which is told already
+		return // this is reported elsewhere
 	}
 	c.ran("REG-8")
 	if err := c.exists(address); err != nil {
@@ -281,7 +281,7 @@ func (c *checker) published(kind Kind, p *Package, address, version string) {
 	}
 }
 
-// exists asks whether an address can be read: by HEAD, and by GET where that is not served.
+// exists checks whether an address can be read: by HEAD, and by GET if HEAD is not supported.
 func (c *checker) exists(address string) (err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 30*time.Second)
 	defer cancel()

@@ -35,7 +35,7 @@ func (c *checker) check(text []byte, failed error) {
 	c.launches(e)
 }
 
-// entry reads agent.json; nil if there is nothing to read.
+// entry reads agent.json; it returns nil if there is nothing to read.
 func (c *checker) entry(text []byte, failed error) *Entry {
 	c.ran("REG-2")
 	if failed != nil {
@@ -89,7 +89,7 @@ func isAddress(text string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 }
 
-// text is a member that is a text and not empty.
+// text returns a member that must be a text and not empty.
 func (c *checker) text(id string, m map[string]json.RawMessage, pointer, name string, required bool) (string, bool) {
 	value, ok := m[name]
 	if !ok {
@@ -110,7 +110,7 @@ func (c *checker) text(id string, m map[string]json.RawMessage, pointer, name st
 	return *text, true
 }
 
-// identity looks at the id and the version.
+// identity checks the id and the version.
 func (c *checker) identity(e *Entry) {
 	if e.ID != "" {
 		c.ran("REG-3")
@@ -136,7 +136,7 @@ func (c *checker) folder(e *Entry) {
 	}
 	others, err := filepath.Glob(filepath.Join(escape(filepath.Dir(c.dir)), "*", "agent.json"))
 	if err != nil {
-		others = nil // never: the pattern is right
+		others = nil // impossible: the pattern is valid
 	}
 	for _, other := range others {
 		if filepath.Dir(other) == c.dir {
@@ -144,7 +144,7 @@ func (c *checker) folder(e *Entry) {
 		}
 		text, err := readFile(other, maxFile)
 		if err != nil {
-			continue // somebody else's
+			continue // it belongs to someone else
 		}
 		var x struct{ ID string }
 		if json.Unmarshal(text, &x) == nil && x.ID == e.ID {
@@ -153,7 +153,7 @@ func (c *checker) folder(e *Entry) {
 	}
 }
 
-// escape is a path as a pattern.
+// escape returns a path as a pattern that matches only that path.
 func escape(path string) string {
 	return strings.NewReplacer(`[`, `[[]`, `*`, `[*]`, `?`, `[?]`).Replace(path)
 }
@@ -239,7 +239,7 @@ func (c *checker) binary(e *Entry, text json.RawMessage) {
 	}
 }
 
-// archive looks at the address of an archive.
+// archive checks the address of an archive.
 func (c *checker) archive(e *Entry, address, pointer string) {
 	c.ran("REG-6", "REG-8")
 	if !isAddress(address) {
@@ -296,7 +296,7 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 	return &p
 }
 
-// start reads args and env, and looks for unknown members.
+// start reads args and env, and checks for unknown members.
 func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known ...string) (list []string, variables map[string]string) {
 	if args, ok := m["args"]; ok {
 		if json.Unmarshal(args, &list) != nil || list == nil {

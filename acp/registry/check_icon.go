@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// iconSize is the width and the height.
+// iconSize is the required width and height.
 const iconSize = 16
 
-// paints are the attributes and properties that have a color.
+// paints are the attributes and properties that hold a color.
 var paints = []string{"fill", "stroke", "color", "stop-color", "flood-color", "lighting-color"}
 
-// declaration is one of a style.
+// declaration matches a declaration of a style.
 var declaration = regexp.MustCompile(`([a-zA-Z-]+)\s*:\s*([^;}]+)`)
 
 func (c *checker) icon() {
@@ -42,7 +42,7 @@ func (c *checker) icon() {
 	}
 	seen := map[string]bool{}
 	fail := func(format string, args ...any) {
-		// A color that is used a hundred times is reported once.
+		// A color that is used a hundred times is reported only once.
 		if text := fmt.Sprintf(format, args...); !seen[text] {
 			seen[text] = true
 			c.fail("REG-9", "", "%s", text)

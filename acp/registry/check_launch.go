@@ -17,13 +17,13 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// launches starts all that can be started.
+// launches starts each distribution that can be started.
 func (c *checker) launches(e *Entry) {
 	if len(e.Distribution.Binary) > 0 {
 		c.begin(stepLaunch+"binary", "The binary for this machine starts.")
 		if a, ok := e.Distribution.Binary[c.Platform]; !ok {
 			c.step.Skipped = "there is no binary for " + c.Platform
-		} else if err := a.usable(); err != nil { // which is told already
+		} else if err := a.usable(); err != nil { // this is reported elsewhere
 			c.step.Skipped = err.Error()
 		} else if c.online() {
 			c.launch("/distribution/binary/"+c.Platform, a.Env, func(ctx context.Context, dir string) (*launch.Command, error) {
@@ -59,7 +59,7 @@ func (c *checker) launches(e *Entry) {
 	}
 }
 
-// runner is the command by which npx or uvx fetches and starts a package.
+// runner returns the command with which npx or uvx fetches and starts a package.
 func runner(kind Kind, p *Package) []string {
 	words := []string{string(kind)}
 	if kind == NPX {
@@ -105,7 +105,7 @@ func (c *checker) online() bool {
 	return !c.Offline
 }
 
-// launch starts a distribution, once more if that fails.
+// launch starts a distribution, and tries once more if that fails.
 func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) {
 	began := time.Now()
 	defer func() { c.step.Took = time.Since(began) }()
@@ -137,7 +137,7 @@ func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx
 	}
 }
 
-// initialize is the request that the registry's check sends.
+// initialize is the request that the registry's own check sends.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"acp-registry-check","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`
 
 // try starts a distribution with its own directory and home, and returns its answer to initialize.
@@ -173,7 +173,7 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 		defer close(ended)
 		answer, err := askInitialize(stream)
 		asked <- outcome{answer, err}
-		for err == nil { // the end of the output is a part of the end of the agent
+		for err == nil { // the end of the output is part of the end of the agent
 			_, err = stream.Read()
 		}
 	}()
@@ -183,7 +183,7 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 	case <-ctx.Done():
 		out.err = context.Cause(ctx)
 	}
-	_ = stream.Close() // how the agent ends is no matter of this check
+	_ = stream.Close() // the way the agent ends does not matter here
 	<-ended
 	said, _ := rpc.ProcessOutputOf(stream)
 	if err := out.err; err != nil {
@@ -192,7 +192,7 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 			if problem, ok := launch.Explain(stderr); ok {
 				return nil, fmt.Errorf("%w; %s", err, problem.Text)
 			}
-			if _, exited := errors.AsType[*rpc.ExitError](err); !exited { // which says it itself
+			if _, exited := errors.AsType[*rpc.ExitError](err); !exited { // an ExitError includes it
 				lines := strings.Split(stderr, "\n")
 				err = fmt.Errorf("%w; standard error ends with: %s", err, short(lines[len(lines)-1]))
 			}
@@ -202,7 +202,7 @@ func (c *checker) try(env map[string]string, prepare func(ctx context.Context, d
 	return out.answer, nil
 }
 
-// askInitialize initializes, and reads the answer.
+// askInitialize sends the initialize request, and reads the answer.
 func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 	if err := stream.Write([]byte(initialize)); err != nil {
 		return nil, fmt.Errorf("writing to its input: %w", err)
@@ -258,7 +258,8 @@ func wrongMethods(answer json.RawMessage) string {
 	return fmt.Sprintf("authMethods has only the types %s, and none of agent and terminal", strings.Join(types, ", "))
 }
 
-// passed are the variables that a launch takes from this process: where programs are, and how the network is reached.
+// passed are the variables that a launch inherits from this process: those for finding programs and for reaching the
+// network.
 var passed = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -266,7 +267,7 @@ var passed = []string{
 	"SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "TEMP", "TMP", "WINDIR", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
 }
 
-// environment is a clean one.
+// environment returns a clean environment.
 func environment(home string) []string {
 	env := []string{"HOME=" + home, "TERM=dumb"}
 	if runtime.GOOS == "windows" {

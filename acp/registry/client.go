@@ -48,17 +48,17 @@ func (l Limits) orDefaults() Limits {
 // same Dir; its fields must not be changed during that time.
 type Client struct {
 	// URL is the address of the registry's list. The default is DefaultURL. The address, those in the list, and
-	// redirections must be https. If the address is http on this machine, as in a test, the others may be so too, but a
-	// request over https is never redirected there.
+	// redirections must be https. If the address is http on this machine, as in a test, the others may be too, but an
+	// https request is never redirected there.
 	URL string
-	// Dir is the directory in which the list and the agents are kept; it is created. The default is DefaultDir. No one
-	// but the user should be able to write there, because programs are started from it.
+	// Dir is the directory in which the list and the agents are kept; it is created if necessary. The default is
+	// DefaultDir. No one but the user should be able to write there, because programs are started from it.
 	Dir string
-	// Consent is called before something is fetched or run for an agent, with the whole plan. An error refuses. Nil
-	// refuses everything with ErrNoConsent.
+	// Consent is called before something is fetched or run for an agent, with the whole plan. An error refuses it. If
+	// Consent is nil, everything is refused with ErrNoConsent.
 	Consent func(ctx context.Context, plan *Plan) error
-	// Prefer lists the kinds in order of preference if there is more than one. The default is Binary, NPX, UVX. A kind
-	// that is left out is not used unless InstallOptions name it.
+	// Prefer lists the kinds in order of preference, for agents with more than one. The default is Binary, NPX, UVX. A
+	// kind that is left out is not used unless InstallOptions name it.
 	Prefer []Kind
 	// MaxAge is how old the list may be before it is fetched again. The default is 1 h; a negative value means that it
 	// is always fetched.
@@ -78,24 +78,24 @@ type Client struct {
 
 // Errors of a Client.
 var (
-	// ErrUnknownAgent reports that the registry has no agent with an id. Entries may disappear from the registry;
-	// installed agents stay.
+	// ErrUnknownAgent reports that the registry has no agent with the given id. Entries may disappear from the
+	// registry; installed agents stay.
 	ErrUnknownAgent = errors.New("no such agent in the registry")
 	// ErrNotInstalled reports that an agent is not installed.
 	ErrNotInstalled = errors.New("the agent is not installed")
-	// ErrNoConsent reports that Client.Consent is nil, so that nothing may be fetched or run.
+	// ErrNoConsent reports that Client.Consent is nil, so nothing may be fetched or run.
 	ErrNoConsent = errors.New("no consent was given")
 	// ErrPinned reports that an agent is pinned to its version.
 	ErrPinned = errors.New("the agent is pinned to its version")
-	// ErrChanged reports that an agent was installed, removed or pinned by someone else while the user was asked for
-	// consent. Nothing was done, because the question no longer applies.
+	// ErrChanged reports that an agent was installed, removed or pinned elsewhere while the user was asked for consent.
+	// Nothing was done, because the question no longer applied.
 	ErrChanged = errors.New("the agent was changed in the meantime")
 	// ErrOffline reports that Client.Offline is set.
 	ErrOffline = errors.New("network access is disabled")
 )
 
-// DefaultDir returns a directory in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp; ~/Library/Application
-// Support/acp on macOS, %LocalAppData%\acp on Windows.
+// DefaultDir returns the default directory in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp;
+// ~/Library/Application Support/acp on macOS, %LocalAppData%\acp on Windows.
 func DefaultDir() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
@@ -112,7 +112,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "acp"), err
 }
 
-// dir is the absolute path of Dir, which is created.
+// dir returns the absolute path of Dir, creating it if necessary.
 func (c *Client) dir() (dir string, err error) {
 	if dir = c.Dir; dir == "" {
 		if dir, err = DefaultDir(); err != nil {
@@ -129,16 +129,16 @@ func (c *Client) platform() string { return cmp.Or(c.Platform, Platform()) }
 
 // List is the registry's list of agents.
 type List struct {
-	// Agents are the agents, as the registry orders them.
+	// Agents are the agents, in the registry's order.
 	Agents []Entry
 	// Skipped reports which entries could not be used, and why; if there are more than 100, the last error says how
 	// many more there are.
 	Skipped []error
 	// Fetched is when the registry last sent or confirmed the list.
 	Fetched time.Time
-	// Stale is the error of fetching the list if the list is older than Client.MaxAge allows. It is nil otherwise.
+	// Stale is the error of fetching the list, if the list is older than Client.MaxAge allows, and nil otherwise.
 	Stale error
-	// NotKept is the error if the fetched list could not be saved for the next time. It is nil otherwise.
+	// NotKept is the error of saving the fetched list for the next time, or nil.
 	NotKept error
 }
 
@@ -155,8 +155,8 @@ func (l *List) Find(id string) (*Entry, error) {
 	return nil, fmt.Errorf("%w: %q", ErrUnknownAgent, short(id))
 }
 
-// Search returns the agents that have each word of text in id, name, description or authors, those first that have the
-// first word in their id or name. It ignores case.
+// Search returns the agents that have every word of text in their id, name, description or authors, with those first
+// that have the first word in their id or name. It ignores case.
 func (l *List) Search(text string) []Entry {
 	words := strings.Fields(strings.ToLower(text))
 	var found []Entry
@@ -178,7 +178,7 @@ func (l *List) Search(text string) []Entry {
 	return found
 }
 
-// cached is the list as it is kept in a file.
+// cached is the list in the form in which a file stores it.
 type cached struct {
 	URL     string    `json:"url"`
 	ETag    string    `json:"etag,omitempty"`
@@ -191,12 +191,12 @@ type cached struct {
 // List.Stale holds the error; without a cache that error is returned.
 func (c *Client) List(ctx context.Context) (*List, error) { return c.list(ctx, false) }
 
-// Refresh returns the registry's list like List, but asks the registry even if the cache is new.
+// Refresh returns the registry's list like List, but asks the registry even if the cache is recent.
 func (c *Client) Refresh(ctx context.Context) (*List, error) { return c.list(ctx, true) }
 
 func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
 	address := cmp.Or(c.URL, DefaultURL)
-	// A cache that cannot be read, or written, makes lists no worse than without one.
+	// If the cache cannot be read or written, the list is returned as if there were no cache.
 	var kept *cached
 	var list *List
 	name := ""
@@ -206,7 +206,7 @@ func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
 		kept, list, noCache = c.readCache(name, address)
 	}
 	if list != nil && !refresh {
-		// A list from the future was written under a wrong clock.
+		// A list from the future was saved when the clock was wrong.
 		if age := list.Age(); age >= 0 && age < cmp.Or(c.MaxAge, time.Hour) {
 			return list, nil
 		}
@@ -238,7 +238,7 @@ func (c *cached) write(name string) error {
 	return writeWhole(name, text)
 }
 
-// readCache reads the cache. It is nil if there is none for the address, or none that can be read.
+// readCache reads the cache. The result is nil if there is none for the address, or none that can be read.
 func (c *Client) readCache(name, address string) (*cached, *List, error) {
 	text, err := readFile(name, 2*c.Limits.orDefaults().List+4096)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errTooLong) {
@@ -249,7 +249,7 @@ func (c *Client) readCache(name, address string) (*cached, *List, error) {
 	}
 	var kept cached
 	if json.Unmarshal(text, &kept) != nil || kept.URL != address {
-		return nil, nil, nil // it will be fetched anew
+		return nil, nil, nil // it will be fetched again
 	}
 	agents, skipped, err := parseList(kept.List)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *Client) readCache(name, address string) (*cached, *List, error) {
 	return &kept, &List{Agents: agents, Skipped: skipped, Fetched: kept.Fetched}, nil
 }
 
-// fetchList fetches the list, or has the registry confirm that it is still the one that is kept.
+// fetchList fetches the list, or lets the registry confirm that the cached one is current.
 func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*cached, error) {
 	if c.Offline {
 		return nil, ErrOffline
@@ -298,14 +298,14 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 	return &cached{URL: address, ETag: etag, Fetched: now, List: text}, nil
 }
 
-// errTooLong says that a file has more bytes than are read.
+// errTooLong reports that a file is longer than allowed.
 var errTooLong = errors.New("too long")
 
 // readFile reads a file of at most the given number of bytes; the error matches errTooLong if it has more.
 func readFile(name string, most int64) ([]byte, error) {
 	if info, err := os.Stat(name); err != nil {
 		return nil, err
-	} else if info.Mode().Type()&^fs.ModeDir != 0 { // a pipe that nobody writes would be waited for
+	} else if info.Mode().Type()&^fs.ModeDir != 0 { // reading a pipe without a writer would block
 		return nil, fmt.Errorf("%s is not a file", name)
 	}
 	file, err := os.Open(name)
@@ -320,7 +320,7 @@ func readFile(name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// writeWhole writes a file, which others see as it was or as it is, never in part.
+// writeWhole replaces a file atomically: others see either the old content or the new.
 func writeWhole(name string, text []byte) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
 	if err != nil {

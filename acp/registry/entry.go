@@ -24,7 +24,7 @@ const (
 	UVX    Kind = "uvx"    // a PyPI package
 )
 
-// Entry is the registry's description of an agent. Members that it does not define are left out.
+// Entry is the registry's description of an agent. Unknown members are dropped.
 type Entry struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
@@ -39,9 +39,9 @@ type Entry struct {
 	Distribution Distribution `json:"distribution"`
 }
 
-// Distribution says how to get and start an agent.
+// Distribution describes how to get and start an agent.
 type Distribution struct {
-	// Binary maps each system that has an archive, by its name, such as "linux-x86_64", to that archive; see Platform.
+	// Binary maps the name of each system that has an archive, such as "linux-x86_64", to the archive; see Platform.
 	Binary map[string]Archive `json:"binary,omitempty"`
 	// NPX is an npm package.
 	NPX *Package `json:"npx,omitempty"`
@@ -53,7 +53,7 @@ type Distribution struct {
 type Archive struct {
 	// Archive is the address.
 	Archive string `json:"archive"`
-	// Cmd is the program in the archive. node, python, python3, java and ruby mean the system's.
+	// Cmd is the program in the archive. node, python, python3, java and ruby refer to the system's programs.
 	Cmd  string            `json:"cmd"`
 	Args []string          `json:"args,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
@@ -65,13 +65,13 @@ type Archive struct {
 type Package struct {
 	// Package is its name with its exact version.
 	Package string `json:"package"`
-	// Cmd is the command of the package to run; "" means its only command, or the one with its name.
+	// Cmd is the command of the package to run; "" means its only command, or the command with the package's name.
 	Cmd  string            `json:"cmd,omitempty"`
 	Args []string          `json:"args,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
 }
 
-// Platform returns the registry's name for the system of this program, such as "linux-x86_64".
+// Platform returns the registry's name for the system that this program runs on, such as "linux-x86_64".
 func Platform() string {
 	processor := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	if processor == "" {
@@ -100,15 +100,15 @@ var (
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 	// folderPattern matches versions that may be part of a directory's name.
 	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
-	// npmVersion is one version for npm, which takes others for names, or for ranges.
+	// npmVersion matches one exact version; npm treats anything else as a name or a range.
 	npmVersion = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 	sumPattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
-// maxID bounds an id, which is the name of a directory.
+// maxID bounds the length of an id, which is the name of a directory.
 const maxID = 64
 
-// usable says why an entry cannot be used at all.
+// usable returns the reason why an entry cannot be used at all.
 func (e *Entry) usable() error {
 	switch {
 	case !idPattern.MatchString(e.ID) || len(e.ID) > maxID || windowsName(e.ID) != "":
@@ -119,7 +119,7 @@ func (e *Entry) usable() error {
 	return nil
 }
 
-// splitPackage is a package's name and version.
+// splitPackage returns a package's name and version.
 func splitPackage(kind Kind, pkg string) (name, version string) {
 	if kind == UVX {
 		if name, version, ok := strings.Cut(pkg, "=="); ok {
@@ -145,8 +145,8 @@ var (
 	cmdPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
 )
 
-// exact says why a package of an entry is not one version of one package by name: an address, a file, a range, an
-// option.
+// exact returns the reason why a package of an entry is not an exact version of a named package, but an address, a
+// file, a range or an option.
 func (p *Package) exact(kind Kind, e *Entry) error {
 	name, version := splitPackage(kind, p.Package)
 	pattern := npmPattern
@@ -166,7 +166,7 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 	return usableEnv(p.Env)
 }
 
-// exactVersion reports whether a version of a package is one, and no name or range.
+// exactVersion reports whether a version of a package is exact, and not a name or a range.
 func exactVersion(kind Kind, version string) bool {
 	return versionPattern.MatchString(version) && folderPattern.MatchString(version) && (kind != NPX || npmVersion.MatchString(version))
 }
@@ -181,8 +181,8 @@ func usableEnv(env map[string]string) error {
 	return nil
 }
 
-// maxEntry bounds an entry, in bytes: installed.json has it, and may be some times as long. maxSkipped is how many entries
-// that cannot be used are told.
+// maxEntry bounds an entry, in bytes: installed.json contains it, and may be several times as long. maxSkipped is how
+// many unusable entries are reported.
 const (
 	maxEntry   = 64 << 10
 	maxSkipped = 100
@@ -239,7 +239,7 @@ func (d *Distribution) same(o *Distribution) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// members are those of a JSON object; nil if it is none.
+// members returns the members of a JSON object, or nil if text is not an object.
 func members(text json.RawMessage) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || json.Unmarshal(text, &m) != nil {
@@ -250,7 +250,7 @@ func members(text json.RawMessage) map[string]json.RawMessage {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// short is the beginning of a text.
+// short returns the beginning of a text.
 func short[Text ~string | ~[]byte](text Text) string {
 	const most = 200
 	if len(text) > most {

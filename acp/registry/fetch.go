@@ -30,11 +30,11 @@ func (e *StatusError) Error() string {
 	return plain.Sprintf("%s: unexpected status %s", e.URL, e.Status)
 }
 
-// ErrPlainHTTP reports that an address is http without encryption, and was rejected because it is not on this machine,
-// or because the address that names it is not.
+// ErrPlainHTTP reports that an address is http without encryption, and was rejected because it, or the address that led
+// to it, is not on this machine.
 var ErrPlainHTTP = errors.New("the address is not https")
 
-// secure refuses an address that others could answer: plain http, unless that is allowed and to this machine.
+// secure refuses an address at which others could answer: plain http, unless it is allowed and to this machine.
 func secure(u *url.URL, plain bool) error {
 	switch {
 	case u.Host == "":
@@ -55,7 +55,7 @@ func isLocal(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHTTP reports whether an address is plain http on this machine. Such an address may name others of that kind.
+// plainHTTP reports whether an address is plain http on this machine. Such an address may lead to others of that kind.
 func plainHTTP(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "http" && isLocal(u)
@@ -64,7 +64,7 @@ func plainHTTP(address string) bool {
 // maxRedirects is how many redirections are followed.
 const maxRedirects = 10
 
-// ask asks for an address, which may be plain http on this machine if plain is set.
+// ask makes a request to an address, which may be plain http on this machine if plain is set.
 func ask(ctx context.Context, with *http.Client, method, address string, plain bool, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, plain b
 		if len(via) >= maxRedirects {
 			return fmt.Errorf("more than %d redirects", maxRedirects)
 		}
-		// A server that is asked over https must not make this program send requests to this machine.
+		// A server on the other side of https must not make this program send requests to this machine.
 		if err := secure(request.URL, plain && via[len(via)-1].URL.Scheme == "http"); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, plain b
 	return response, causeOf(ctx, err)
 }
 
-// causeOf adds to an error why its context has ended.
+// causeOf adds to an error the reason why its context has ended.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -107,8 +107,8 @@ func causeOf(ctx context.Context, err error) error {
 
 // fetch writes the content of an address to a file, and returns its SHA-256.
 func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string, err error) {
-	// Some servers call a compressed archive an encoding, which would be undone here; checksum and name are those of
-	// the archive.
+	// Some servers treat the compression of an archive as an encoding, which would be undone here; the checksum and the
+	// name are those of the archive.
 	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})
 	if err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func fetch(ctx context.Context, with *http.Client, address string, plain bool, n
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// fileName is the last part of an address.
+// fileName returns the last part of an address.
 func fileName(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		address = u.Path

@@ -1,7 +1,7 @@
-// Installed agents: where they are kept, how they are installed, and how they are started.
+// This file has installed agents: where they are kept, how they are installed, and how they are started.
 //
-// An agent has a directory in Client.Dir. In it, installed.json says which of the directories next to it is the one to
-// start. The directory of a version is new each time, and is not used before installed.json names it: a half-written
+// An agent has a directory in Client.Dir. In it, installed.json names the directory next to it that has the version to
+// start. Each installation creates a new directory, which is not used before installed.json names it: a half-written
 // version is never started, and the next installation removes it. A lock allows one installation at a time.
 
 package registry
@@ -29,8 +29,8 @@ import (
 type InstallOptions struct {
 	// Kind is the kind to install, regardless of Client.Prefer; "" leaves the choice to Client.Prefer.
 	Kind Kind
-	// Again installs the registry's version even if it is already installed, and replaces a pinned version, which stays
-	// pinned then.
+	// Again installs the registry's version even if it is already installed. It also replaces a pinned version; the
+	// agent then stays pinned.
 	Again bool
 	// NoScripts keeps npm from running the install scripts of packages. Some agents need them to be complete.
 	NoScripts bool
@@ -47,22 +47,22 @@ type Installed struct {
 	Kind Kind `json:"kind"`
 	// Time is when the agent was installed.
 	Time time.Time `json:"time"`
-	// Pinned says that Update keeps the agent at its version.
+	// Pinned means that Update keeps the agent at its version.
 	Pinned bool `json:"pinned,omitempty"`
-	// SHA256 is the checksum of the archive that was fetched, whether or not the registry gave one.
+	// SHA256 is the checksum of the archive that was fetched, whether or not the registry provided one.
 	SHA256 string `json:"sha256,omitempty"`
-	// Verified says that the registry gave a checksum, and that the archive matched it.
+	// Verified reports whether the registry provided a checksum, which the archive then matched.
 	Verified bool `json:"verified,omitempty"`
 
-	// Program is the path of the program in Folder, or the name of a program of the system, such as node. Args and Env
+	// Program is the path of the program in Folder, or the name of a program on the system, such as node. Args and Env
 	// are its arguments and variables.
 	Program string            `json:"program"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// Files are the indexes of those Args that are paths in Folder of files that an interpreter of the system runs.
+	// Files are the indexes of those Args that are paths of files in Folder, which an interpreter on the system runs.
 	Files []int `json:"files,omitempty"`
 
-	dir, folder string // the agent's, and the name of that of the version in it
+	dir, folder string // dir is the agent's directory, folder the name of the version's directory in it
 }
 
 // ID returns the agent's id.
@@ -87,14 +87,14 @@ func (i *Installed) Command() *launch.Command {
 
 // InstallError reports that npm or uv could not install a package.
 type InstallError struct {
-	// ID is the agent, Package its package.
+	// ID is the agent's id, and Package is its package.
 	ID, Package string
-	// Problem describes the failure in words, such as launch.TooNew or launch.DownloadFailed; its Kind is "" if it is
+	// Problem describes the failure; its Kind is, for example, launch.TooNew or launch.DownloadFailed, or "" if it is
 	// not known.
 	Problem launch.Problem
 	// Output is the end of the program's output.
 	Output string
-	// Err is how the program ended.
+	// Err reports how the program ended.
 	Err error
 }
 
@@ -198,12 +198,12 @@ func readRecord(dir, id string) (*Installed, error) {
 	return i, nil
 }
 
-// notFile reports whether an index of Files cannot be one.
+// notFile reports whether an index of Files is invalid.
 func (i *Installed) notFile(n int) bool {
 	return n < 0 || n >= len(i.Args) || !filepath.IsLocal(filepath.FromSlash(i.Args[n]))
 }
 
-// recordFile is the content of the file.
+// recordFile is the content of installed.json.
 type recordFile struct {
 	*Installed
 	Folder string `json:"folder"`
@@ -217,7 +217,7 @@ func (i *Installed) write() error {
 	return writeWhole(filepath.Join(i.dir, record), append(text, '\n'))
 }
 
-// lock keeps other processes, and other calls, from changing an agent in the meantime. The file is not in the agent's
+// lock prevents other processes, and other calls, from changing an agent. The lock file is not in the agent's
 // directory, which may be removed.
 func (c *Client) lock(ctx context.Context, id string) (*filelock.Lock, error) {
 	dir, err := c.dir()
@@ -231,7 +231,7 @@ func (c *Client) lock(ctx context.Context, id string) (*filelock.Lock, error) {
 	return filelock.Wait(ctx, filepath.Join(dir, id))
 }
 
-// Plan returns what Install would fetch and run, and does not ask for consent.
+// Plan returns what Install would fetch and run, without asking for consent.
 func (c *Client) Plan(ctx context.Context, id string, options *InstallOptions) (*Plan, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -262,16 +262,16 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 	return p, nil
 }
 
-// Install installs the registry's version of an agent, after Consent. If that version is already installed, or the
-// agent is pinned to another version, in the requested kind, it returns the installed agent and asks for no consent.
-// Otherwise the previously installed version continues to be used until the new one is complete. To start the installed
-// agent, whatever the registry has, use Find, not Install.
+// Install installs the registry's version of an agent, after Consent. If that version is already installed in the
+// requested kind, or the agent is pinned to another version in that kind, Install returns the installed agent without
+// asking for consent. Otherwise the previously installed version stays in use until the new one is complete. To start
+// the installed agent regardless of the registry, use Find rather than Install.
 //
-// The error matches ErrUnknownAgent if no such agent in the registry, and ErrNoConsent if Client.Consent is nil. It is
+// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if Client.Consent is nil. It is
 // an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an
-// *InstallError, which gives the reason in words, if npm or uv failed. It matches ErrPinned if the agent is pinned in
-// another kind than the requested one; InstallOptions.Again overrides this. It matches ErrChanged if someone else has
-// changed the agent while the user was asked, unless the agent that is then installed is the requested one.
+// *InstallError, which describes the reason, if npm or uv failed. It matches ErrPinned if the agent is pinned in
+// another kind than the requested one; InstallOptions.Again overrides this. It matches ErrChanged if the agent was
+// changed elsewhere while the user was asked, unless the agent that is then installed is the requested one.
 func (c *Client) Install(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -326,7 +326,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	if c.Consent == nil {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrNoConsent)
 	}
-	// Consent is not asked for a change that cannot be written.
+	// Do not ask for consent to a change that cannot be written.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
 	}
@@ -350,7 +350,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 		return nil, err
 	}
 	if err != nil {
-		now = nil // it is damaged, or not there
+		now = nil // it is damaged or missing
 	}
 	if was, is := folderOf(before), folderOf(now); was != is {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrChanged)
@@ -360,7 +360,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	}
 	keep := []string{record}
 	if now != nil {
-		keep = append(keep, now.folder) // agents of it may still run
+		keep = append(keep, now.folder) // it may still be running
 	}
 	sweep(dir, keep)
 	i := &Installed{
@@ -376,14 +376,14 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	if err != nil {
 		err = errors.Join(fmt.Errorf("installing %s: %w", e.ID, causeOf(ctx, err)), removeAll(i.Folder()))
 		if now == nil {
-			_ = os.Remove(dir) // unless there is something in it
+			_ = os.Remove(dir) // unless it is not empty
 		}
 		return nil, err
 	}
 	return i, nil
 }
 
-// folderOf returns the directory of the installed version; "" if there is none.
+// folderOf returns the directory of the installed version, or "" if there is none.
 func folderOf(i *Installed) string {
 	if i == nil {
 		return ""
@@ -400,7 +400,7 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 	a := &Archive{Archive: p.URL, Cmd: p.Program, Args: p.Args, SHA256: p.SHA256}
 	archive := i.Folder() + ".fetched"
 	defer func() {
-		// A program that came alone was moved.
+		// A program without an archive was moved.
 		if failed := os.Remove(archive); !errors.Is(failed, fs.ErrNotExist) {
 			err = errors.Join(err, failed)
 		}
@@ -415,8 +415,8 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 	return i.placeArchive(ctx, archive, a, limits)
 }
 
-// sweep removes the content of an agent's directory, except for some files. Files that cannot be removed, such as a
-// program that is still running on Windows, are left for the next time.
+// sweep removes the content of an agent's directory, except for the files in keep. Files that cannot be removed, such
+// as a running program on Windows, are left for the next time.
 func sweep(dir string, keep []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -426,7 +426,7 @@ func sweep(dir string, keep []string) {
 	}
 }
 
-// removeAll removes a directory, even one with subdirectories from archives that cannot be written to.
+// removeAll removes a directory, even if archives have put write-protected directories into it.
 func removeAll(name string) error {
 	err := os.RemoveAll(name)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
@@ -441,8 +441,8 @@ func removeAll(name string) error {
 	return errors.Join(filepath.WalkDir(name, walk), os.RemoveAll(name))
 }
 
-// Update replaces an agent with the registry's version, after Consent, and returns the agent that is installed then. If
-// there is no other version, it returns the installed agent. A pinned agent is not changed: the error matches
+// Update replaces an agent with the registry's version, after Consent, and returns the agent that is then installed. If
+// the registry has no other version, it returns the installed agent. A pinned agent is not changed: the error matches
 // ErrPinned. If Update fails, the installed version stays.
 func (c *Client) Update(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	now, err := c.Find(id)
@@ -468,7 +468,7 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 		o = *options
 	}
 	if o.Kind == "" && slices.Contains(e.Kinds(c.platform()), now.Kind) {
-		o.Kind = now.Kind // as the user has chosen it
+		o.Kind = now.Kind // as the user chose it
 	}
 	updated, err := c.install(ctx, e, &o, true)
 	if err != nil {
@@ -477,7 +477,7 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	return updated, nil
 }
 
-// Newer is an agent of which the registry has another version.
+// Newer is an agent for which the registry has another version.
 type Newer struct {
 	Installed *Installed
 	// Entry is the registry's entry.
@@ -515,8 +515,8 @@ func (c *Client) Pin(ctx context.Context, id string, pinned bool) (err error) {
 	return i.write()
 }
 
-// Remove removes an agent with all its files. Files that it has written elsewhere, such as its settings, stay. Running
-// agents should be ended first.
+// Remove removes an agent with all its files. Files that it has written elsewhere, such as its settings, stay. End
+// running agents first.
 func (c *Client) Remove(ctx context.Context, id string) (err error) {
 	dir, err := c.agent(id)
 	if err != nil {
@@ -527,7 +527,7 @@ func (c *Client) Remove(ctx context.Context, id string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	// A record that is damaged is removed as well.
+	// A damaged record is removed as well.
 	if err := os.Remove(filepath.Join(dir, record)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", ErrNotInstalled, id)
 	} else if err != nil {

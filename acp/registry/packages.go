@@ -20,14 +20,14 @@ import (
 	"github.com/acpgo/sdk/internal/proc"
 )
 
-// placePackage installs a package into the directory of a version, and returns the path of its command there.
+// placePackage installs a package into the directory of a version, and returns the path of its command.
 func (c *Client) placePackage(ctx context.Context, p *Plan, i *Installed) (string, error) {
 	run := *p.Install
 	run.Env = maps.Clone(run.Env)
 	if run.Env == nil {
 		run.Env = map[string]string{}
 	}
-	// In a separate directory, no project settings apply, which others may have written.
+	// In a separate directory no project settings apply, which others may have written.
 	run.Dir = i.Folder()
 	if p.Kind == NPX {
 		run.Args = slices.Insert(slices.Clone(run.Args), 1, "--prefix", i.Folder())
@@ -55,14 +55,14 @@ func (c *Client) placePackage(ctx context.Context, p *Plan, i *Installed) (strin
 	}
 	path, err := npmCommand(i.Folder(), p)
 	if err == nil && runtime.GOOS == "windows" && isScript(filepath.Join(i.Folder(), path)) {
-		// Windows does not read the first line of a script.
+		// Windows ignores the first line of a script.
 		i.Args, i.Files = append([]string{filepath.ToSlash(path)}, i.Args...), []int{0}
 		path = "node"
 	}
 	return path, err
 }
 
-// isScript reports whether a file is for node.
+// isScript reports whether a file is a script for node.
 func isScript(name string) bool {
 	file, err := os.Open(name)
 	if err != nil {
@@ -70,12 +70,12 @@ func isScript(name string) bool {
 	}
 	defer file.Close()
 	head := make([]byte, 200)
-	n, _ := io.ReadFull(file, head) // what there is
+	n, _ := io.ReadFull(file, head) // as much as there is
 	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
 	return bytes.HasPrefix(line, []byte("#!")) && bytes.Contains(line, []byte("node"))
 }
 
-// otherKind says that an entry has a binary.
+// otherKind mentions the binary of an entry that has one.
 func otherKind(p *Plan) string {
 	if len(p.Entry.Distribution.Binary) > 0 {
 		return " This agent has binaries: install it with the kind binary."
@@ -83,7 +83,7 @@ func otherKind(p *Plan) string {
 	return " For this agent alone, install it with the option AnyAge."
 }
 
-// npmCommand finds the command of a package as npx does: the one that is named, the only one, or that with the package's
+// npmCommand finds the command of a package as npx does: the named one, the only one, or the one with the package's
 // name.
 func npmCommand(dir string, p *Plan) (string, error) {
 	name, _ := splitPackage(NPX, p.Package)
@@ -125,7 +125,7 @@ func npmCommand(dir string, p *Plan) (string, error) {
 		}
 	}
 	script := bins[cmd]
-	if script == "" { // it may be one of a package that this depends on
+	if script == "" { // it may belong to a package that this one depends on
 		link := filepath.Join("node_modules", ".bin", filepath.FromSlash(cmd))
 		if _, err := os.Stat(filepath.Join(dir, link)); err != nil || runtime.GOOS == "windows" || !filepath.IsLocal(cmd) {
 			return "", fmt.Errorf("the package %s has no command %q, only %q", p.Package, short(cmd), slices.Sorted(maps.Keys(bins)))
@@ -142,7 +142,7 @@ func npmCommand(dir string, p *Plan) (string, error) {
 	return path, nil
 }
 
-// uvCommand finds the command of a package of PyPI: the one that is named, or that with the package's name.
+// uvCommand finds the command of a PyPI package: the named one, or the one with the package's name.
 func uvCommand(dir string, p *Plan) (string, error) {
 	name, _ := splitPackage(UVX, p.Package)
 	path := filepath.Join("bin", cmp.Or(p.Program, name))
@@ -169,8 +169,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runWhole runs a command to its end, and ends it, with all processes that it has started, when the context ends. It
-// returns the command's output.
+// runWhole runs a command and returns its output. When the context ends, it ends the command with all processes that it
+// has started.
 func runWhole(ctx context.Context, command *launch.Command) (string, error) {
 	cmd := command.Cmd()
 	out := &output{}
@@ -190,6 +190,6 @@ func runWhole(ctx context.Context, command *launch.Command) (string, error) {
 		err = errors.Join(context.Cause(ctx), <-ended)
 	}
 	group.Reaped()
-	group.Kill() // what it has left behind
+	group.Kill() // processes that it left running
 	return string(bytes.ToValidUTF8(out.buf, []byte("\uFFFD"))), err
 }

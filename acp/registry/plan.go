@@ -13,13 +13,13 @@ import (
 type Plan struct {
 	// Entry is the registry's entry of the agent.
 	Entry Entry
-	// Kind is how it is installed.
+	// Kind is the kind in which it is installed.
 	Kind Kind
-	// Installed is the version that is installed now, or "".
+	// Installed is the version that is currently installed, or "".
 	Installed string
 	// URL is the address of the archive that is fetched, for a Binary.
 	URL string
-	// SHA256 is the checksum that the archive must have. "" means that the registry gives none, so that anyone who
+	// SHA256 is the checksum that the archive must have. "" means that the registry provides none, so anyone who
 	// controls the address decides what is run.
 	SHA256 string
 	// Package is the package that is fetched, for NPX and UVX. Its dependencies are fetched too, in the versions that
@@ -27,17 +27,17 @@ type Plan struct {
 	Package string
 	// Install is the program that fetches the package; nil for a Binary.
 	Install *launch.Command
-	// Program is the program that is started: a file of the archive, or a command of the package, where "" means its
-	// only command or the one with its name.
+	// Program is the program that is started: a file of the archive, or a command of the package; "" means its only
+	// command, or the one with the package's name.
 	Program string
 	// Args and Env are the arguments and variables with which it is started.
 	Args []string
 	Env  map[string]string
-	// Folder is the directory in which the agent is kept; a subdirectory is created for the version.
+	// Folder is the directory in which the agent is kept; the version gets a new subdirectory.
 	Folder string
 }
 
-// maxPlanLine is how many characters are in a line of Plan.String.
+// maxPlanLine is the greatest number of characters in a line of Plan.String.
 const maxPlanLine = 500
 
 // String returns the plan as lines for a terminal, without control characters. Long names, authors and licenses are cut
@@ -97,7 +97,7 @@ type UnavailableError struct {
 	ID string
 	// Kinds are the kinds in which the agent is distributed for this system.
 	Kinds []Kind
-	// Reason says why none of them can be used.
+	// Reason is the reason why none of them can be used.
 	Reason string
 }
 
@@ -112,7 +112,7 @@ var tools = map[Kind]struct{ program, comesWith string }{
 	UVX: {"uv", "uv"},
 }
 
-// choose chooses one of an entry's kinds.
+// choose selects one of an entry's kinds.
 func (c *Client) choose(e *Entry, kind Kind) (Kind, error) {
 	platform := c.platform()
 	have := e.Kinds(platform)
@@ -161,7 +161,7 @@ func (c *Client) find(program string) (string, error) {
 	return path, nil
 }
 
-// plan says all that will be fetched and run for an entry.
+// plan returns the plan for an entry.
 func (c *Client) plan(e *Entry, kind Kind, options *InstallOptions, folder string) (*Plan, error) {
 	kind, err := c.choose(e, kind)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Client) plan(e *Entry, kind Kind, options *InstallOptions, folder strin
 	return p, nil
 }
 
-// usable says why an archive of an entry is not taken.
+// usable returns the reason why an archive of an entry is refused.
 func (a *Archive) usable() error {
 	switch {
 	case isInstaller(fileName(a.Archive)):
@@ -208,7 +208,7 @@ func (a *Archive) usable() error {
 	return usableEnv(a.Env)
 }
 
-// installer is the command that installs a package. Where it runs is added later.
+// installer returns the command that installs a package. Its directory is added later.
 func (c *Client) installer(kind Kind, d *Package, options *InstallOptions) (*launch.Command, error) {
 	path, err := c.find(tools[kind].program)
 	if err != nil {

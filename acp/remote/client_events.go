@@ -20,8 +20,8 @@ var (
 	errNoHeaders   = errors.New("acp: timeout waiting for the headers of a stream; a proxy may be buffering responses")
 )
 
-// stream returns the stream of a session, or of the connection, which begins to open if there is none; mu is held. It
-// is nil when all is over.
+// stream returns the stream of a session, or of the connection, and starts to open one if there is none; mu is held. It
+// returns nil if the connection is over.
 func (s *httpStream) stream(session string) *eventStream {
 	if st := s.streams[session]; st != nil {
 		return st
@@ -44,7 +44,7 @@ func (s *httpStream) stream(session string) *eventStream {
 	return st
 }
 
-// await waits until the stream was open once, and says why it is not.
+// await waits until the stream has been open once, and returns the reason if it cannot be opened.
 func (st *eventStream) await() error {
 	timer := time.NewTimer(st.s.d.opts.StreamTimeout)
 	defer timer.Stop()
@@ -54,7 +54,7 @@ func (st *eventStream) await() error {
 	case <-timer.C:
 		late = true
 	case <-st.life.Done():
-		over = true // it may have given up, which says more
+		over = true // the stream may have given up, with a better error
 	}
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -71,10 +71,10 @@ func (st *eventStream) await() error {
 	return errNoHeaders
 }
 
-// heard is when the last message came.
+// heard returns the time of the last message.
 func (st *eventStream) heard() time.Time { return time.Unix(0, st.last.Load()) }
 
-// kick has the stream opened again at once; mu is held.
+// kick makes the stream reopen at once; mu is held.
 func (st *eventStream) kick(why error) {
 	select {
 	case st.kicked <- struct{}{}:
@@ -85,13 +85,13 @@ func (st *eventStream) kick(why error) {
 	}
 }
 
-// run opens the stream again and again.
+// run keeps the stream open, reopening it whenever it is lost.
 func (st *eventStream) run() {
 	defer st.cancel(nil)
 	o := &st.s.d.opts
-	var lost error       // what ended the stream, if it was open
-	var since time.Time  // when opening it began to fail
-	tries, count := 0, 0 // since a message came; messages before
+	var lost error       // the error that ended the stream, if it was open
+	var since time.Time  // the time since which opening it has failed
+	tries, count := 0, 0 // tries since the last message; messages before it
 	for {
 		resp, resumed, err := st.open()
 		if err == nil {
@@ -99,14 +99,14 @@ func (st *eventStream) run() {
 			since = time.Time{}
 			lost = st.pump(resp)
 			if st.life.Err() != nil {
-				return // r and count may be the reader's
+				return // r and count may belong to the reader
 			}
 			if st.count > count {
 				tries, count = 0, st.count
 			}
 			err = lost
 		} else if st.final(err) {
-			// The connection may be gone, and not the session alone.
+			// The whole connection may be gone, not just the session.
 			if errors.Is(err, ErrConnectionGone) && st.session != "" && st.seen() && !st.s.lives() {
 				return
 			}
@@ -129,14 +129,14 @@ func (st *eventStream) run() {
 	}
 }
 
-// seen reports whether the stream was open.
+// seen reports whether the stream has been open.
 func (st *eventStream) seen() bool {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	return st.wasOpen
 }
 
-// lives has the connection's stream opened again, and reports whether the server still knows the connection.
+// lives reopens the connection's stream, and reports whether the server still knows the connection.
 func (s *httpStream) lives() bool {
 	s.mu.Lock()
 	st := s.streams[""]
@@ -165,7 +165,7 @@ func (s *httpStream) ends() bool {
 	return s.closing
 }
 
-// isOpen says that the stream is open, and reports a gap.
+// isOpen records that the stream is open, and reports a gap.
 func (st *eventStream) isOpen(lost error, resumed bool) {
 	st.s.mu.Lock()
 	first := !st.wasOpen
@@ -186,8 +186,8 @@ func (st *eventStream) isOpen(lost error, resumed bool) {
 	}
 }
 
-// final reports whether it is useless to try again after a failure. A server's answer about a session applies to that
-// session alone.
+// final reports whether retrying after a failure is useless. A server's answer about a session applies only to that
+// session.
 func (st *eventStream) final(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
@@ -200,8 +200,8 @@ func (st *eventStream) final(err error) bool {
 	return status.Status < 500
 }
 
-// giveUp ends the stream for good: that of the connection ends all, that of a session the calls of the session that
-// would be answered on it.
+// giveUp ends the stream for good: for the connection's stream, everything ends; for a session's stream, the calls
+// whose answers would arrive on it.
 func (st *eventStream) giveUp(err error) {
 	s := st.s
 	s.mu.Lock()
@@ -230,8 +230,8 @@ func (st *eventStream) giveUp(err error) {
 	}
 }
 
-// backOff waits before the stream is opened again; longer each time, and a random part of that, so that not all clients
-// come at once.
+// backOff waits before the stream is reopened: longer each time, and for a random part of that time, so that clients do
+// not reconnect all at once.
 func (st *eventStream) backOff(tries int, err error) bool {
 	o := &st.s.d.opts
 	longest := float64(o.MinBackoff)
@@ -262,10 +262,10 @@ func (st *eventStream) backOff(tries int, err error) bool {
 // longestRetry is how long a server may make a client wait before it opens a stream again.
 const longestRetry = 5 * time.Minute
 
-// errNoEvents is what the answer to a GET is that has another type.
+// errNoEvents is the error for a response to a GET with another content type.
 var errNoEvents = errors.New("acp: the response is not an event stream")
 
-// open makes the GET. resumed says that the server was asked to go on where the stream was lost.
+// open makes the GET. resumed reports whether the server was asked to continue after the last event.
 func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	s := st.s
 	ctx, cancel := context.WithCancelCause(st.life)
@@ -273,7 +273,7 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	st.endGet = cancel
 	id := s.id
 	select {
-	case <-st.kicked: // this is what it asks for
+	case <-st.kicked: // opening the stream is what it asks for
 	default:
 	}
 	s.mu.Unlock()
@@ -295,7 +295,7 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	if err == nil && resp.StatusCode != http.StatusOK {
 		status := statusError(resp, 0)
 		if resumed && status.Status == http.StatusConflict {
-			st.r.lastID = nil // the server does not have it any more
+			st.r.lastID = nil // the server no longer has it
 		}
 		err = status
 	} else if err == nil {
@@ -320,7 +320,7 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 	return resp, resumed, nil
 }
 
-// gotten is the body of a GET, whose errors are the causes of its context.
+// gotten is the body of a GET whose errors are the causes of its context.
 type gotten struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -335,7 +335,7 @@ func (b *gotten) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pump reads the stream until it ends, and says why.
+// pump reads the stream until it ends, and returns the reason.
 func (st *eventStream) pump(resp *http.Response) error {
 	body := resp.Body.(*gotten)
 	defer body.Close()
@@ -353,7 +353,7 @@ func (st *eventStream) pump(resp *http.Response) error {
 	for {
 		idle.Reset(limit)
 		err := st.r.fill()
-		idle.Stop() // nobody listens while the messages wait to be read
+		idle.Stop() // no idle timeout while messages wait for the reader
 		if !st.handOver() {
 			return context.Cause(st.life)
 		}
@@ -363,7 +363,7 @@ func (st *eventStream) pump(resp *http.Response) error {
 	}
 }
 
-// handOver lets the reader of the messages take the data that was read, and waits until it has.
+// handOver passes the data to the reader of the messages, and waits until the reader has taken it.
 func (st *eventStream) handOver() bool {
 	select {
 	case <-st.after:
@@ -381,7 +381,7 @@ func (st *eventStream) handOver() bool {
 	}
 }
 
-// take returns the next message that was read, if there is one. The reader of the messages calls it.
+// take returns the next message in the data, if there is one. The reader of the messages calls it.
 func (st *eventStream) take() (line []byte, ok bool, err error) {
 	for {
 		ev, ok := st.r.next()
@@ -401,10 +401,10 @@ func (st *eventStream) take() (line []byte, ok bool, err error) {
 	}
 }
 
-// isMessage reports whether an event of that name is a message.
+// isMessage reports whether an event with this name is a message.
 func isMessage(name []byte) bool { return len(name) == 0 || string(name) == "message" }
 
-// silent ends the POSTs on which nothing has come back for so long as on a stream that is silent.
+// silent ends POSTs without a response for as long as the idle timeout of a stream.
 func (s *httpStream) silent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

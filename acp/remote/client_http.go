@@ -11,118 +11,118 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// httpStream is the client's stream over HTTP. Messages are sent by POSTs, which lanes make, see client_post.go; they
-// come from event streams, see client_events.go, and in the bodies of POSTs. The goroutines of both belong to the
+// httpStream is the client's stream over HTTP. Messages are sent by POSTs, which the lanes in client_post.go make; they
+// arrive on event streams (client_events.go) and in the responses to POSTs. The goroutines of both belong to the
 // stream, and Close waits for them.
 type httpStream struct {
 	d    *dialer
-	life context.Context // ends with the stream; its cause says why
+	life context.Context // ends with the stream; its cause is the reason
 	end  context.CancelCauseFunc
 
-	// The reader's.
+	// Owned by the reader.
 	decode  *codec.Decoder
-	current *eventStream // what messages are taken from
+	current *eventStream // the stream that messages are being taken from
 	held    []heldMessage
 	heldLen int
-	ready   [][]byte // held before, to be read next
+	ready   [][]byte // messages that were held, to be read next
 
-	// The writer's.
+	// Owned by the writer.
 	encode *codec.Decoder
 
-	naming atomic.Int32 // requests in progress whose answer names a session
+	naming atomic.Int32 // requests in progress whose answers name a session
 	wake   chan struct{}
 	tasks  sync.WaitGroup
 
 	mu       sync.Mutex
-	arrived  []delivery // what is to be read, in order
-	id       string     // of the connection
-	first    *post      // initialize
+	arrived  []delivery // data to be read, in order
+	id       string     // the connection's id
+	first    *post      // the initialize request
 	calls    map[rpc.ID]*call
 	asked    map[rpc.ID]string // the sessions of the agent's requests in progress
 	streams  map[string]*eventStream
 	lanes    map[lane][]*post
-	flying   map[*post]context.CancelCauseFunc // POSTs that are made, and what ends each
-	prompts  map[string]*post                  // the last prompt of a session, until it was taken
+	flying   map[*post]context.CancelCauseFunc // POSTs in progress, and the functions that cancel them
+	prompts  map[string]*post                  // the last prompt of each session, until it is taken
 	cancels  map[string]*post                  // the last cancellation, likewise
-	queued   int                               // bytes of posts
-	change   chan struct{}                     // closed when queued gets less
+	queued   int                               // bytes in posts
+	change   chan struct{}                     // closed when queued decreases
 	closing  bool
 	gone     bool // the server does not know the connection
 	closeOne sync.Once
 }
 
-// delivery is something to be read.
+// delivery is data to be read.
 type delivery struct {
-	from *eventStream // it has read something
-	line []byte       // a message, from the body of a POST
+	from *eventStream // a stream that has read something
+	line []byte       // a message from the response to a POST
 	err  error        // a *rpc.CallLostError or *rpc.TooLongError
 
-	taken chan<- struct{} // if not nil, closed when it is read
+	taken chan<- struct{} // if not nil, closed when the delivery is read
 }
 
-// heldMessage is a notification for a session that is not known.
+// heldMessage is a notification for an unknown session.
 type heldMessage struct {
 	session string
 	line    []byte
 }
 
-// call is a request of this side that is not answered.
+// call is a request of this side that has not been answered.
 type call struct {
 	post    *post
-	timer   *time.Timer // set when it is not known whether the server took it
+	timer   *time.Timer // set while it is not known whether the server received the request
 	naming  bool
 	unknown error
 }
 
-// lane is a queue of messages that are POSTed one after the other. Answers to the agent have their own lanes, so that a
-// request that the server makes wait does not hold them up.
+// lane is a queue of messages that are POSTed one after another. Answers to the agent have lanes of their own, so that
+// a request that the server holds back does not delay them.
 type lane struct {
 	session string
 	answers bool
 }
 
-// post is a message that is to be sent.
+// post is a message to be sent.
 type post struct {
 	message []byte
 	kind    wire.Kind
 	method  string
-	id      rpc.ID // of a request or a response
-	session string // what it is sent for; "" is the connection
+	id      rpc.ID // the id of a request or a response
+	session string // the session that it is about; "" is the connection
 	after   []*post
-	began   time.Time     // when its POST was made; guarded by the stream's mu
-	made    chan struct{} // closed then
-	done    chan struct{} // closed when the server has taken it, or nobody tries any more
+	began   time.Time     // when the POST was made; guarded by the stream's mu
+	made    chan struct{} // closed when the POST is made
+	done    chan struct{} // closed when the server has taken the message, or it is no longer retried
 }
 
-// eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
-// reopens it when it was lost. The goroutine leaves the data that it reads in r for the reader of the messages, which
-// takes them from there, and then lets it go on.
+// eventStream is a GET whose response is a stream of events, for the connection or for one session. Its goroutine opens
+// it, and reopens it when it is lost. The goroutine leaves the data that it reads in r, waits until the reader of the
+// messages has taken them, and continues.
 type eventStream struct {
 	s       *httpStream
 	session string
 	life    context.Context // ends with the stream
 	cancel  context.CancelCauseFunc
 
-	r      *eventReader  // of who has the turn: the goroutine, or the reader of the messages
-	count  int           // messages; likewise
-	resume chan struct{} // it is the goroutine's turn
-	last   atomic.Int64  // when the last message came, in nanoseconds since 1970
+	r      *eventReader  // owned alternately by the goroutine and the reader of the messages
+	count  int           // number of messages; owned likewise
+	resume chan struct{} // signals that it is the goroutine's turn
+	last   atomic.Int64  // time of the last message, in nanoseconds since 1970
 
-	after  chan struct{} // closed when what comes may be read: behind the answer to initialize
-	opened chan struct{} // closed when it was open once, or never will be
-	kicked chan struct{} // it is to be opened again at once
+	after  chan struct{} // closed when messages may be read: after the answer to initialize
+	opened chan struct{} // closed when it has been open once, or never will be
+	kicked chan struct{} // signals that it is to be reopened at once
 
 	// Guarded by s.mu.
 	wasOpen bool
-	err     error                   // why it will not be opened any more
-	failure error                   // why opening it failed last
-	endGet  context.CancelCauseFunc // ends the GET in progress
-	again   chan struct{}           // set while somebody waits until it is open again; closed then
+	err     error                   // why it will not be reopened
+	failure error                   // the last error of opening it
+	endGet  context.CancelCauseFunc // cancels the GET in progress
+	again   chan struct{}           // not nil while a goroutine waits until it is open again; closed then
 }
 
 var _ rpc.FastStream = (*httpStream)(nil)
 
-// spawn runs f in a goroutine of the stream's, unless that ends; mu is held.
+// spawn runs f in a goroutine of the stream, unless the stream has ended; mu is held.
 func (s *httpStream) spawn(f func()) bool {
 	if s.life.Err() != nil {
 		return false
@@ -131,7 +131,7 @@ func (s *httpStream) spawn(f func()) bool {
 	return true
 }
 
-// fail ends the stream: data that has arrived is still read, then err.
+// fail ends the stream: data that has arrived is still read, and then err.
 func (s *httpStream) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,12 +157,12 @@ func (s *httpStream) arrive(a delivery) {
 	}
 }
 
-// lost is the message that the reader gets for a call that gets no answer.
+// lost returns the delivery for a call that gets no answer.
 func lost(id rpc.ID, err error) delivery {
 	return delivery{err: &rpc.CallLostError{ID: id, Err: err}}
 }
 
-// forget takes a call out of those in progress, or returns nil; mu is held.
+// forget removes a call from those in progress and returns it, or nil; mu is held.
 func (s *httpStream) forget(id rpc.ID) *call {
 	c := s.calls[id]
 	if c == nil {
@@ -178,7 +178,7 @@ func (s *httpStream) forget(id rpc.ID) *call {
 	return c
 }
 
-// drop ends a call that gets no answer, unless it was answered; mu is held.
+// drop fails a call that gets no answer, unless it was answered; mu is held.
 func (s *httpStream) drop(p *post, err error) {
 	if c := s.calls[p.id]; c != nil && c.post == p {
 		s.forget(p.id)
@@ -186,7 +186,7 @@ func (s *httpStream) drop(p *post, err error) {
 	}
 }
 
-// awaitQueue waits until ready, which is called with mu held.
+// awaitQueue waits until ready returns true; ready is called with mu held.
 func (s *httpStream) awaitQueue(ctx context.Context, ready func() bool) error {
 	for {
 		s.mu.Lock()

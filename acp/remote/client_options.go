@@ -10,13 +10,13 @@ import (
 // DialOptions configures how a client connects. A nil *DialOptions, and the zero value of each field, mean the
 // defaults. Sizes are in bytes.
 type DialOptions struct {
-	// HTTPClient makes every request, and opens the WebSocket, with its own proxy, TLS, RoundTripper and cookies. Its
-	// Timeout is not used, because streams last; and a redirect to another origin is not followed, whatever its
-	// CheckRedirect says. If it has no Jar it gets one, which all connections of the transport share. By default a
+	// HTTPClient makes every request and opens the WebSocket, with its own proxy, TLS, RoundTripper and cookies. Its
+	// Timeout is not used, because streams are long-lived; and a redirect to another origin is never followed, whatever
+	// its CheckRedirect says. If it has no Jar it gets one, which all connections of the transport share. By default a
 	// client is created for the transport.
 	HTTPClient *http.Client
 	// Header returns additional headers for every request, a token for example. It is called for each request, so that
-	// a token may be refreshed, and once again after a 401 or 403, with a context for which Refused returns that error.
+	// a token may be refreshed, and once more after a 401 or 403, with a context for which Refused returns that error.
 	// An error fails the request.
 	Header func(ctx context.Context) (http.Header, error)
 	// AllowInsecure allows sending the headers that Header returns, and passwords and tokens in the URL, over a
@@ -33,8 +33,8 @@ type DialOptions struct {
 	MaxMessage int
 	// MaxQueued is how much data may wait to be sent over HTTP. The default is 16 MiB. A single message may exceed it.
 	MaxQueued int
-	// StreamTimeout is how long the headers of a stream may take, and the rest of an answer that has no message. The
-	// default is 10 s.
+	// StreamTimeout bounds the time until the headers of a stream, and the time to read the rest of a response without
+	// a message. The default is 10 s.
 	StreamTimeout time.Duration
 	// AnswerTimeout is how long the client waits for an answer if it is not known whether the server received the
 	// request, counted from the last message of its session; see OutcomeError. The default is 60 s.
@@ -42,7 +42,7 @@ type DialOptions struct {
 	// KeepAlive is how often a WebSocket is pinged; it is lost if two pings in a row are not answered. The default is
 	// 15 s; a negative value means never.
 	KeepAlive time.Duration
-	// IdleTimeout is how long nothing, not even a comment, may arrive on an HTTP stream before it counts as lost. The
+	// IdleTimeout is how long an HTTP stream may be silent, without even a comment, before it counts as lost. The
 	// default is 60 s; servers send a comment every 15 s. A negative value means forever.
 	IdleTimeout time.Duration
 	// StallTimeout is how long the server may accept no data on a WebSocket that has data to send before the WebSocket
@@ -57,12 +57,12 @@ type DialOptions struct {
 	// ReopenTime is how long the client tries to reopen a lost stream before the connection is lost. The default is 6
 	// min: longer than a server keeps a connection without streams, which is 5 min with the Server of this package.
 	ReopenTime time.Duration
-	// Resume asks the server, with Last-Event-ID, to continue after the last event when a lost stream is reopened: a
-	// draft of the protocol, and ignored by servers that do not support it.
+	// Resume asks the server, with Last-Event-ID, to continue after the last event when a lost stream is reopened. This
+	// is a draft of the protocol; servers that do not support it ignore it.
 	Resume bool
 
-	// OnGap is called when a stream was lost and reopened, and messages may have been lost in between: session is its
-	// session, or "" for the connection's stream, and err is the error that ended it. It must be quick.
+	// OnGap is called after a lost stream has been reopened, if messages may have been lost in between: session is its
+	// session, or "" for the connection's stream, and err is the error that ended the stream. It must be quick.
 	OnGap func(session string, err error)
 	// OnUnsent is called when a notification, or an answer to the agent, could not be sent, despite retries. method is
 	// that of the notification, or "". It must be quick.

@@ -44,7 +44,7 @@ func (s *httpStream) WriteLines(lines []byte) error {
 	return nil
 }
 
-// TryWriteLines implements rpc.FastStream: nothing waits for the network here.
+// TryWriteLines implements rpc.FastStream: queueing a message never waits for the network.
 func (s *httpStream) TryWriteLines(lines []byte) bool {
 	s.mu.Lock()
 	full := s.life.Err() != nil || s.queued+len(lines) > s.d.opts.MaxQueued
@@ -52,12 +52,12 @@ func (s *httpStream) TryWriteLines(lines []byte) bool {
 	return !full && s.WriteLines(lines) == nil
 }
 
-// makeRoom waits until a message may be kept.
+// makeRoom waits until there is room for a message.
 func (s *httpStream) makeRoom(n int) error {
 	return s.awaitQueue(s.life, func() bool { return s.queued == 0 || s.queued+n <= s.d.opts.MaxQueued })
 }
 
-// enqueue puts a message where it is sent.
+// enqueue puts a message into its lane.
 func (s *httpStream) enqueue(line []byte) {
 	m := wire.Parse(s.encode, line)
 	p := &post{
@@ -75,7 +75,7 @@ func (s *httpStream) enqueue(line []byte) {
 	if p.method == cancelRequest {
 		cancels = cancelled(m.Params)
 	}
-	s.encode.Reset(nil) // it may be long
+	s.encode.Reset(nil) // line may be long
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *httpStream) enqueue(line []byte) {
 	switch p.kind {
 	case wire.KindRequest:
 		c := &call{post: p, naming: p.method == methodNew || p.method == methodFork}
-		s.forget(p.id) // a program that uses an id twice gets an answer for the later request
+		s.forget(p.id) // if a program uses an id twice, it gets the answer to the later request
 		s.calls[p.id] = c
 		if c.naming {
 			s.naming.Add(1)
@@ -103,7 +103,7 @@ func (s *httpStream) enqueue(line []byte) {
 		s.first = p
 		s.start(p, func() { s.initialize(p) })
 	case p.method == methodCancel:
-		// It overtakes everything else that waits, except the prompt that it is for. Later prompts come after it.
+		// It overtakes all other pending messages except the prompt that it is for. Later prompts come after it.
 		p.after = appendPost(p.after, s.prompts[p.session])
 		s.cancels[p.session] = p
 		s.start(p, func() { s.send(p) })
@@ -121,7 +121,7 @@ func (s *httpStream) enqueue(line []byte) {
 	}
 }
 
-// appendPost appends a post that is waited for, if there is one and it still waits.
+// appendPost appends a post to wait for, if it is not nil and still pending.
 func appendPost(to []*post, p *post) []*post {
 	if p == nil {
 		return to
@@ -134,7 +134,7 @@ func appendPost(to []*post, p *post) []*post {
 	}
 }
 
-// cancelled is the id of the request that is to be cancelled.
+// cancelled returns the id of the request to be cancelled.
 func cancelled(params []byte) *rpc.ID {
 	d := codec.NewDecoder(params)
 	if d.Kind() != '{' {
@@ -155,7 +155,7 @@ func cancelled(params []byte) *rpc.ID {
 	return id
 }
 
-// line appends to a lane, and starts its goroutine if it has none; mu is held.
+// line appends a post to a lane, and starts the lane's goroutine if it has none; mu is held.
 func (s *httpStream) line(l lane, p *post) {
 	waiting, runs := s.lanes[l]
 	s.lanes[l] = append(waiting, p)
@@ -164,7 +164,7 @@ func (s *httpStream) line(l lane, p *post) {
 	}
 }
 
-// runLane sends the messages in a lane, until there are none.
+// runLane sends the messages in a lane until there are none left.
 func (s *httpStream) runLane(l lane) {
 	for {
 		s.mu.Lock()
@@ -191,7 +191,7 @@ func (s *httpStream) start(p *post, f func()) {
 	})
 }
 
-// taken says that a post waits no more.
+// taken records that a post no longer waits.
 func (s *httpStream) taken(p *post) {
 	close(p.done)
 	s.mu.Lock()
@@ -230,7 +230,7 @@ func (s *httpStream) send(p *post) {
 			return
 		}
 		if status, ok := errors.AsType[*StatusError](err); ok && errors.Is(status, ErrConnectionGone) {
-			header = "" // some servers know a session only when it was loaded
+			header = "" // some servers know a session only once it is loaded
 		}
 	}
 	set := func(h http.Header) {
@@ -255,8 +255,7 @@ func (s *httpStream) send(p *post) {
 	}
 }
 
-// awaitPost waits until a message that must follow another one may be sent. It returns false when the connection is
-// over.
+// awaitPost waits until a message that must follow another one may be sent. It returns false if the connection is over.
 func (s *httpStream) awaitPost(p, before *post) bool {
 	made := before.made
 	if p.kind != wire.KindNotification {
@@ -269,7 +268,8 @@ func (s *httpStream) awaitPost(p, before *post) bool {
 	case <-s.life.Done():
 		return false
 	}
-	// A server may answer the POST of a prompt only when the turn is over, which this may be to cancel.
+	// A server may respond to the POST of a prompt only when the turn is over, and this message may be the one that
+	// cancels the turn.
 	timer := time.NewTimer(s.d.opts.StreamTimeout)
 	defer timer.Stop()
 	select {
@@ -281,7 +281,7 @@ func (s *httpStream) awaitPost(p, before *post) bool {
 	return true
 }
 
-// openFor opens the stream of the session that a request is for, and waits for it.
+// openFor opens the stream of the session that a request is about, and waits until it is open.
 func (s *httpStream) openFor(p *post) error {
 	s.mu.Lock()
 	st := s.stream(p.session)
@@ -292,7 +292,7 @@ func (s *httpStream) openFor(p *post) error {
 	return st.await()
 }
 
-// sleep waits, and reports whether the stream still lives.
+// sleep waits, and reports whether the stream is still alive.
 func (s *httpStream) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -304,7 +304,7 @@ func (s *httpStream) sleep(d time.Duration) bool {
 	}
 }
 
-// again reports whether a POST that failed so may succeed when it is made again.
+// again reports whether a POST that failed with err may succeed if repeated.
 func again(err error) bool {
 	if errors.Is(err, errHeader) {
 		return false
@@ -313,7 +313,7 @@ func again(err error) bool {
 	return !ok || status.Status >= 500 || status.Status == http.StatusTooManyRequests || status.Status == http.StatusRequestTimeout
 }
 
-// refused reports whether a request that failed so was not taken by the server.
+// refused reports whether a request that failed with err was not taken by the server.
 func refused(err error) bool {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status < 500 || status.Status == http.StatusServiceUnavailable
@@ -322,8 +322,8 @@ func refused(err error) bool {
 	return unsent
 }
 
-// doubled reports whether a request may have been refused because the server has it already: a proxy that sends a
-// POST again passes on the second answer, while the first POST is served.
+// doubled reports whether a request may have been refused because the server already has it: a proxy that repeats a
+// POST returns the second response, while the first POST is being served.
 func doubled(p *post, err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok || status.Status != http.StatusBadRequest {
@@ -333,7 +333,7 @@ func doubled(p *post, err error) bool {
 	return m.Kind == wire.KindResponse && m.ID == p.id && m.Failure != nil && m.Failure.Code == int(rpc.ErrInvalidRequest)
 }
 
-// failed decides what becomes of a message that was not accepted.
+// failed decides what happens to a message that was not accepted.
 func (s *httpStream) failed(p *post, err error) {
 	if s.life.Err() != nil {
 		return
@@ -361,8 +361,8 @@ func (s *httpStream) failed(p *post, err error) {
 	}
 }
 
-// expire ends a call of which it is not known whether the server took it, unless something has come for its session
-// lately: then its turn may be in progress.
+// expire ends a call for which it is not known whether the server took it, unless something has arrived for its session
+// recently: then its turn may be in progress.
 func (s *httpStream) expire(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -386,7 +386,7 @@ func (s *httpStream) unsent(p *post, err error) {
 	}
 }
 
-// post makes one POST. It returns when the server has taken the message, or why it did not.
+// post makes one POST. It returns when the server has taken the message, or the reason why it has not.
 func (s *httpStream) post(p *post, set func(http.Header)) error {
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
@@ -421,7 +421,7 @@ func (s *httpStream) post(p *post, set func(http.Header)) error {
 		}
 		return status
 	case resp.StatusCode == http.StatusOK && resp.ContentLength != 0:
-		// The answer, which may take as long as the turn.
+		// The response, which may take as long as the turn.
 		s.mu.Lock()
 		delete(s.flying, p)
 		ok := s.spawn(func() {
@@ -436,14 +436,14 @@ func (s *httpStream) post(p *post, set func(http.Header)) error {
 		return nil
 	default:
 		defer ended()
-		// Read to its end, so that the connection can be used again. The message was taken, whatever comes.
+		// Read to the end, so that the connection can be reused. The message was taken, whatever the rest is.
 		_ = errors.Join(discard(resp.Body), resp.Body.Close())
 		return nil
 	}
 }
 
-// suspect has the connection's stream opened again, because a 404 may mean the connection, or a session alone: then
-// the stream opens.
+// suspect reopens the connection's stream, because a 404 may refer to the connection or to a session alone; if it
+// refers to the session, the stream opens.
 func (s *httpStream) suspect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -452,7 +452,7 @@ func (s *httpStream) suspect() {
 	}
 }
 
-// body reads the answer of a POST: one message, or events.
+// body reads the response to a POST: one message, or events.
 func (s *httpStream) body(p *post, resp *http.Response) {
 	defer resp.Body.Close()
 	var err error
@@ -493,7 +493,7 @@ func (s *httpStream) readBody(body io.Reader) ([]byte, error) {
 	return line, err
 }
 
-// eventBody reads messages until the body ends, and no more while they are not read.
+// eventBody reads messages until the body ends, pausing until they have been read.
 func (s *httpStream) eventBody(body io.Reader) error {
 	r := newEventReader(body, s.d.opts.MaxMessage)
 	for {
@@ -519,7 +519,7 @@ func (s *httpStream) eventBody(body io.Reader) error {
 	}
 }
 
-// handOver lets deliveries be read, and waits until they are. It returns false when all is over.
+// handOver queues deliveries, and waits until they have been read. It returns false if the stream is over.
 func (s *httpStream) handOver(came []delivery) bool {
 	if len(came) == 0 {
 		return s.life.Err() == nil
@@ -539,8 +539,8 @@ func (s *httpStream) handOver(came []delivery) bool {
 	}
 }
 
-// initialize opens the connection: the server answers in the body of the POST, and names the connection; its stream is
-// opened before the answer is read.
+// initialize opens the connection: the server answers in the response to the POST, and names the connection, whose
+// stream is opened before the answer is read.
 func (s *httpStream) initialize(p *post) {
 	if line, err := s.connect(p); err != nil {
 		if unsent, ok := errors.AsType[*unsentError](err); ok {
@@ -570,7 +570,7 @@ func (s *httpStream) connect(p *post) (answer []byte, err error) {
 	defer resp.Body.Close()
 	id := resp.Header.Get(HeaderConnection)
 	s.mu.Lock()
-	s.id = id // also when something is wrong: then the server is told that nobody wants it
+	s.id = id // also if something is wrong, so that the server is sent the end
 	s.mu.Unlock()
 	line, err := s.readBody(resp.Body)
 	if err != nil {
@@ -581,7 +581,7 @@ func (s *httpStream) connect(p *post) (answer []byte, err error) {
 		return nil, errWrongID
 	}
 	if m := wire.Parse(codec.NewDecoder(nil), line); m.Failure != nil {
-		return line, nil // there need not be a connection
+		return line, nil // a connection is not required
 	}
 	if id == "" {
 		return nil, errNoID

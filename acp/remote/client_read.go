@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// maxHeld is how much data is held back for sessions that have no name yet.
+// maxHeld is how many bytes are held for sessions that are not known yet.
 const maxHeld = 4 << 20
 
 // next returns the oldest delivery.
@@ -24,7 +24,7 @@ func (s *httpStream) next() (a delivery, ok bool) {
 		close(a.taken)
 	}
 	if len(s.arrived) == 0 {
-		s.arrived = nil // lets go of what it was cut from
+		s.arrived = nil // release the underlying array
 	}
 	return a, true
 }
@@ -81,15 +81,15 @@ func (s *httpStream) ReadLine(beforeWait func()) ([]byte, error) {
 	}
 }
 
-// incoming looks at a message that came on an event stream, or in a body if that is nil, and reports whether it is to
-// be read now.
+// incoming examines a message from an event stream, or from a response if from is nil, and reports whether it is to be
+// read now.
 func (s *httpStream) incoming(from *eventStream, line []byte) bool {
 	m := wire.Peek(s.decode, line)
 	if m.Kind == wire.KindNotification {
 		if s.naming.Load() == 0 && string(m.Method) == methodUpdate {
-			return true // nearly all are that
+			return true // nearly all messages
 		}
-		m = wire.Parse(s.decode, line) // an id may stand behind the parameters
+		m = wire.Parse(s.decode, line) // the id may follow the parameters
 	}
 	switch m.Kind {
 	case wire.KindNotification:
@@ -110,8 +110,8 @@ func (s *httpStream) incoming(from *eventStream, line []byte) bool {
 	return true
 }
 
-// hold holds a notification back for a session that is not known while an answer may name it: older servers send
-// the first updates of a session before the answer that creates it.
+// hold holds back a notification for an unknown session while an answer in progress may name it: older servers send the
+// first updates of a session before the answer that creates it.
 func (s *httpStream) hold(from *eventStream, m wire.Message, line []byte) bool {
 	if s.naming.Load() == 0 || from == nil || from.session != "" {
 		return false
@@ -133,7 +133,7 @@ func (s *httpStream) hold(from *eventStream, m wire.Message, line []byte) bool {
 	return true
 }
 
-// release lets the data that is held for a session be read next, or all that is held.
+// release queues the messages held for a session, or all held messages, to be read next.
 func (s *httpStream) release(session string) {
 	kept := s.held[:0]
 	s.heldLen = 0
@@ -149,7 +149,7 @@ func (s *httpStream) release(session string) {
 	s.held = kept
 }
 
-// answered takes note of an answer: its call is over, and it may name a session, whose stream is opened.
+// answered records an answer: its call is over, and it may name a session, whose stream is then opened.
 func (s *httpStream) answered(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +180,7 @@ func (s *httpStream) answered(m wire.Message) {
 	}
 }
 
-// Close ends the connection: written messages are sent, for a short time, then the end is sent to the server, and the
-// streams end.
+// Close ends the connection: it sends written messages, for a short time, then tells the server, and ends the streams.
 func (s *httpStream) Close() error {
 	s.closeOne.Do(func() {
 		s.mu.Lock()
@@ -197,15 +196,15 @@ func (s *httpStream) Close() error {
 		s.fail(net.ErrClosed)
 		s.tasks.Wait()
 		if !told {
-			s.sayEnd() // the server has named the connection meanwhile
+			s.sayEnd() // the server has named the connection in the meantime
 		}
 		s.d.release()
 	})
 	return nil
 }
 
-// sayEnd tells the server that the connection has ended, for whatever reason. It returns false if the server has not
-// named the connection.
+// sayEnd tells the server that the connection has ended, for any reason. It returns false if the server has not named
+// the connection.
 func (s *httpStream) sayEnd() bool {
 	s.mu.Lock()
 	id, gone := s.id, s.gone

@@ -21,24 +21,24 @@ import (
 // dialer is the transport of a client.
 type dialer struct {
 	url     *url.URL
-	bad     error // what is wrong with the URL
+	bad     error // the error in the URL
 	opts    DialOptions
 	client  *http.Client
-	release func() // closes connections that nobody uses
+	release func() // closes idle connections
 	log     *slog.Logger
 }
 
 type refusedKey struct{}
 
-// Refused returns, for the context that DialOptions.Header is given, why Header is called again: a *StatusError with
-// 401 or 403. It returns nil when a request is made for the first time.
+// Refused returns the reason why DialOptions.Header is called again, given the context passed to it: a *StatusError
+// with 401 or 403. It returns nil if the request is made for the first time.
 func Refused(ctx context.Context) *StatusError {
 	refused, _ := ctx.Value(refusedKey{}).(*StatusError)
 	return refused
 }
 
-// twice makes a request by try, and once more with another header if the answer is 401 or 403. The context that try gets is
-// for the request.
+// twice makes a request by calling try, and once more with a new header if the response is 401 or 403. The context
+// passed to try is for the request.
 func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Header) (*http.Response, error)) (*http.Response, error) {
 	for {
 		header := http.Header{}
@@ -63,7 +63,7 @@ func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Heade
 	}
 }
 
-// do makes a request. The caller closes the body. An *unsentError says that the server has not seen it.
+// do makes a request. The caller closes the body. An *unsentError means that the server has not seen the request.
 func (d *dialer) do(ctx context.Context, method string, body []byte, set func(http.Header)) (*http.Response, error) {
 	return d.twice(ctx, func(ctx context.Context, header http.Header) (*http.Response, error) {
 		var sought, found bool
@@ -100,7 +100,7 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 			}
 			return nil, err
 		}
-		if resp.Request == nil { // made up by a RoundTripper
+		if resp.Request == nil { // from a RoundTripper that does not make requests
 			resp.Request = req
 		}
 		resp.Body = boundRest(resp, cancel, d.opts.StreamTimeout)
@@ -108,8 +108,8 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 	})
 }
 
-// boundRest returns the body of a response, which cancel ends. Only that of 200 has messages; for what else a server says
-// nobody waits longer than limit.
+// boundRest returns the body of a response; cancel ends it. Only a 200 carries messages; the bodies of other responses
+// are read for at most limit.
 func boundRest(resp *http.Response, cancel func(), limit time.Duration) io.ReadCloser {
 	if resp.StatusCode == http.StatusOK {
 		return &responseBody{resp.Body, cancel}
@@ -121,7 +121,7 @@ func boundRest(resp *http.Response, cancel func(), limit time.Duration) io.ReadC
 	}}
 }
 
-// responseBody is a body with something to be done when it is closed.
+// responseBody is a body with a function to call when it is closed.
 type responseBody struct {
 	io.ReadCloser
 	closed func()
@@ -132,7 +132,7 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// errHeader says that a value, of the id of a session for example, is not text that HTTP can send.
+// errHeader reports that a value, such as the id of a session, cannot be sent in an HTTP header.
 var errHeader = errors.New("invalid value")
 
 // unsendable returns the name of a header whose value cannot be sent.
@@ -149,7 +149,7 @@ func unsendable(header http.Header) string {
 
 func unsendableRune(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }
 
-// untrusted reports whether the server did not pass as the one that was meant.
+// untrusted reports whether the server's identity could not be verified.
 func untrusted(err error) bool {
 	_, bad := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
@@ -157,14 +157,14 @@ func untrusted(err error) bool {
 	return bad || unknown || plain
 }
 
-// unsentError says that a request did not reach the server.
+// unsentError reports that a request did not reach the server.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
 
 func (e *unsentError) Unwrap() error { return e.err }
 
-// withoutURL is an error without the URL, in which there may be a token.
+// withoutURL returns an error without the URL, which may contain a token.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -172,11 +172,11 @@ func withoutURL(err error) error {
 	return err
 }
 
-// statusError makes an error of a response that is none of success, and closes it. size is how long the body of the
-// request was.
+// statusError returns the error for a response without success, and closes the response. size is the length of the
+// request's body.
 func statusError(resp *http.Response, size int) *StatusError {
 	defer resp.Body.Close()
-	// Text that cannot be read is left out.
+	// Text that cannot be read is omitted.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 	e := &StatusError{
 		Status:     resp.StatusCode,
@@ -200,7 +200,7 @@ func retryAfter(value string) time.Duration {
 	return 0
 }
 
-// discard reads the unneeded rest of a body, up to a bound.
+// discard reads the rest of a body, up to a bound.
 func discard(body io.Reader) error {
 	_, err := io.CopyN(io.Discard, body, 64<<10)
 	if err == io.EOF {

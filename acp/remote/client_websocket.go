@@ -12,11 +12,11 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// socketBuffer is how much of a WebSocket is read at once. Agents send many small messages.
+// socketBuffer is how many bytes of a WebSocket are read at once. Agents send many small messages.
 const socketBuffer = 32 << 10
 
 func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
-	defer d.release() // of what was not made a WebSocket
+	defer d.release() // for responses that did not become a WebSocket
 	var below *frames
 	client := *d.client
 	client.Transport = gathering{client.Transport, func(conn io.ReadWriteCloser) io.ReadWriteCloser {
@@ -47,7 +47,7 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 		return nil, fmt.Errorf("acp: opening a WebSocket: %w", withoutURL(err))
 	}
 	if below == nil {
-		// A RoundTripper that makes up responses.
+		// A RoundTripper that invents responses.
 		return nil, errors.Join(errors.New("acp: opening a WebSocket: the RoundTripper did not hand over the connection"), ws.CloseNow())
 	}
 	return newSocket(ws, below, socketOptions{
@@ -59,7 +59,7 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 	}), nil
 }
 
-// gathering is a RoundTripper that puts something around the connection of a response that gives it up.
+// gathering is a RoundTripper that wraps the connection of an upgraded response.
 type gathering struct {
 	http.RoundTripper
 	wrap func(io.ReadWriteCloser) io.ReadWriteCloser

@@ -49,7 +49,7 @@ func (d *dialer) defaults() {
 	}
 }
 
-// check reads the URL. No error repeats it, because there may be a token in it.
+// check parses the URL. Errors do not repeat the URL, because it may contain a token.
 func (d *dialer) check(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	switch {
@@ -71,8 +71,8 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// loopback reports whether a host is this machine. Other ways to write localhost, and names below it, are not: the
-// network resolves them, and a proxy that the environment names gets the requests.
+// loopback reports whether a host is this machine. Other spellings of localhost, and names below it, do not count: the
+// network resolves them, and a proxy from the environment gets the requests.
 func loopback(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Unmap().IsLoopback()
@@ -91,13 +91,13 @@ func (d *dialer) makeClient() (client *http.Client, release func()) {
 		t.MaxIdleConnsPerHost = 16
 		t.ReadBufferSize = eventChunk
 		t.ResponseHeaderTimeout = 0
-		// Of a connection that sleeps with its machine HTTP/2 would not notice the end.
+		// Without this, HTTP/2 would not notice that a connection ended while the machine was asleep.
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
 		c.Transport = t
 		release = t.CloseIdleConnections
 	}
 	if c.Jar == nil {
-		// It fails only with options.
+		// New fails only with options.
 		c.Jar, _ = cookiejar.New(nil)
 	}
 	c.Timeout = 0
@@ -105,7 +105,7 @@ func (d *dialer) makeClient() (client *http.Client, release func()) {
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		first := via[0]
 		if len(via) >= 10 || req.Method != first.Method || origin(req.URL) != origin(first.URL) {
-			return http.ErrUseLastResponse // whose status is the error
+			return http.ErrUseLastResponse // then the status is the error
 		}
 		if follow != nil {
 			return follow(req, via)
@@ -115,7 +115,7 @@ func (d *dialer) makeClient() (client *http.Client, release func()) {
 	return &c, release
 }
 
-// origin is scheme, host and port.
+// origin returns the scheme, host and port.
 func origin(u *url.URL) string {
 	scheme, port := u.Scheme, u.Port()
 	switch scheme {

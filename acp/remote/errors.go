@@ -21,21 +21,21 @@ const (
 	ErrStalled rpc.Sentinel = "acp: the peer does not read"
 	// ErrUnanswered reports that a connection ended because its peer did not answer two pings.
 	ErrUnanswered rpc.Sentinel = "acp: the peer does not answer pings"
-	// ErrForbidden, returned by HandlerOptions.Authenticate or wrapped in its error, is answered with 403 instead of
-	// 401: the sender is known, but not allowed.
+	// ErrForbidden reports that the sender is known, but not allowed. If the error of HandlerOptions.Authenticate
+	// matches it, the request is answered with 403 instead of 401.
 	ErrForbidden rpc.Sentinel = "acp: forbidden"
 	// ErrInsecure reports that a client did not connect because it would have sent a token over plain HTTP to another
 	// machine.
 	ErrInsecure rpc.Sentinel = "acp: a token over a connection without TLS"
-	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any
-	// more), or its session. The client must open a new one; see package reconnect.
+	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection, or its
+	// session, or no longer does. The client must open a new connection; see package reconnect.
 	ErrConnectionGone rpc.Sentinel = "acp: the server does not know the connection"
-	// ErrUnauthorized is matched by a StatusError with 401 or 403, even after DialOptions.Header was called again.
+	// ErrUnauthorized is matched by a StatusError with 401 or 403, even after DialOptions.Header has been called again.
 	ErrUnauthorized rpc.Sentinel = "acp: unauthorized"
 	// ErrStreamTaken is matched by a StatusError with 409: the stream has another reader, or the server believes so.
 	ErrStreamTaken rpc.Sentinel = "acp: the stream has a receiver"
-	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy in front of
-	// it, accepts.
+	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy before it,
+	// accepts.
 	ErrTooLarge rpc.Sentinel = "acp: the message is too large for the server"
 	// ErrBusy is matched by a StatusError with 429 or 503; StatusError.RetryAfter may say when to try again.
 	ErrBusy rpc.Sentinel = "acp: the server is busy"
@@ -88,7 +88,7 @@ func (e *StatusError) Is(target error) bool {
 	return false
 }
 
-// Final reports whether it is useless to repeat the request, because the server refuses it at any time. Package
+// Final reports whether it is useless to repeat the request, because the server would always refuse it. Package
 // reconnect uses it.
 func (e *StatusError) Final() bool {
 	switch e.Status {
@@ -98,8 +98,8 @@ func (e *StatusError) Final() bool {
 	return e.Status < 500
 }
 
-// CloseError is the error that either side gets if the other one closed a WebSocket, or broke it: Code 1006. It matches
-// io.EOF if the WebSocket was closed in an orderly way.
+// CloseError is the error that either side gets if the other one closed or broke a WebSocket; if it broke it, Code is
+// 1006. It matches io.EOF if the WebSocket was closed in an orderly way.
 type CloseError struct {
 	// Code is the status code of the WebSocket protocol: 1000 is the normal end, 1001 a server that shuts down.
 	Code int
@@ -121,7 +121,7 @@ func (e *CloseError) Error() string {
 	return msg
 }
 
-// wanted reports whether the peer has ended the connection because it wants nothing more of it.
+// wanted reports whether the peer has ended the connection because it no longer needs it.
 func (e *CloseError) wanted() bool {
 	code := websocket.StatusCode(e.Code)
 	return code == websocket.StatusNormalClosure || code == websocket.StatusNoStatusRcvd
@@ -141,8 +141,8 @@ func (e *CloseError) Unwrap() []error {
 }
 
 // OutcomeError is the error of a call if it is not known whether the server received its request: the POST was answered
-// with a status of 5xx, or not at all, and the answer did not arrive within DialOptions.AnswerTimeout. The request may
-// have been executed.
+// with a 5xx status or not at all, and the answer to the call did not arrive within DialOptions.AnswerTimeout. The
+// request may have been executed.
 type OutcomeError struct {
 	// Err is a *StatusError, or the error of the POST.
 	Err error

@@ -10,7 +10,7 @@ import (
 )
 
 // A History keeps the last messages of one stream of one connection, sent or not, so that a client that has lost the
-// stream can continue after the last message that it got. A server calls its methods one at a time.
+// stream can continue after the last message that it received. A server calls its methods one at a time.
 type History interface {
 	// Start returns the cursor before the first message. A client gets it when it first opens a stream, so that it can
 	// continue there if it loses the stream before any message has arrived.
@@ -18,8 +18,8 @@ type History interface {
 	// Add adds the next message, and returns its cursor: a short text of printable ASCII that no other stream returns.
 	// message must not be kept.
 	Add(message []byte) (cursor string)
-	// After returns the messages after that of a cursor, with their cursors, the oldest first. ok is false if one of
-	// them is no longer kept, or the cursor is not of this stream.
+	// After returns the messages after a cursor, with their cursors, oldest first. ok is false if one of them is no
+	// longer kept, or the cursor is not of this stream.
 	After(cursor string) (messages iter.Seq2[string, []byte], ok bool)
 }
 
@@ -32,8 +32,8 @@ func MemoryHistory(messages, size int) func(peer *Peer, session string) History 
 }
 
 type memoryHistory struct {
-	prefix                string   // of 65 bits, so that cursors of other streams are unknown
-	first                 uint64   // how many messages came before messages[0]
+	prefix                string   // 65 random bits, so that cursors of other streams are not recognized
+	first                 uint64   // number of messages before messages[0]
 	messages              [][]byte // one after the other
 	bytes                 int
 	maxMessages, maxBytes int
@@ -49,7 +49,7 @@ func (h *memoryHistory) Add(message []byte) string {
 	for ; old < len(h.messages) && (len(h.messages)-old > h.maxMessages || h.bytes > h.maxBytes); old++ {
 		h.bytes -= len(h.messages[old])
 	}
-	// append moves what is left now and then, and lets go of the rest.
+	// append sometimes moves the remaining messages; this releases the others.
 	clear(h.messages[:old])
 	h.messages = h.messages[old:]
 	h.first += uint64(old)

@@ -50,7 +50,7 @@ const (
 // memberSession is the member of parameters that names a session.
 const memberSession = "sessionId"
 
-// needSession are the methods that a message without a session cannot be of. A cancellation is one too.
+// needSession holds the methods whose messages must name a session. Cancellations must too.
 var needSession = map[string]bool{
 	"session/prompt":            true,
 	"session/cancel":            true,
@@ -64,7 +64,7 @@ var needSession = map[string]bool{
 	"session/set_model":         true,
 }
 
-// comesFirst are the methods after which a client may open the session's stream only when it has the answer.
+// comesFirst holds the methods after which a client may open the session's stream only once it has the answer.
 var comesFirst = map[string]bool{
 	"session/close":  true,
 	"session/delete": true,
@@ -73,19 +73,19 @@ var comesFirst = map[string]bool{
 	"session/resume": true,
 }
 
-// ofProtocol is the prefix of the names of the connection's own methods.
+// ofProtocol is the prefix of the connection's own methods.
 var ofProtocol = []byte("$/")
 
-// maxID is how long an id of a connection or session may be.
+// maxID is the greatest length of the id of a connection or session.
 const maxID = 1024
 
 // Peer describes the client that opened a connection.
 type Peer struct {
-	// ConnectionID is the connection's id. It is not a secret, but of no use to anyone else either.
+	// ConnectionID is the connection's id. It is not a secret, but is of no use to others.
 	ConnectionID string
 	// Principal is the principal that Authenticate returned, or "".
 	Principal string
-	// RemoteAddr is the address that the connection came from, which may be that of a proxy.
+	// RemoteAddr is the address from which the connection came, which may be that of a proxy.
 	RemoteAddr string
 	// Transport is WebSocket or HTTP.
 	Transport string
@@ -118,8 +118,8 @@ func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (w warnings) WithGroup(string) slog.Handler { return w }
 
-// oneLine joins a message that may be spread over several lines, in place. The result is empty if there is nothing but
-// white space.
+// oneLine joins a message that may span several lines into one, in place. The result is empty if there is only white
+// space.
 func oneLine(text []byte) []byte {
 	text = bytes.Trim(text, " \t\r\n")
 	wire.ReplaceAll(text, '\n', ' ')

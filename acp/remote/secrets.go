@@ -12,26 +12,26 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// secrets are the credentials that a request sent. A server may repeat them.
+// secrets are the credentials in a request, which a server may repeat.
 type secrets []string
 
 type secretsKey struct{}
 
-// with returns a context for the request that sends them.
+// with returns a context for the request with these secrets.
 func (s secrets) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, secretsKey{}, s)
 }
 
-// secretsOf are those of the request that a response answers.
+// secretsOf returns the secrets of the request that a response answers.
 func secretsOf(resp *http.Response) secrets {
 	s, _ := resp.Request.Context().Value(secretsKey{}).(secrets)
 	return s
 }
 
-// minSecret is the length from which on a value of a header counts as a secret, unless the header is Authorization.
+// minSecret is the least length of a header value that counts as a secret, unless the header is Authorization.
 const minSecret = 8
 
-// secretsIn are the secrets of a request to a URL, with the header of DialOptions.
+// secretsIn returns the secrets of a request to a URL with the headers of DialOptions.
 func secretsIn(u *url.URL, header http.Header) (s secrets) {
 	add := func(value string, least int) {
 		if value = strings.TrimSpace(value); len(value) >= least {
@@ -60,12 +60,12 @@ func secretsIn(u *url.URL, header http.Header) (s secrets) {
 			}
 		}
 	}
-	// The longest first: it may contain others.
+	// Longest first, because a secret may contain others.
 	slices.SortFunc(s, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return s
 }
 
-// hidden is shown in place of a secret.
+// hidden replaces a secret.
 const hidden = "***"
 
 // hide returns a text without the secrets.
@@ -76,7 +76,7 @@ func (s secrets) hide(text string) string {
 	return text
 }
 
-// line returns a peer's text as one line that can be shown. A text of maxText bytes may have been cut within a secret.
+// line returns a peer's text as one line that can be shown. A text of maxText bytes may end within a secret.
 func (s secrets) line(text string) string {
 	cut := len(text) >= maxText
 	text = s.hide(text)
@@ -86,7 +86,7 @@ func (s secrets) line(text string) string {
 	return plain.Line(strings.Join(strings.Fields(text), " "))
 }
 
-// begun is how many bytes at the end of a text are the beginning of a secret.
+// begun returns how many bytes at the end of a text are the beginning of a secret.
 func (s secrets) begun(text string) (most int) {
 	for _, secret := range s {
 		for n := min(len(secret), len(text)); n > most; n-- {
@@ -98,7 +98,7 @@ func (s secrets) begun(text string) (most int) {
 	return most
 }
 
-// hideIn returns an error that says the same as err, without the secrets.
+// hideIn returns an error like err, but without the secrets in its text.
 func (s secrets) hideIn(err error) error {
 	if err == nil || s.hide(err.Error()) == err.Error() {
 		return err
@@ -116,7 +116,7 @@ func (e *hiddenError) Error() string { return e.text }
 
 func (e *hiddenError) Unwrap() error { return e.err }
 
-// maxText is how many bytes of a server's words are kept.
+// maxText is how many bytes of a server's text are kept.
 const maxText = 1 << 10
 
 // hasSecrets reports whether a URL seems to contain credentials.

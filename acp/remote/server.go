@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// maxRequests is how many requests of a client may be in progress: more than an agent takes, see rpc.Options.
+// maxRequests is how many requests of a client may be in progress: more than an agent accepts, see rpc.Options.
 const maxRequests = 16 << 10
 
 // A Server is an [http.Handler] that passes each connection that a client opens to a function. It works with any mux,
@@ -30,8 +30,8 @@ type Server struct {
 
 	mu          sync.Mutex
 	connections map[string]*connection
-	count       int            // of connections, and of those to be
-	principals  map[string]int // how many of them each has
+	count       int            // connections, and those about to be made
+	principals  map[string]int // how many of them each principal has
 	opened      map[string]uint64
 	refused     map[int]uint64
 	closed      bool
@@ -54,9 +54,9 @@ func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) erro
 }
 
 // Handler returns a Server. It calls serve for each connection, in a separate goroutine. t is the connection, and must
-// be connected once; the context ends when serve must return at once, CloseTime after the connection has ended. When
+// be connected once; ctx ends when serve must return at once, which is CloseTime after the connection has ended. When
 // serve returns, the connection ends, and requests that the client still waits for are answered with an error. An error
-// of serve, or a panic, is logged, and not sent.
+// or a panic of serve is logged, but not sent.
 func Handler(serve func(ctx context.Context, t rpc.Transport, peer *Peer) error, o *HandlerOptions) *Server {
 	s := &Server{
 		serve:       serve,
@@ -72,7 +72,7 @@ func Handler(serve func(ctx context.Context, t rpc.Transport, peer *Peer) error,
 	return s
 }
 
-// A connection is one that a client has opened, and the agent that it has.
+// A connection is a client's connection with its agent.
 type connection struct {
 	server *Server
 	peer   *Peer
@@ -80,16 +80,16 @@ type connection struct {
 	began  time.Time
 	link   link
 
-	ctx    context.Context // serve's
+	ctx    context.Context // the context of serve
 	cancel context.CancelCauseFunc
-	ending *time.Timer // ends ctx some time after the connection's end; see endsSoon
-	once   sync.Once   // of endsSoon
+	ending *time.Timer // ends ctx some time after the connection has ended; see endsSoon
+	once   sync.Once   // guards endsSoon
 }
 
-// A link is a connection as its transport knows it.
+// A link is the transport-specific part of a connection.
 type link interface {
 	rpc.FastStream
-	// endInput ends the agent's input, for that reason. Messages that it still sends go to the client.
+	// endInput ends the agent's input, for the given reason. Messages that the agent still sends go to the client.
 	endInput(why error)
 	// finish ends the connection when serve has returned, or has closed its stream: requests in progress are answered
 	// with an error. Calls after the first do nothing.
@@ -98,7 +98,8 @@ type link interface {
 	cut(why error)
 }
 
-// add makes a connection, if there may be one more. It must be registered before it is run, and removed.
+// add creates a connection, if the limits allow one more. It must be registered before it is run, and removed
+// afterwards.
 func (s *Server) add(r *http.Request, principal, transport string) (*connection, error) {
 	header := r.Header.Clone()
 	for _, secret := range []string{"Authorization", "Proxy-Authorization", "Cookie", headerProtocol} {
@@ -133,7 +134,7 @@ func (s *Server) add(r *http.Request, principal, transport string) (*connection,
 	return c, nil
 }
 
-// register makes a connection known, whose link is that.
+// register makes a connection with its link known to the server.
 func (c *connection) register(l link) {
 	s := c.server
 	c.link = l
@@ -142,7 +143,7 @@ func (c *connection) register(l link) {
 	s.opened[c.peer.Transport]++
 	closed := s.closed
 	s.mu.Unlock()
-	if closed { // meanwhile; Shutdown has not seen it
+	if closed { // in the meantime; Shutdown has not seen it
 		l.endInput(errShutdown)
 	}
 }
@@ -193,7 +194,7 @@ func (c *connection) run() {
 	c.log.Log(c.ctx, level, "acp: connection ended", "after", time.Since(c.began).Round(time.Millisecond), "error", err)
 }
 
-// serve calls the author's function.
+// serve calls the user's function.
 func (c *connection) serve() (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -211,7 +212,7 @@ func (c *connection) endsSoon() {
 	})
 }
 
-// transport is the connection as the agent gets it.
+// transport is the connection as a Transport for the agent.
 type transport struct {
 	link link
 	used atomic.Bool
@@ -224,10 +225,10 @@ func (t *transport) Connect(context.Context) (rpc.Stream, error) {
 	return t.link, nil
 }
 
-// Shutdown ends all connections and accepts no more. Agents read the end of their input and may finish requests in
+// Shutdown ends all connections and accepts no more. Agents see the end of their input and may finish requests in
 // progress; then the streams end, WebSockets with 1001. Shutdown waits until every call of serve has returned. If ctx
-// ends, the contexts of serve end and the connections are cut; Shutdown then waits for CloseTime more, and returns the
-// cause of ctx.
+// ends, the contexts of serve end and the connections are cut; Shutdown then waits for another CloseTime, and returns
+// the cause of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

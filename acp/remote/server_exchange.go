@@ -7,27 +7,27 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// exchange is the requests of both sides that are in progress over an httpLink. outbox.mu guards it, except what is read
-// after initialized is closed.
+// exchange tracks the requests in progress of both sides of an httpLink. outbox.mu guards it, except for the fields
+// that are read after initialized is closed.
 type exchange struct {
 	initID      wire.ID
-	initialized chan struct{} // closed when initialize is answered
-	answer      []byte        // to initialize; set before initialized is closed
-	refused     bool          // it is an error; likewise
+	initialized chan struct{} // closed when initialize has been answered
+	answer      []byte        // answer to initialize; set before initialized is closed
+	refused     bool          // whether it is an error; likewise
 
-	requests map[wire.ID]request // the client's
-	asked    map[wire.ID]string  // the session of each request of the agent's
+	requests map[wire.ID]request // requests of the client
+	asked    map[wire.ID]string  // the session of each request of the agent
 }
 
 // request is a request of the client.
 type request struct {
 	session  string
-	received bool // somebody read the session's stream when it came
-	first    bool // the stream may be opened when it is answered; see comesFirst
+	received bool // the session's stream had a reader when the request arrived
+	first    bool // the stream may be opened once it is answered; see comesFirst
 	ends     bool // it closes or deletes the session
 }
 
-// maxAsked is how many requests of an agent a connection remembers the sessions of.
+// maxAsked is for how many requests of an agent a connection remembers the session.
 const maxAsked = 4096
 
 func newExchange(initialize wire.ID) exchange {
@@ -39,7 +39,7 @@ func newExchange(initialize wire.ID) exchange {
 	}
 }
 
-// begin notes a request of the client about a session.
+// begin records a request of the client about a session.
 func (e *exchange) begin(m wire.Message, session string, received bool) error {
 	if _, twice := e.requests[m.ID]; twice && !m.ID.IsNull() {
 		return invalidRequest(m.ID, "a request with this id is in progress")
@@ -52,14 +52,14 @@ func (e *exchange) begin(m wire.Message, session string, received bool) error {
 	return nil
 }
 
-// end takes a request of the client out of those in progress.
+// end removes and returns a request of the client.
 func (e *exchange) end(id wire.ID) request {
 	req := e.requests[id]
 	delete(e.requests, id)
 	return req
 }
 
-// answerInitialize keeps the answer to initialize for the POST that waits for it. It returns false for another answer.
+// answerInitialize keeps the answer to initialize for the POST that waits for it. It returns false for other answers.
 func (e *exchange) answerInitialize(m wire.Message, line []byte) bool {
 	if e.answer != nil || m.ID != e.initID {
 		return false
@@ -71,14 +71,14 @@ func (e *exchange) answerInitialize(m wire.Message, line []byte) bool {
 	return true
 }
 
-// ask notes a request of the agent about a session.
+// ask records a request of the agent about a session.
 func (e *exchange) ask(id wire.ID, session []byte) {
 	if len(e.asked) < maxAsked {
 		e.asked[id] = string(session)
 	}
 }
 
-// answered notes an answer of the client. named is the session in its header.
+// answered records an answer of the client. named is the session in its header.
 func (e *exchange) answered(id wire.ID, named string) error {
 	of, ok := e.asked[id]
 	if ok && named != "" && of != "" && named != of {

@@ -1,4 +1,5 @@
-// The server's side of streamable HTTP: the handling of POST, GET and DELETE. The connection itself is in server_link.go.
+// This file has the server's side of streamable HTTP: the handling of POST, GET and DELETE. The connection itself is in
+// server_link.go.
 
 package remote
 
@@ -15,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// post takes one message.
+// post receives one message.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
@@ -79,11 +80,11 @@ func (s *Server) httpConnection(r *http.Request, principal string) (*httpLink, e
 	return l, nil
 }
 
-// readBody reads a message, on one line.
+// readBody reads a message and joins it into one line.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > int64(s.opts.MaxMessage) {
-		// A client that is still writing when the connection is closed does not see the answer: read as much as a
-		// message may have. An error changes nothing.
+		// If the connection is closed while the client is still writing, it does not see the response: read as much as
+		// a message may have. Errors do not matter.
 		_, _ = io.CopyN(io.Discard, r.Body, int64(s.opts.MaxMessage))
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	}
@@ -106,7 +107,7 @@ func isTooLarge(err error) bool {
 	return ok
 }
 
-// readAll reads to the end. That so much will come is believed only so far.
+// readAll reads to the end. It trusts the expected length only up to a bound.
 func readAll(r io.Reader, expected int64) ([]byte, error) {
 	buf := make([]byte, 0, min(max(expected+1, 512), bufferKept))
 	for {
@@ -124,7 +125,7 @@ func readAll(r io.Reader, expected int64) ([]byte, error) {
 	}
 }
 
-// sessionOf says which session a message is about, "" if none.
+// sessionOf returns the session that a message is about, or "".
 func sessionOf(r *http.Request, m wire.Message) (string, error) {
 	named := r.Header.Get(HeaderSession)
 	if m.Kind == wire.KindResponse {
@@ -147,7 +148,7 @@ func sessionOf(r *http.Request, m wire.Message) (string, error) {
 	return session, nil
 }
 
-// initialize opens a connection and answers with the agent's answer.
+// initialize opens a connection and responds with the agent's answer.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal string, id wire.ID, body []byte) error {
 	c, err := s.add(r, principal, HTTP)
 	if err != nil {
@@ -199,7 +200,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string
 	return nil
 }
 
-// stream answers a GET with the agent's messages.
+// stream responds to a GET with the agent's messages.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string) error {
 	if !accepts(r.Header, "text/event-stream") {
 		return refuse(http.StatusNotAcceptable, "the stream is text/event-stream, which Accept does not list")

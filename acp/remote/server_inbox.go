@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// inbox is the incoming half of an httpLink: POSTs put messages into it, of which the agent reads.
+// inbox is the incoming half of an httpLink: POSTs put messages into it, and the agent reads them.
 type inbox struct {
-	max  int           // bytes of requests; of all messages it is four times as much
-	wake chan struct{} // for the agent
+	max  int           // bytes of requests; the limit for all messages is four times as much
+	wake chan struct{} // wakes the agent
 
 	mu       sync.Mutex
 	lines    [][]byte
 	size     int        // bytes in lines
-	waiting  []*arrival // requests that wait for room, the first one first
+	waiting  []*arrival // requests waiting for room, oldest first
 	waitSize int        // their bytes
-	paused   bool       // requests must wait, because the agent is waiting for room in its streams
-	end      error      // why nothing comes after lines
-	closed   error      // why the agent does not read lines either
+	paused   bool       // requests must wait, because the agent waits for room in its streams
+	end      error      // why nothing follows lines
+	closed   error      // why the agent does not even read lines
 }
 
 // arrival is a request that waits for room.
@@ -28,7 +28,7 @@ type arrival struct {
 	taken chan struct{} // closed when it is in the inbox
 }
 
-// ended returns why the client can send no more, or nil.
+// ended returns why the client can no longer send, or nil.
 func (in *inbox) ended() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -49,14 +49,14 @@ func (in *inbox) add(line []byte) error {
 	return nil
 }
 
-// push is add for a message that is allowed; mu is held.
+// push is add without the checks; mu is held.
 func (in *inbox) push(line []byte) {
 	in.lines = append(in.lines, line)
 	in.size += len(line)
 	signal(in.wake)
 }
 
-// addRequest is add for a request, which waits for room.
+// addRequest is add for requests, which wait for room.
 func (in *inbox) addRequest(ctx context.Context, line []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -79,7 +79,7 @@ func (in *inbox) addRequest(ctx context.Context, line []byte) error {
 	case <-ctx.Done():
 	}
 	in.mu.Lock()
-	if i := slices.Index(in.waiting, a); i >= 0 { // given up
+	if i := slices.Index(in.waiting, a); i >= 0 { // the caller gave up
 		in.waiting = slices.Delete(in.waiting, i, i+1)
 		in.waitSize -= len(line)
 		return refuse(http.StatusServiceUnavailable, "the request was given up")
@@ -90,12 +90,12 @@ func (in *inbox) addRequest(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// roomFor reports whether a request may be put into the inbox; mu is held.
+// roomFor reports whether there is room for a request; mu is held.
 func (in *inbox) roomFor(line []byte) bool {
 	return (in.size == 0 || in.size+len(line) <= in.max) && !in.paused
 }
 
-// admit takes requests in that have waited for room; mu is held.
+// admit moves waiting requests into the inbox while there is room; mu is held.
 func (in *inbox) admit() {
 	for len(in.waiting) > 0 && in.roomFor(in.waiting[0].line) {
 		a := in.waiting[0]
@@ -107,7 +107,7 @@ func (in *inbox) admit() {
 	}
 }
 
-// pause makes requests wait, or lets them in again.
+// pause makes requests wait, or admits them again.
 func (in *inbox) pause(paused bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -130,7 +130,7 @@ func (in *inbox) read(beforeWait func()) ([]byte, error) {
 	}
 }
 
-// take takes a message out of the inbox; nil if there is none.
+// take removes and returns a message, or nil if there is none.
 func (in *inbox) take() ([]byte, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -152,8 +152,8 @@ func (in *inbox) take() ([]byte, error) {
 	}
 }
 
-// stop ends the input: the agent reads what is in the inbox, then why, or if closed is not nil, only that. It returns
-// false if the input has ended before.
+// stop ends the input: the agent reads the messages in the inbox and then why, or, if closed is not nil, only closed.
+// It returns false if the input has ended before.
 func (in *inbox) stop(why, closed error) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

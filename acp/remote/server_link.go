@@ -12,19 +12,19 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// httpLink is the stream of an agent whose client speaks HTTP: two halves, and how long they live. Lock order:
+// httpLink is the stream of an agent whose client uses HTTP: an inbox, an outbox, and their lifetime. Lock order:
 // httpLink.mu, outbox.mu, inbox.mu.
 type httpLink struct {
 	c   *connection
 	in  inbox
 	out *outbox
 
-	mu     sync.Mutex // also held while the connection ends, but for the output of one that stalls
-	active int        // POSTs and GETs under way
+	mu     sync.Mutex // also held while the connection ends, except while the output of one that stalls ends
+	active int        // POSTs and GETs in progress
 	expiry *time.Timer
 }
 
-// newHTTPLink returns a link into whose inbox initialize, a request with that id, is put.
+// newHTTPLink returns a link whose inbox contains initialize, a request with the given id.
 func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
 	l := &httpLink{c: c, in: inbox{max: c.server.opts.MaxQueued, wake: make(chan struct{}, 1)}}
 	l.out = newOutbox(c, id, l.in.pause)
@@ -32,8 +32,8 @@ func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
 	return l
 }
 
-// enter notes that a request of HTTP uses the connection, which lives at least until leave. It returns false if the
-// connection has ended.
+// enter records that an HTTP request uses the connection, which stays alive at least until leave. It returns false if
+// the connection has ended.
 func (l *httpLink) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *httpLink) expire() {
 	}
 }
 
-// deliver passes a message to the agent. session is the session that it is about, and named is the one in the header. A
-// request waits for room.
+// deliver passes a message to the agent. session is the session that it is about, and named is the one in the header.
+// Requests wait for room.
 func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named string, line []byte) error {
 	if l.in.ended() != nil {
 		return errGone
@@ -134,14 +134,14 @@ func (l *httpLink) stopInput(why, closed error) bool {
 	return true
 }
 
-// delete ends the connection for a client that asks for it. It returns false if it has ended before.
+// delete ends the connection at the client's request. It returns false if it has already ended.
 func (l *httpLink) delete() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.endForClient(errDeleted)
 }
 
-// endForClient ends the connection for a client that wants nothing more, or has gone; mu is held.
+// endForClient ends the connection for a client that no longer needs it, or is gone; mu is held.
 func (l *httpLink) endForClient(why error) bool {
 	if !l.stopInput(why, nil) {
 		return false
@@ -150,7 +150,7 @@ func (l *httpLink) endForClient(why error) bool {
 	return true
 }
 
-// close ends the connection in both directions, for the agent with these errors; mu is held.
+// close ends the connection in both directions; the agent gets these errors; mu is held.
 func (l *httpLink) close(read, write error) {
 	l.stopInput(read, write)
 	l.out.stop(write)
@@ -167,7 +167,7 @@ func (l *httpLink) finish(error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	why := fmt.Errorf("%w by this side", rpc.ErrClosed)
-	l.stopInput(fmt.Errorf("%w: %w", why, io.EOF), why) // first, so that no request comes that is not answered
+	l.stopInput(fmt.Errorf("%w: %w", why, io.EOF), why) // first, so that no request arrives that is never answered
 	l.out.finish(why)
 }
 

@@ -17,33 +17,34 @@ import (
 // HandlerOptions configures how a [Server] serves. A nil *HandlerOptions, and the zero value of each field, mean the
 // defaults. Sizes are in bytes.
 type HandlerOptions struct {
-	// Authenticate identifies the sender of a request: the principal is your name for the sender, which becomes
+	// Authenticate identifies the sender of a request: principal is the server's name for the sender, and becomes
 	// Peer.Principal. It is called for every POST, GET, DELETE and upgrade, before anything else is done for the
-	// request. A connection belongs to the principal who opened it, and does not exist for any other. An error is
+	// request. A connection belongs to the principal that opened it, and does not exist for any other. An error is
 	// answered with 401, or with 403 if it matches ErrForbidden; its text is not sent. See BearerToken for the usual
 	// implementation.
 	//
-	// Nil lets everyone in, as one principal, and is allowed only for requests that arrive on a loopback address, or on
-	// a Unix socket; others are answered with 403. See AllowUnauthenticated.
+	// If Authenticate is nil, all senders are one principal, and only requests that arrive on a loopback address or a
+	// Unix socket are served; others are answered with 403. See AllowUnauthenticated.
 	Authenticate func(r *http.Request) (principal string, err error)
 	// AllowUnauthenticated allows requests from other machines even though Authenticate is nil. Anyone who reaches the
 	// server can then do whatever the agent can.
 	AllowUnauthenticated bool
 
 	// AllowedOrigins are the origins whose pages in a browser may connect, besides pages of the server's own host. They
-	// must match exactly, such as https://example.com or http://localhost:5173. They get the CORS headers. A request
-	// with any other Origin is answered with 403. Programs other than browsers send none.
+	// must match exactly, such as https://example.com or http://localhost:5173. Responses to them have CORS headers. A
+	// request with any other Origin is answered with 403. Programs other than browsers do not send an Origin.
 	AllowedOrigins []string
 	// AllowedHosts are the names, without port, under which the server may be reached on a loopback address, besides
 	// localhost and the loopback addresses themselves: the names that a proxy on the same machine passes on as Host.
-	// Any other is answered with 403 there, because a page in a browser can make its own name point to this machine.
+	// Any other name is answered with 403 there, because a page in a browser can make its own host name point to this
+	// machine.
 	AllowedHosts []string
 	// TokenQuery is the name of a URL parameter, token for example, that may carry a token when a WebSocket is opened,
-	// because browsers cannot set a header then. Authenticate sees it as the header Authorization: Bearer TOKEN. There
-	// is none by default, because URLs are often logged.
+	// when browsers cannot set a header. Authenticate sees it as the header Authorization: Bearer TOKEN. By default
+	// there is none, because URLs are often logged.
 	TokenQuery string
 	// TokenSubprotocol is like TokenQuery, but for a subprotocol that the client offers: the text after this prefix is
-	// the token. It is never selected. There is none by default.
+	// the token. It is never selected. By default there is none.
 	TokenSubprotocol string
 	// Subprotocols are the WebSocket subprotocols that are selected if a client offers them, besides those that begin
 	// with acp.
@@ -52,8 +53,8 @@ type HandlerOptions struct {
 	// DisableHTTP answers requests that are not for a WebSocket with 405, and DisableWebSocket answers an upgrade with
 	// 426.
 	DisableHTTP, DisableWebSocket bool
-	// Compression lets a client have the messages of a WebSocket compressed. It takes about 1.2 MB of memory for each
-	// connection. The default is false.
+	// Compression allows compressing the messages of a WebSocket if the client offers it. It takes about 1.2 MB of
+	// memory for each connection. The default is false.
 	Compression bool
 
 	// MaxMessage is the longest message accepted. A longer POST is answered with 413; a longer message on a WebSocket
@@ -65,14 +66,15 @@ type HandlerOptions struct {
 	// apply to the principal "". The default is half of MaxConnections, at most 1,000.
 	MaxConnectionsPerPrincipal int
 	// MaxStreams is how many streams a connection over HTTP may have: one for each session that has a reader, or that
-	// has messages waiting. A GET of one more is answered with 429. The default is 1,024.
+	// has messages waiting. A GET for one more is answered with 429. The default is 1,024.
 	MaxStreams int
-	// MaxBuffered is how much a connection over HTTP keeps for streams that do not accept data. When it is reached,
-	// nothing more is read from the agent, and requests wait. A single message may exceed it. The default is 64 MiB.
+	// MaxBuffered is how many bytes a connection over HTTP keeps for streams that do not accept data. When it is
+	// reached, nothing more is read from the agent, and requests wait. A single message may exceed it. The default is
+	// 64 MiB.
 	MaxBuffered int
-	// MaxQueued is how much a connection over HTTP keeps of the messages to an agent that does not read them. When it
-	// is reached, POSTs of requests wait. Other messages do not; at four times as much they are answered with 503. The
-	// default is 16 MiB.
+	// MaxQueued is how many bytes of messages a connection over HTTP keeps for an agent that does not read them. When
+	// it is reached, POSTs of requests wait. Other messages do not wait; at four times as much they are answered with
+	// 503. The default is 16 MiB.
 	MaxQueued int
 
 	// InitializeTimeout is how long the server waits for the first message on a WebSocket, and then for the agent's
@@ -80,18 +82,17 @@ type HandlerOptions struct {
 	InitializeTimeout time.Duration
 	// BodyTimeout is how long the body of a POST may take, even of one that is refused. The default is 60 s.
 	BodyTimeout time.Duration
-	// StallTimeout is how long a client may accept none of the data to be sent to it before its connection ends; over
-	// HTTP, only if MaxBuffered is also reached. The default is 60 s.
+	// StallTimeout is how long a client may accept none of the data that is being sent to it before its connection
+	// ends; over HTTP, this applies only if MaxBuffered is also reached. The default is 60 s.
 	StallTimeout time.Duration
 	// KeepAlive is how often an idle stream gets a comment, and a WebSocket a ping. A WebSocket on which two pings in a
 	// row were not answered is closed. The default is 15 s; a negative value means never.
 	KeepAlive time.Duration
-	// Expiry is how long a connection over HTTP lives on while it has neither a stream nor a POST. The default is 5
-	// min.
+	// Expiry is how long a connection over HTTP is kept while it has neither a stream nor a POST. The default is 5 min.
 	Expiry time.Duration
-	// Grace is how long the agent may continue to work after its WebSocket was lost, so that a turn that is nearly done
-	// is finished, and can be loaded by another connection. Messages that it sends then are dropped, and counted in the
-	// log. The default is 0: its input ends at once.
+	// Grace is how long the agent may continue to work after its WebSocket is lost, so that it can finish a turn that
+	// is nearly done, and another connection can load the session. Messages that it sends in that time are dropped, and
+	// counted in the log. The default is 0: its input ends at once.
 	Grace time.Duration
 	// CloseTime is how long an agent may keep running after its connection has ended, before the context that it was
 	// given ends. The default is 10 s.
@@ -103,11 +104,11 @@ type HandlerOptions struct {
 	// over and the old stream ends, because behind a proxy a broken stream can look alive for a long time.
 	RejectSecondStream bool
 
-	// History, if set, makes the history of each HTTP stream, with session "" for the connection's own stream. Events
+	// History, if set, returns the history for each HTTP stream; session is "" for the connection's own stream. Events
 	// then have an id, and a GET with the header Last-Event-ID gets the messages after that id, and then new ones; it
-	// is answered with 409 if they are not kept. It is a draft of the protocol. The default is nil: the header is
-	// ignored, and messages lost on their way are not sent again. The history of a session is dropped some time after
-	// the session was closed or deleted. See MemoryHistory.
+	// is answered with 409 if they are no longer kept. This is a draft of the protocol. The default is nil: the header
+	// is ignored, and messages lost on their way are not sent again. The history of a session is dropped some time
+	// after the session was closed or deleted. See MemoryHistory.
 	History func(peer *Peer, session string) History
 
 	// Logger gets a line for each connection that begins and ends, at level Info, and diagnostics. No token and no
@@ -141,11 +142,12 @@ func (o *HandlerOptions) setDefaults() {
 	}
 }
 
-// BearerToken returns an Authenticate function for tokens, given by principal: the sender of one of these tokens in the
-// header Authorization is its principal. Tokens are compared in constant time, without surrounding white space. An
-// empty token is ignored; a token of several principals belongs to the first by name.
+// BearerToken returns an Authenticate function for bearer tokens. The keys of tokens are the principals; a request with
+// one of the tokens in its Authorization header comes from that principal. Tokens are compared in constant time,
+// without surrounding white space. An empty token is ignored; a token that several principals have belongs to the first
+// by name.
 func BearerToken(tokens map[string]string) func(*http.Request) (principal string, err error) {
-	// Of sums of the same length the comparison tells nothing, not even how long a token is.
+	// Comparing hashes of equal length leaks nothing, not even the length of a token.
 	type known struct {
 		principal string
 		sum       [sha256.Size]byte

@@ -14,24 +14,24 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// outbox is the outgoing half of an httpLink. What the agent writes is put into out-streams, each of which has a buffer
-// of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events.
+// outbox is the outgoing half of an httpLink. Messages from the agent are put into out-streams, each of which has a
+// buffer of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events.
 type outbox struct {
 	c      *connection
-	decode *codec.Decoder    // the writer's
-	wake   chan struct{}     // for the agent
-	pause  func(paused bool) // called with mu held, when the agent begins to wait for room, and when it does not any more
+	decode *codec.Decoder    // owned by the writer
+	wake   chan struct{}     // wakes the agent
+	pause  func(paused bool) // called with mu held when the agent starts or stops waiting for room
 
 	mu       sync.Mutex
 	exchange exchange
 	streams  map[string]*outStream
-	retired  []string   // sessions that were closed or deleted lately, the first one first
-	last     *outStream // to which a message was added last
-	buffered int        // bytes in streams, and under way
-	progress uint64     // changes with what the agent may wait for
+	retired  []string   // sessions closed or deleted recently, oldest first
+	last     *outStream // the stream to which a message was last added
+	buffered int        // bytes in streams and in flight
+	progress uint64     // changes whenever something happens that the agent may wait for
 	full     bool       // the agent waits for room in streams
-	over     bool       // nothing more will be sent: receivers send what there is, and end
-	closed   error      // why the agent cannot write any more
+	over     bool       // nothing more will be sent: receivers send what is left, and end
+	closed   error      // why the agent can no longer write
 }
 
 func newOutbox(c *connection, initialize wire.ID, pause func(paused bool)) *outbox {
@@ -45,7 +45,7 @@ func newOutbox(c *connection, initialize wire.ID, pause func(paused bool)) *outb
 	}
 }
 
-// expect notes a request of the client, which is about a session, before the agent can read it.
+// expect records a request of the client about a session, before the agent can read it.
 func (o *outbox) expect(m wire.Message, session string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,27 +58,27 @@ func (o *outbox) expect(m wire.Message, session string) error {
 	return nil
 }
 
-// received reports whether somebody reads the stream of a session; mu is held.
+// received reports whether the stream of a session has a reader; mu is held.
 func (o *outbox) received(session string) bool {
 	out := o.streams[session]
 	return out != nil && out.receiver != nil
 }
 
-// forget takes back expect, for a request that the agent does not get.
+// forget undoes expect for a request that the agent does not get.
 func (o *outbox) forget(id wire.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.exchange.end(id)
 }
 
-// answered notes an answer of the client. named is the session in its header.
+// answered records an answer of the client. named is the session in its header.
 func (o *outbox) answered(id wire.ID, named string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.exchange.answered(id, named)
 }
 
-// write puts each line into its stream, and waits for room before each.
+// write puts each line into its stream, waiting for room before each.
 func (o *outbox) write(lines []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,8 +96,8 @@ func (o *outbox) write(lines []byte) error {
 	return nil
 }
 
-// roomAgain notes that the agent does not wait any more; mu is held. After a stall the inbox stays paused until the link
-// stops it, so that no request is accepted that nobody reads.
+// roomAgain records that the agent no longer waits; mu is held. After a stall the inbox stays paused until the link
+// stops it, so that no request is accepted that would never be read.
 func (o *outbox) roomAgain() {
 	if o.full && !o.over {
 		o.full = false
@@ -110,14 +110,14 @@ func (o *outbox) tryWrite(lines []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	opts := &o.c.server.opts
-	// Each line can need a stream of its own.
+	// Each line may need a new stream.
 	if o.closed != nil || o.buffered+len(lines)+bytes.Count(lines, newline)*framing > opts.MaxBuffered ||
 		len(o.streams)+bytes.Count(lines, newline) > opts.MaxStreams {
 		return false
 	}
 	for len(lines) > 0 {
 		end := bytes.IndexByte(lines, '\n')
-		// There is room, so that only what ends the connection keeps it from being put, and write would say that of the next
+		// There is room, so put fails only if the connection has ended, and write will report that for the next
 		// message.
 		_ = o.put(lines[:end])
 		lines = lines[end+1:]
@@ -125,12 +125,12 @@ func (o *outbox) tryWrite(lines []byte) bool {
 	return true
 }
 
-// put puts one message into its stream; mu is held, but not while it waits for room.
+// put puts one message into its stream; mu is held, but released while it waits for room.
 func (o *outbox) put(line []byte) error {
 	if o.closed != nil {
 		return o.closed
 	}
-	if o.over { // for a client that wants nothing more
+	if o.over { // for a client that no longer needs it
 		return nil
 	}
 	m := wire.Peek(o.decode, line)
@@ -164,14 +164,15 @@ func (o *outbox) put(line []byte) error {
 }
 
 const (
-	// pacedBytes is how much of a stream that is read an agent may be ahead.
+	// pacedBytes is how far an agent may be ahead of the receiver of a stream, in bytes.
 	pacedBytes = 1 << 20
-	// paceTime is for how long it then waits for a receiver that takes nothing.
+	// paceTime is how long it then waits for a receiver that takes nothing.
 	paceTime = 100 * time.Millisecond
 )
 
-// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is held, but not
-// meanwhile. It does not wait for long when nothing is taken: until MaxBuffered other streams go on.
+// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is held, but
+// released while it waits. If nothing is taken it does not wait long, because other streams may continue until
+// MaxBuffered is reached.
 func (o *outbox) pace(out *outStream) {
 	timer := time.NewTimer(paceTime)
 	defer timer.Stop()
@@ -187,8 +188,8 @@ func (o *outbox) pace(out *outStream) {
 	}
 }
 
-// streamOfAnswer says into which stream the answer to a request goes; mu is held. An answer is behind what its session
-// was sent before, so it is in the same stream: except that a client can wait for the answer before it reads that.
+// streamOfAnswer returns the stream for the answer to a request; mu is held. An answer follows the messages sent to its
+// session, so it goes into the same stream, unless the client may wait for the answer before it reads that stream.
 func (o *outbox) streamOfAnswer(req request) (session string) {
 	if req.first && !req.received && !o.received(req.session) {
 		return ""
@@ -196,7 +197,7 @@ func (o *outbox) streamOfAnswer(req request) (session string) {
 	return req.session
 }
 
-// putInto puts a message into the stream of a session, when there is room; mu is held, but not while it waits.
+// putInto puts a message into the stream of a session when there is room; mu is held, but released while it waits.
 func (o *outbox) putInto(session string, line []byte) error {
 	for !o.over {
 		if o.hasRoom(len(line)) {
@@ -212,12 +213,12 @@ func (o *outbox) putInto(session string, line []byte) error {
 	return o.closed
 }
 
-// hasRoom reports whether the given number of bytes may be kept in addition; mu is held.
+// hasRoom reports whether size more bytes may be kept; mu is held.
 func (o *outbox) hasRoom(size int) bool {
 	return o.buffered == 0 || o.buffered+size+framing <= o.c.server.opts.MaxBuffered
 }
 
-// awaitTaken waits until some of the kept data was taken, or it is late; mu is held, but not while waiting.
+// awaitTaken waits until some of the kept data is taken, or the timer fires; mu is held, but released while it waits.
 func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
 	o.mu.Unlock()
 	defer o.mu.Lock()
@@ -229,8 +230,8 @@ func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
 	}
 }
 
-// awaitRoom waits until some of the kept data was taken; mu is held, but not while waiting. It fails when the
-// connection has ended. If nothing was taken for StallTimeout, it ends the output and returns ErrStalled; the caller of
+// awaitRoom waits until some of the kept data is taken; mu is held, but released while it waits. It fails if the
+// connection has ended. If nothing is taken for StallTimeout, it ends the output and returns ErrStalled; the caller of
 // write then closes the link.
 func (o *outbox) awaitRoom() error {
 	stall := o.c.server.opts.StallTimeout
@@ -251,7 +252,7 @@ func (o *outbox) awaitRoom() error {
 	return o.closed
 }
 
-// streamFor returns the stream of a session, a new one if need be, or nil if there are too many; mu is held.
+// streamFor returns the stream of a session, creating it if necessary, or nil if there are too many; mu is held.
 func (o *outbox) streamFor(session string) *outStream {
 	if out := o.streams[session]; out != nil {
 		return out
@@ -270,11 +271,11 @@ func (o *outbox) streamFor(session string) *outStream {
 	return out
 }
 
-// maxRetired is how many sessions that were closed keep their streams, for clients that lose the answer.
+// maxRetired is how many closed sessions keep their streams, for clients that lose the answer.
 const maxRetired = 16
 
-// retire notes that a session was closed or deleted, and forgets the stream of one for which that was long ago; mu is
-// held.
+// retire records that a session was closed or deleted, and drops the stream of the one retired longest ago if there are
+// too many; mu is held.
 func (o *outbox) retire(session string) {
 	if o.retired = append(o.retired, session); len(o.retired) <= maxRetired {
 		return
@@ -286,7 +287,7 @@ func (o *outbox) retire(session string) {
 	}
 }
 
-// sweep forgets empty streams without a reader; mu is held.
+// sweep drops empty streams without a reader; mu is held.
 func (o *outbox) sweep() {
 	for session, out := range o.streams {
 		if out.idle() {
@@ -309,14 +310,14 @@ func (o *outbox) append(out *outStream, line []byte) {
 	}
 }
 
-// count changes how many bytes are kept; mu is held.
+// count changes the number of bytes kept; mu is held.
 func (o *outbox) count(n int) {
 	o.buffered += n
 	o.c.server.buffered.Add(int64(n))
 }
 
-// attach makes the caller the receiver of a stream. It ends the previous receiver, and waits for its end. If there is a
-// history, the stream continues after the cursor, unless that is empty.
+// attach makes the caller the receiver of a stream. It ends the previous receiver, and waits until it has ended. If
+// there is a history, the stream continues after the cursor, unless that is empty.
 func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream, *receiver, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -349,7 +350,7 @@ func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.Re
 			if out.history != nil && !out.begun {
 				out.receiver.start = out.history.Start()
 			}
-			o.advance() // the agent may have waited for this stream to be made
+			o.advance() // the agent may have waited for this stream to be created
 			return out, out.receiver, nil
 		}
 		if o.c.server.opts.RejectSecondStream {
@@ -386,10 +387,10 @@ func (o *outbox) detach(out *outStream, rcv *receiver) {
 		o.drop(out)
 	}
 	close(rcv.done)
-	o.advance() // it may have been the last to need the stream
+	o.advance() // it may have been the last message that needed the stream
 }
 
-// send sends the content of a stream to the client of ctx, and reports whether there can be more.
+// send sends the content of a stream to the client of ctx, and reports whether there may be more.
 func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -398,7 +399,7 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 			return false, errReplaced
 		}
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx) // what is not begun is kept for the next receiver
+			return false, context.Cause(ctx) // anything not yet sent is kept for the next receiver
 		}
 		b := out.next()
 		o.mu.Unlock()
@@ -420,14 +421,14 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 	return !o.over, nil
 }
 
-// taken records that the given number of bytes of a stream were taken; mu is not held.
+// taken records that n bytes of a stream were taken; mu is not held.
 func (o *outbox) taken(out *outStream, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.release(out, n)
 }
 
-// release is taken with mu held.
+// release is taken for callers that hold mu.
 func (o *outbox) release(out *outStream, n int) {
 	o.count(-n)
 	if out.kept -= n; out.kept < pacedBytes {
@@ -436,16 +437,16 @@ func (o *outbox) release(out *outStream, n int) {
 	o.advance()
 }
 
-// advance makes the agent check again what it waits for; mu is held.
+// advance makes the agent check again whether it must wait; mu is held.
 func (o *outbox) advance() {
 	o.progress++
 	signal(o.wake)
 }
 
-// giveBack puts the data that its receiver could not send back into a stream; mu is held. sent is how much of events
-// was sent; the chunk after that may have arrived or not. An event that ends there is sent again only if it is an
-// answer: a call without an answer would wait forever, and of two it takes the first, but a notification must not
-// arrive twice. Events that end later have not arrived.
+// giveBack puts the data that a receiver could not send back into its stream; mu is held. sent is how much of events
+// was sent; the chunk after that may have arrived or not. An event that ends in that chunk is sent again only if it is
+// an answer, because a call without an answer would wait forever, and a second answer is ignored, but a notification
+// must not arrive twice. Events that end later have not arrived.
 func (o *outbox) giveBack(out *outStream, events []byte, sent int) {
 	unsure := min(sent+writeChunk, len(events))
 	begin := 0
@@ -473,7 +474,7 @@ func (o *outbox) giveBack(out *outStream, events []byte, sent int) {
 	}
 	again = append(again, events[begin:]...)
 	if lost > 0 && !o.over {
-		o.c.log.Warn("acp: a stream broke while messages were sent, of which it is not known whether they came",
+		o.c.log.Warn("acp: a stream broke while messages were being sent; it is not known whether they arrived",
 			"session", out.session, "messages", lost)
 	}
 	o.release(out, len(events)-sent-len(again))
@@ -489,7 +490,7 @@ func (o *outbox) stopped() bool {
 	return o.over
 }
 
-// stop makes receivers send the remaining data, and end. If closed is not nil, the agent cannot write any more either.
+// stop makes receivers send the remaining data and end. If closed is not nil, the agent can no longer write either.
 func (o *outbox) stop(closed error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -533,9 +534,9 @@ func (o *outbox) finish(why error) {
 		for _, id := range slices.Collect(maps.Keys(o.exchange.requests)) {
 			line, encErr := wire.AppendError(nil, &id, agentGone)
 			if encErr != nil {
-				continue // an id that came is one that can be sent
+				continue // an id that was received can be sent
 			}
-			// It is short, and the last of its stream: that it exceeds what is kept does not matter.
+			// It is short, and the last message of its stream, so it may exceed the limit.
 			if m := (wire.Message{ID: id, Failure: agentGone}); !o.exchange.answerInitialize(m, line) {
 				if out := o.streamFor(o.streamOfAnswer(o.exchange.end(id))); out != nil {
 					o.append(out, line)

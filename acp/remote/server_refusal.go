@@ -12,7 +12,7 @@ import (
 type refusal struct {
 	status int
 	text   string
-	err    error // for the log: what is not for the client
+	err    error // for the log; may contain text that is not for the client
 }
 
 func (e *refusal) Error() string { return fmt.Sprintf("%d %s", e.status, e.text) }
@@ -20,7 +20,7 @@ func (e *refusal) Unwrap() error { return e.err }
 
 func refuse(status int, text string) *refusal { return &refusal{status: status, text: text} }
 
-// rpcRefusal is a refusal that is an answer of JSON-RPC too.
+// rpcRefusal is a refusal whose body is a JSON-RPC response.
 func rpcRefusal(status int, id wire.ID, failure *wire.Error) *refusal {
 	text, err := wire.AppendError(nil, &id, failure)
 	if err != nil {
@@ -39,10 +39,10 @@ const (
 	codeInternal       = -32603
 )
 
-// errInitialize is why a connection ended that was not initialized.
+// errInitialize is why a connection ended that was never initialized.
 var errInitialize = errorEOF("acp: the connection was not initialized")
 
-// errorEOF is an end of the input that has a reason.
+// errorEOF is an end of input with a reason.
 type errorEOF string
 
 func (e errorEOF) Error() string { return string(e) }
@@ -50,11 +50,11 @@ func (e errorEOF) Unwrap() error { return io.EOF }
 
 var errGone = refuse(http.StatusNotFound, "unknown connection")
 
-// agentGone answers the requests that an agent has left unanswered.
+// agentGone is the answer to requests that an agent has left unanswered.
 var agentGone = &wire.Error{Code: codeInternal, Message: "Internal error: the agent has ended"}
 
-// errDeleted is why a connection ended that its client has deleted.
+// errDeleted is why a connection ended that its client deleted.
 var errDeleted = errorEOF("acp: the client has ended the connection")
 
-// errShutdown is why a connection ends whose server does.
+// errShutdown is why a connection ends when its server shuts down.
 var errShutdown = fmt.Errorf("%w: %w", ErrServerClosed, io.EOF)

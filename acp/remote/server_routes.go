@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// ServeHTTP implements http.Handler. The path does not matter.
+// ServeHTTP implements http.Handler. It ignores the path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// This also applies to a request that is refused: before net/http answers, it reads the rest of the body.
+	// This also applies to a request that is refused: before net/http responds, it reads the rest of the body.
 	r = boundBody(w, r, s.opts.BodyTimeout)
 	if err := s.route(w, r); err != nil {
 		s.refuse(w, r, err)
 	}
 }
 
-// refuse answers a request that is refused.
+// refuse responds to a request that is refused.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	no, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -41,14 +41,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if text := []byte(no.text); text[0] == '{' {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(no.status)
-		// If it fails, the client has gone.
+		// If it fails, the client is gone.
 		_, _ = w.Write(text)
 		return
 	}
 	http.Error(w, no.text, no.status)
 }
 
-// route checks who sends the request, and what it is for.
+// route checks the sender of a request, and dispatches it.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	origin, err := s.admit(r)
 	if err != nil {
@@ -92,15 +92,15 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// methods are those that are allowed.
+// methods returns the allowed methods.
 func (s *Server) methods() []string {
 	if s.opts.DisableHTTP {
-		return []string{http.MethodGet} // the upgrade
+		return []string{http.MethodGet} // for the upgrade
 	}
 	return []string{http.MethodPost, http.MethodGet, http.MethodDelete}
 }
 
-// admit checks where a request comes from, and returns its Origin if that is allowed by the options.
+// admit checks where a request comes from, and returns its Origin if the options allow it.
 func (s *Server) admit(r *http.Request) (allowed string, err error) {
 	local, loopback := isLocal(r)
 	if !local && s.opts.Authenticate == nil && !s.opts.AllowUnauthenticated {
@@ -126,8 +126,8 @@ func (s *Server) admit(r *http.Request) (allowed string, err error) {
 	return "", refuse(http.StatusForbidden, "foreign origin")
 }
 
-// isLocal reports whether a request came in by an address that other machines do not reach, and whether that is one
-// that browsers reach by a name.
+// isLocal reports whether a request arrived at an address that other machines cannot reach, and whether that is a
+// loopback address, which browsers can reach by a name.
 func isLocal(r *http.Request) (local, loopback bool) {
 	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case nil:
@@ -136,12 +136,12 @@ func isLocal(r *http.Request) (local, loopback bool) {
 		return addr.IP.IsLoopback(), addr.IP.IsLoopback()
 	case *net.UDPAddr: // HTTP/3
 		return addr.IP.IsLoopback(), addr.IP.IsLoopback()
-	default: // a Unix socket, or a pipe within the process
+	default: // a Unix socket, or an in-process pipe
 		return true, false
 	}
 }
 
-// isOwnHost reports whether a Host is one of this machine's, or one of those allowed.
+// isOwnHost reports whether a Host names this machine, or is one of the allowed hosts.
 func (s *Server) isOwnHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -154,8 +154,8 @@ func (s *Server) isOwnHost(hostport string) bool {
 	return slices.ContainsFunc(s.opts.AllowedHosts, func(allowed string) bool { return strings.EqualFold(host, allowed) })
 }
 
-// sameHost reports whether an origin is of the host that was asked. The scheme may be another one: a proxy can have
-// ended TLS.
+// sameHost reports whether an origin has the host of the request. The scheme may differ: a proxy may have terminated
+// TLS.
 func sameHost(origin *url.URL, host string) bool {
 	if strings.EqualFold(origin.Host, host) {
 		return true
@@ -198,7 +198,7 @@ func headerHas(h http.Header, name, token string) bool {
 	return false
 }
 
-// withToken returns the request with the token where Authenticate looks for it, and nowhere else.
+// withToken returns the request with its token moved to the header where Authenticate looks for it.
 func (s *Server) withToken(r *http.Request) *http.Request {
 	query, prefix := s.opts.TokenQuery, s.opts.TokenSubprotocol
 	if query == "" && prefix == "" {
@@ -266,26 +266,27 @@ func NewHTTPServer(handler http.Handler) *http.Server {
 	}
 }
 
-// boundBody returns the request with a body that takes not longer than that. http.Server.ReadTimeout would end streams too.
+// boundBody returns the request with a body that must be read within limit. http.Server.ReadTimeout would end streams
+// too.
 func boundBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *http.Request {
 	if r.ContentLength == 0 {
 		return r
 	}
 	if b, ok := r.Body.(*boundedBody); ok { // by NewHTTPServer
-		_ = b.rc.SetReadDeadline(time.Now().Add(limit)) // as it was set
+		_ = b.rc.SetReadDeadline(time.Now().Add(limit)) // it could be set before
 		return r
 	}
 	b := &boundedBody{ReadCloser: r.Body, rc: http.NewResponseController(w)}
 	if b.rc.SetReadDeadline(time.Now().Add(limit)) != nil {
-		return r // below a middleware without deadlines it takes as long as the http.Server lets it
+		return r // inside a middleware without deadlines, the http.Server's limits apply
 	}
-	// Of the request itself net/http looks at the body.
+	// net/http inspects the body of the original request.
 	r = r.WithContext(r.Context())
 	r.Body = b
 	return r
 }
 
-// boundedBody is a body with a deadline, which is taken back at its end.
+// boundedBody is a body with a deadline, which is removed at its end.
 type boundedBody struct {
 	io.ReadCloser
 	rc *http.ResponseController
@@ -294,13 +295,13 @@ type boundedBody struct {
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
-		_ = b.rc.SetReadDeadline(time.Time{}) // as it was set
+		_ = b.rc.SetReadDeadline(time.Time{}) // it could be set before
 	}
 	return n, err
 }
 
-// CheckListener returns an error if the server has no authentication, and other machines can reach the listener.
-// Programs call it before they serve.
+// CheckListener returns an error if the server has no authentication and other machines can reach the listener.
+// Programs should call it before they serve.
 func (s *Server) CheckListener(l net.Listener) error {
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() || s.opts.Authenticate != nil || s.opts.AllowUnauthenticated {

@@ -15,25 +15,26 @@ import (
 // outStream is one stream of events: the connection's own, or that of a session.
 type outStream struct {
 	session  string
-	blocks   []*block // the last one may be added to
+	blocks   []*block // the last one may be extended
 	kept     int      // bytes in them, and those that the receiver is sending
-	slow     bool     // the receiver was waited for in vain; see pace
-	spare    *block   // a short one
+	slow     bool     // waiting for the receiver was in vain; see pace
+	spare    *block   // a short block for reuse
 	receiver *receiver
-	history  History // or nil
-	begun    bool    // a receiver has got some of it
+	history  History // may be nil
+	begun    bool    // a receiver has received some of it
 }
 
-// block is a row of whole events, which are sent together. It has up to blockSize bytes, or one event.
+// block is a sequence of whole events that are sent together. It has up to blockSize bytes, or one event.
 type block struct{ events []byte }
 
-// blockSize is how long a block may be, so that streams with much in them take little more memory than that.
+// blockSize is the greatest size of a block with several events. It is small, so that the memory overhead of long
+// streams is small.
 const blockSize = 64 << 10
 
-// blocks are those that were needed for more than a few messages.
+// blocks is a pool of blocks that have held more than a few messages.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// add adds an event, and returns how long it is. Its id is empty if it has none.
+// add adds an event, and returns its size. id is empty if the event has none.
 func (out *outStream) add(id string, line []byte) (size int) {
 	size = len(line) + framing
 	if id != "" {
@@ -53,14 +54,14 @@ func (out *outStream) add(id string, line []byte) (size int) {
 		b.events = append(append(append(b.events, beforeID...), id...), '\n')
 	}
 	b.events = append(append(b.events, beforeEvent...), line...)
-	// JSON has them between tokens only, where they are space, but an event's lines end with them.
+	// In JSON they occur only between tokens, as white space, but they would end a line of the event.
 	wire.ReplaceAll(b.events[len(b.events)-len(line):], '\r', ' ')
 	b.events = append(b.events, behindEvent...)
 	out.kept += size
 	return size
 }
 
-// next takes the first block, or nil.
+// next removes and returns the first block, or nil.
 func (out *outStream) next() *block {
 	if len(out.blocks) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (out *outStream) next() *block {
 	return b
 }
 
-// done keeps a block for later messages: of this stream, of any, or not at all if it is too long.
+// done keeps a block for later messages of this stream, or of any stream; a block that is too long is dropped.
 func (out *outStream) done(b *block) {
 	b.events = b.events[:0]
 	switch size := cap(b.events); {
@@ -87,22 +88,22 @@ func (out *outStream) idle() bool { return out.receiver == nil && len(out.blocks
 
 // receiver is a GET that reads a stream.
 type receiver struct {
-	start    string // the cursor before what it gets, if it is the first that gets anything, and there is a history
+	start    string // the cursor before its first message, if it is the stream's first receiver and there is a history
 	rc       *http.ResponseController
 	wake     chan struct{}
-	replaced chan struct{} // closed when another one takes over
+	replaced chan struct{} // closed when another receiver takes over
 	done     chan struct{} // closed when it has ended
-	over     bool          // replaced is closed, or done will be
+	over     bool          // replaced is closed, or done is about to be
 }
 
-// end has a receiver end, also while it writes; mu is held, so that it has not ended yet.
+// end makes a receiver end, even while it is writing; mu is held, so it has not ended yet.
 func (rcv *receiver) end() {
 	if rcv.over {
 		return
 	}
 	rcv.over = true
 	close(rcv.replaced)
-	// If deadlines are not supported, it ends when its data is taken.
+	// If deadlines are not supported, it ends when its data has been taken.
 	_ = rcv.rc.SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
@@ -120,20 +121,20 @@ type eventWriter struct {
 	w     io.Writer
 	rc    *http.ResponseController
 	stall time.Duration
-	timed bool      // the deadline ends the stream also while nothing is written
+	timed bool      // the deadline ends the stream even while nothing is written
 	until time.Time // the deadline that is set
 	timer *time.Timer
 }
 
-// writeChunk is how much is written at once: each such part must be taken within the time of stall. No block but that
-// of a long event is longer.
+// writeChunk is how many bytes are written at once; each chunk must be taken within stall. Only a block with one long
+// event is longer.
 const writeChunk = blockSize
 
-// write writes one part of the stream, and flushes it.
+// write writes one chunk of the stream, and flushes it.
 func (e *eventWriter) write(p []byte) error {
 	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
 		e.until = now.Add(e.stall)
-		// Below a middleware without deadlines the http.Server's own hold.
+		// Inside a middleware without deadlines, those of the http.Server apply.
 		if err := e.rc.SetWriteDeadline(e.until); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
@@ -153,7 +154,7 @@ func (e *eventWriter) end() {
 
 var comment = []byte(":\n\n")
 
-// begin shows that the stream is there and, unless cursor is empty, where it begins: by an event that is only an id.
+// begin shows that the stream is open and, unless cursor is empty, where it begins, with an event that has only an id.
 func (e *eventWriter) begin(cursor string) error {
 	if cursor == "" {
 		return e.comment()
@@ -164,14 +165,14 @@ func (e *eventWriter) begin(cursor string) error {
 // comment shows that the stream is alive.
 func (e *eventWriter) comment() error { return e.write(comment) }
 
-// pause is called while nothing is written.
+// pause is called before a time in which nothing is written.
 func (e *eventWriter) pause() {
 	if e.timed {
 		e.rest()
 	}
 }
 
-// tick reports when the stream has been idle for the given time; 0 is never.
+// tick returns a channel that receives when the stream has been idle for the given time; 0 means never.
 func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
 	switch {
 	case idle <= 0:
@@ -184,15 +185,15 @@ func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
 	return e.timer.C
 }
 
-// rest takes the deadline back: the connection of TCP may have other requests afterwards.
+// rest removes the deadline: the TCP connection may carry other requests afterwards.
 func (e *eventWriter) rest() {
 	if !e.until.IsZero() {
 		e.until = time.Time{}
-		_ = e.rc.SetWriteDeadline(time.Time{}) // as it was set
+		_ = e.rc.SetWriteDeadline(time.Time{}) // it could be set before
 	}
 }
 
-// errReplaced is why a receiver ends that another one has taken over from.
+// errReplaced is why a receiver ends when another one takes over.
 var errReplaced = errors.New("the stream was taken over by another request")
 
 func signal(c chan struct{}) {
@@ -202,7 +203,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// await waits until there is something to send, and keeps the stream alive with a comment when it was idle for so long.
+// await waits until there is something to send, and keeps the stream alive with a comment whenever it has been idle for
+// the given time.
 func (rcv *receiver) await(ctx context.Context, ew *eventWriter, idle time.Duration) error {
 	ew.pause()
 	select {

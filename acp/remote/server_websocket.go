@@ -26,7 +26,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	}
 	l := &socketLink{c: c, decode: codec.NewDecoder(nil), sent: codec.NewDecoder(nil), requests: map[wire.ID]bool{},
 		ended: make(chan struct{})}
-	accept := &websocket.AcceptOptions{InsecureSkipVerify: true} // admit has looked at the origin
+	accept := &websocket.AcceptOptions{InsecureSkipVerify: true} // admit has checked the origin
 	for _, name := range offeredProtocols(r) {
 		if strings.HasPrefix(strings.ToLower(name), "acp") || containsFold(s.opts.Subprotocols, name) {
 			accept.Subprotocols = append(accept.Subprotocols, name)
@@ -42,7 +42,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	if err != nil {
 		c.remove()
 		s.opts.Logger.Debug("acp: no WebSocket", "error", err, "remote", r.RemoteAddr)
-		return nil // it was answered
+		return nil // a response was sent
 	}
 	l.socket = newSocket(ws, hijacker.frames, socketOptions{
 		maxMessage:   s.opts.MaxMessage,
@@ -62,7 +62,7 @@ func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
 }
 
-// hijacker gives the connection of TCP to package websocket, with frames gathered.
+// hijacker gives the TCP connection to package websocket, with gathered frames.
 type hijacker struct {
 	http.ResponseWriter
 	stall  time.Duration
@@ -83,7 +83,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &gathered{conn, h.frames}, rw, nil
 }
 
-// gathered is a connection of TCP that writes by frames.
+// gathered is a TCP connection that is written through frames.
 type gathered struct {
 	net.Conn
 	frames *frames
@@ -93,33 +93,33 @@ func (g *gathered) Read(p []byte) (int, error)  { return g.frames.Read(p) }
 func (g *gathered) Write(p []byte) (int, error) { return g.frames.Write(p) }
 func (g *gathered) Close() error                { return g.frames.Close() }
 
-// socketLink is the stream of an agent whose client speaks WebSocket.
+// socketLink is the stream of an agent whose client uses WebSocket.
 type socketLink struct {
 	c *connection
 	*socket
-	decode *codec.Decoder // the reader's
-	sent   *codec.Decoder // the writer's
-	first  []byte         // initialize, until the agent has read it; the reader's
+	decode *codec.Decoder // owned by the reader
+	sent   *codec.Decoder // owned by the writer
+	first  []byte         // initialize, until the agent has read it; owned by the reader
 
 	mu       sync.Mutex
 	initID   wire.ID
 	phase    phase
 	answered chan struct{}    // closed when phase is no longer initializing
-	tooLate  *time.Timer      // for the answer to initialize
-	requests map[wire.ID]bool // the client's, in progress
-	inEnd    error            // why the agent reads no more
-	lost     error            // why there is no WebSocket any more
-	dropped  int              // messages that the agent has sent since
-	ended    chan struct{}    // closed with inEnd
+	tooLate  *time.Timer      // fires when the answer to initialize is late
+	requests map[wire.ID]bool // the client's requests in progress
+	inEnd    error            // why the agent can read no more
+	lost     error            // why there is no longer a WebSocket
+	dropped  int              // messages that the agent has sent since then
+	ended    chan struct{}    // closed when inEnd is set
 	finished bool
 }
 
-// phase is the state that decides which messages a client may send.
+// phase determines which messages a client may send.
 type phase int
 
 const (
-	uninitialized phase = iota // initialize only
-	initializing               // anything, but it waits
+	uninitialized phase = iota // only initialize
+	initializing               // any message, but it waits
 	initialized
 )
 
@@ -135,7 +135,7 @@ func (l *socketLink) run() {
 		l.closeWith(websocket.StatusNormalClosure, "")
 		return
 	}
-	// It is the socket's buffer, and the next that is read is behind the agent's answer to it.
+	// It refers to the socket's buffer, but the next read comes after the agent's answer to it.
 	l.first = first
 	l.c.run()
 }
@@ -157,7 +157,7 @@ func (l *socketLink) ReadLine(beforeWait func()) ([]byte, error) {
 	return line, nil
 }
 
-// awaitAnswer waits until initialize was answered; later messages wait for that.
+// awaitAnswer waits until initialize has been answered; later messages wait for that.
 func (l *socketLink) awaitAnswer(beforeWait func()) error {
 	l.mu.Lock()
 	answered := l.answered
@@ -177,7 +177,7 @@ func (l *socketLink) awaitAnswer(beforeWait func()) error {
 	}
 }
 
-// readEnd says why nothing more is read, when the agent may know.
+// readEnd returns the reason for the end of the input, for the agent.
 func (l *socketLink) readEnd(err error) error {
 	l.mu.Lock()
 	if l.inEnd != nil {
@@ -191,7 +191,7 @@ func (l *socketLink) readEnd(err error) error {
 	if closed, ok := errors.AsType[*CloseError](err); grace <= 0 || ok && closed.wanted() {
 		return err
 	}
-	l.c.log.Info("acp: a WebSocket was lost, its agent works on", "for", grace, "error", err)
+	l.c.log.Info("acp: a WebSocket was lost; its agent continues to work", "for", grace, "error", err)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -220,7 +220,7 @@ func (l *socketLink) readLine(beforeWait func()) ([]byte, error) {
 	}
 }
 
-// check says whether a message is for the agent, and answers it if not.
+// check reports whether a message is for the agent, and answers it if not.
 func (l *socketLink) check(line []byte) (pass bool, err error) {
 	l.mu.Lock()
 	phase := l.phase
@@ -249,7 +249,7 @@ func (l *socketLink) check(line []byte) (pass bool, err error) {
 	return true, nil
 }
 
-// checkUsual is check when the connection is initialized. Errors are left to the agent, which reports them.
+// checkUsual is check for initialized connections. The agent itself reports errors.
 func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 	m := wire.Peek(l.decode, line)
 	if m.Kind != wire.KindRequest {
@@ -307,7 +307,7 @@ func (l *socketLink) WriteLines(lines []byte) error {
 	return nil
 }
 
-// note takes down which requests are answered, and counts messages.
+// note records which requests are answered, and counts messages.
 func (l *socketLink) note(lines []byte) (messages int) {
 	for ; len(lines) > 0; messages++ {
 		end := bytes.IndexByte(lines, '\n')
@@ -380,7 +380,7 @@ func (l *socketLink) finish(err error) {
 	}
 	for _, id := range unanswered {
 		if werr := l.refuse(id, agentGone); werr != nil {
-			break // the peer has gone
+			break // the peer is gone
 		}
 	}
 	switch {

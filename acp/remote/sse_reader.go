@@ -11,64 +11,64 @@ import (
 )
 
 const (
-	smallEvents  = 4 << 10  // the reader's buffer at first: most streams are idle
-	eventChunk   = 64 << 10 // its buffer when much is read
-	longField    = 4 << 10  // a field other than data that is longer is ignored
-	longEnds     = 4 << 10  // how much of either end of an overlong event is kept, see rpc.TooLongError
-	enoughEvents = 256      // a buffer over eventChunk is let go after this many small events
+	smallEvents  = 4 << 10  // initial size of the reader's buffer: most streams are idle
+	eventChunk   = 64 << 10 // its size once much data is read
+	longField    = 4 << 10  // longer fields other than data are ignored
+	longEnds     = 4 << 10  // how much of each end of an overlong event is kept, see rpc.TooLongError
+	enoughEvents = 256      // a buffer over eventChunk is released after this many small events
 )
 
-// event is an event that a blank line has ended.
+// event is a complete event, ended by a blank line.
 type event struct {
 	name []byte // "" means message
-	data []byte // the lines, with \n between them
-	err  error  // *rpc.TooLongError: the data was thrown away
+	data []byte // the data lines, joined by \n
+	err  error  // *rpc.TooLongError: the data was discarded
 }
 
 // eventReader reads a text/event-stream as the HTML standard says: lines end with LF, CRLF or CR; a byte order mark,
-// comments and unknown fields are ignored; an event that no blank line ends is dropped. An event whose data are longer
-// than max is skipped and reported.
+// comments and unknown fields are ignored; an event that is not ended by a blank line is dropped. An event whose data
+// is longer than max is skipped and reported.
 //
-// fill reads, next takes events from what was read. What next has returned is valid until either is called again. Both
-// may be called by different goroutines, one after the other.
+// fill reads data, and next returns the events in it. The result of next is valid until either is called again.
+// Different goroutines may call the two, one at a time.
 type eventReader struct {
 	r   io.Reader
 	max int
 
 	buf  []byte
-	line int // where the current line begins
-	scan int // it does not end before
-	end  int // of what was read
-	lf   int // no \n in buf[scan:lf]
+	line int // start of the current line
+	scan int // the line does not end before this position
+	end  int // end of the data
+	lf   int // there is no \n in buf[scan:lf]
 
-	begun   bool // the place of a byte order mark has passed
-	afterCR bool // the last line ended with CR: a LF belongs to it
-	dropped bool // what is left of the current line belongs to nothing
-	few     int  // small events in a row
+	begun   bool // past the position of a byte order mark
+	afterCR bool // the last line ended with CR, so a following LF belongs to it
+	dropped bool // the rest of the current line is ignored
+	few     int  // number of small events in a row
 
 	// The event so far.
 	hasData       bool
-	data, dataEnd int // in buf; before line
+	data, dataEnd int // positions in buf, before line
 	name          []byte
 	id            []byte
 	hasID         bool
-	long          *rpc.TooLongError // it is too long
-	longLine      bool              // what is left of the current line is its data
+	long          *rpc.TooLongError // set if the data is too long
+	longLine      bool              // the rest of the current line belongs to that data
 
 	lastID []byte        // the id of the last event that had one
-	retry  time.Duration // what the server asked for last; 0 means nothing
+	retry  time.Duration // the last retry time that the server asked for; 0 if none
 }
 
 func newEventReader(r io.Reader, max int) *eventReader {
 	return &eventReader{r: r, max: max, buf: make([]byte, smallEvents)}
 }
 
-// reset makes the reader begin with another stream. The id of the last event stays.
+// reset prepares the reader for another stream. It keeps the id of the last event.
 func (r *eventReader) reset(in io.Reader) {
 	*r = eventReader{r: in, max: r.max, buf: r.buf, name: r.name[:0], id: r.id[:0], lastID: r.lastID, retry: r.retry}
 }
 
-// next returns the next event. If ok is false, more must be read first.
+// next returns the next event. If ok is false, more data must be read first.
 func (r *eventReader) next() (ev event, ok bool) {
 	if !r.begun && !r.begin() {
 		return event{}, false
@@ -105,7 +105,7 @@ func (r *eventReader) next() (ev event, ok bool) {
 	}
 }
 
-// begin skips a byte order mark. It returns false while it is not known whether there is one.
+// begin skips a byte order mark. It returns false if more data is needed to tell.
 func (r *eventReader) begin() bool {
 	const mark = "\ufeff"
 	have := r.buf[r.line:r.end]
@@ -120,7 +120,7 @@ func (r *eventReader) begin() bool {
 	return true
 }
 
-// lineEnd returns where the current line ends, or -1 if that was not read yet.
+// lineEnd returns the end of the current line, or -1 if it has not been read yet.
 func (r *eventReader) lineEnd() int {
 	if r.lf < r.scan {
 		r.lf = r.scan
@@ -142,7 +142,7 @@ func (r *eventReader) lineEnd() int {
 	return -1
 }
 
-// partial takes what need not be kept of a line that is not there whole.
+// partial consumes the part of an incomplete line that need not be kept.
 func (r *eventReader) partial() {
 	line := r.buf[r.line:r.end]
 	switch {
@@ -154,7 +154,7 @@ func (r *eventReader) partial() {
 	case line[0] == ':':
 		r.dropped = true
 	case bytes.HasPrefix(line, []byte("data:")):
-		// The value may have a space before it, which does not count.
+		// The value may be preceded by a space, which does not count.
 		if r.long == nil && len(line)-len("data: ")+r.size() <= r.max {
 			return
 		}
@@ -168,7 +168,7 @@ func (r *eventReader) partial() {
 	r.line, r.scan = r.end, r.end
 }
 
-// size is how long the data would be with nothing on the current line.
+// size returns the length of the data if the current line adds an empty one.
 func (r *eventReader) size() int {
 	if !r.hasData {
 		return 0
@@ -176,7 +176,7 @@ func (r *eventReader) size() int {
 	return r.dataEnd - r.data + 1
 }
 
-// field takes a line that ends before end.
+// field processes a line that ends before end.
 func (r *eventReader) field(line []byte, end int) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	if len(value) > 0 && value[0] == ' ' {
@@ -201,7 +201,7 @@ func (r *eventReader) field(line []byte, end int) {
 	}
 }
 
-// digits reads a number of ASCII digits alone.
+// digits parses a number that consists only of ASCII digits.
 func digits(s []byte) (n int64, ok bool) {
 	for _, c := range s {
 		if c < '0' || c > '9' {
@@ -212,7 +212,7 @@ func digits(s []byte) (n int64, ok bool) {
 	return min(n, int64(math.MaxInt64/time.Millisecond)), err == nil
 }
 
-// addData adds a line, or the beginning of one, to the data. It stands in buf before end.
+// addData adds a line, or the beginning of one, to the data. It is in buf, before end.
 func (r *eventReader) addData(value []byte, end int) {
 	if r.long == nil && r.size()+len(value) > r.max {
 		r.long = &rpc.TooLongError{Limit: r.max}
@@ -227,7 +227,7 @@ func (r *eventReader) addData(value []byte, end int) {
 		}
 		r.addLong(value)
 	case r.hasData:
-		// There is room: between both stand at least the end of a line and a field's name.
+		// There is room: at least the end of a line and a field's name are in between.
 		r.buf[r.dataEnd] = '\n'
 		r.dataEnd += 1 + copy(r.buf[r.dataEnd+1:], value)
 	default:
@@ -236,7 +236,7 @@ func (r *eventReader) addData(value []byte, end int) {
 	r.hasData = true
 }
 
-// addLong notes the ends of data that are too long.
+// addLong records the ends of data that is too long.
 func (r *eventReader) addLong(more []byte) {
 	head := more[:min(len(more), longEnds-len(r.long.Head))]
 	r.long.Head = append(r.long.Head, head...)
@@ -244,7 +244,7 @@ func (r *eventReader) addLong(more []byte) {
 	r.long.Tail = r.long.Tail[max(0, len(r.long.Tail)-longEnds):]
 }
 
-// dispatch ends an event. One without data is none.
+// dispatch ends an event. An event without data is ignored.
 func (r *eventReader) dispatch() (ev event, ok bool) {
 	if r.hasID {
 		r.lastID = append(r.lastID[:0], r.id...)
@@ -266,13 +266,13 @@ func (r *eventReader) dispatch() (ev event, ok bool) {
 	return ev, ok
 }
 
-// fill reads once. What next has returned is no longer valid.
+// fill reads once. It invalidates the result of next.
 func (r *eventReader) fill() error {
 	r.room()
 	n, err := r.r.Read(r.buf[r.end:])
 	r.end += n
 	if r.end == len(r.buf) && len(r.buf) < eventChunk {
-		r.grow(eventChunk) // much comes
+		r.grow(eventChunk) // much data arrives
 	}
 	return err
 }

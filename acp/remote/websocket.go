@@ -18,47 +18,47 @@ import (
 const (
 	// frameBatch is how many bytes of frames are gathered before they are written.
 	frameBatch = 256 << 10
-	// longMessage is the longest message that is sent in one frame. A longer one is sent in fragments, so that neither
-	// all of it is gathered, nor the answer to a ping has to wait for all of it.
+	// longMessage is the longest message sent in one frame. Longer ones are sent in fragments, so that they need not be
+	// gathered as a whole, and the answer to a ping need not wait for all of it.
 	longMessage = 1 << 20
-	// frameFlood is how many bytes may be gathered: more than there can be of messages. The rest answers pings of a peer
-	// that does not read the answers.
+	// frameFlood bounds the gathered bytes: it is more than messages can take. The rest is for answers to pings of a
+	// peer that does not read them.
 	frameFlood = 4 << 20
-	// bufferKept is how long a buffer may be that is kept for the next message.
+	// bufferKept is the size up to which a buffer is kept for the next message.
 	bufferKept = 64 << 10
-	// smallReads is how many small messages let go of a longer one.
+	// smallReads is the number of small messages after which a longer buffer is released.
 	smallReads = 256
 )
 
-// frames is the network connection below a WebSocket, as package websocket sees it. Writing to it gathers frames, and
-// never waits for the peer: so the library holds no lock for long, and answers pings even while a message waits to be
-// taken. A sender of messages holds frames back, and flushes many of them in one write.
+// frames is the network connection below a WebSocket, as package websocket sees it. Writing to it gathers frames and
+// never waits for the peer, so that the library does not hold a lock for long, and answers pings even while a message
+// waits to be taken. A sender of messages holds frames back, and flushes many of them in one write.
 type frames struct {
 	conn      io.ReadWriteCloser
-	deadline  writeDeadliner // conn, or nil if that has none
+	deadline  writeDeadliner // conn, or nil if it has no deadlines
 	stall     time.Duration
-	unread    []byte // of readBuf
-	readBuf   []byte // nil reads conn directly
+	unread    []byte // the unread part of readBuf
+	readBuf   []byte // nil means that conn is read directly
 	readErr   error
 	waitMu    sync.Mutex
-	wait      func()        // called before conn is read, or nil
-	received  atomic.Uint64 // how often something came
-	waiting   atomic.Bool   // conn is being read
+	wait      func()        // called before conn is read; may be nil
+	received  atomic.Uint64 // how often data was received
+	waiting   atomic.Bool   // a read of conn is in progress
 	writers   sync.WaitGroup
 	closeOnce func() error
 
 	mu   sync.Mutex
-	idle sync.Cond // nobody writes
+	idle sync.Cond // signaled when no one is writing
 	buf  []byte
-	held bool // who sends messages will flush
-	busy bool // somebody writes
+	held bool // a sender of messages will flush
+	busy bool // a goroutine is writing
 	err  error
 }
 
 type writeDeadliner interface{ SetWriteDeadline(time.Time) error }
 
-// newFrames gathers frames for conn, which is lost if none of the written data is taken for the time of stall. A
-// readBuffer greater than 0 is how many bytes are read at once, for a side that receives much data.
+// newFrames gathers frames for conn, which is lost if the peer takes none of the written data for the duration stall.
+// If readBuffer is greater than 0, that many bytes are read at once, for a side that receives much data.
 func newFrames(conn io.ReadWriteCloser, stall time.Duration, readBuffer int) *frames {
 	f := &frames{conn: conn, stall: stall, closeOnce: sync.OnceValue(conn.Close)}
 	f.deadline, _ = conn.(writeDeadliner)
@@ -103,16 +103,16 @@ func (f *frames) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// beforeWait sets the function that is called before the connection is read. The end of a WebSocket reads too, so there
-// is a lock.
+// beforeWait sets the function that is called before the connection is read. The end of a WebSocket also reads, so a
+// lock is needed.
 func (f *frames) beforeWait(wait func()) {
 	f.waitMu.Lock()
 	defer f.waitMu.Unlock()
 	f.wait = wait
 }
 
-// Write gathers p. If frames are not being held back, a goroutine writes them: it is a ping, an answer to one, or the
-// end.
+// Write gathers p. If frames are not being held back, a goroutine writes them: they are a ping, the answer to one, or
+// the end.
 func (f *frames) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +155,8 @@ func (f *frames) flush() error {
 	return f.err
 }
 
-// write writes until nothing is gathered; mu is held, but not meanwhile. busy is the caller's, and given up.
+// write writes until nothing is left; mu is held, but released while it writes. The caller has set busy, and write
+// clears it.
 func (f *frames) write() {
 	var spare []byte
 	for f.err == nil && len(f.buf) > 0 {
@@ -172,14 +173,14 @@ func (f *frames) write() {
 	if cap(f.buf) < cap(spare) && len(f.buf) == 0 {
 		f.buf = spare[:0]
 	}
-	if cap(f.buf) > bufferKept && len(spare) < bufferKept/4 { // it was a burst, which is over
+	if cap(f.buf) > bufferKept && len(spare) < bufferKept/4 { // after a burst
 		f.buf = nil
 	}
 	f.busy = false
 	f.idle.Broadcast()
 }
 
-// writeOut writes with a deadline that starts anew whenever something was taken.
+// writeOut writes with a deadline that restarts whenever some data is taken.
 func (f *frames) writeOut(p []byte) error {
 	if f.deadline == nil {
 		timer := time.AfterFunc(f.stall, func() { f.fail(ErrStalled) })
@@ -223,7 +224,7 @@ func (f *frames) fail(err error) {
 		f.err = err
 	}
 	f.mu.Unlock()
-	// Only the fact that it is over matters.
+	// The error does not matter, because the connection is over.
 	_ = f.closeOnce()
 }
 
@@ -234,22 +235,22 @@ func (f *frames) failure() error {
 	return f.err
 }
 
-// interrupt ends reading, until resume. It does nothing where reading has no deadline.
+// interrupt makes reading fail, until resume. It does nothing if reading has no deadlines.
 func (f *frames) interrupt() { f.readUntil(time.Now().Add(-time.Second)) }
 
-// resume lets reading go on.
+// resume allows reading again.
 func (f *frames) resume() { f.readUntil(time.Time{}) }
 
 func (f *frames) readUntil(t time.Time) {
 	if d, ok := f.conn.(interface{ SetReadDeadline(time.Time) error }); ok {
-		_ = d.SetReadDeadline(t) // a connection that is closed is not read anyway
+		_ = d.SetReadDeadline(t) // a closed connection is not read anyway
 	}
 }
 
-// closeLinger is how long Close waits until the gathered data is taken.
+// closeLinger is how long Close waits for the gathered data to be taken.
 const closeLinger = 5 * time.Second
 
-// Close closes the connection when the gathered data is written, which ends with the end of the WebSocket.
+// Close closes the connection once the gathered data is written, which ends with the end of the WebSocket.
 func (f *frames) Close() error {
 	timer := time.AfterFunc(closeLinger, func() { f.fail(net.ErrClosed) })
 	defer timer.Stop()
@@ -261,7 +262,7 @@ func (f *frames) Close() error {
 	return f.closeOnce()
 }
 
-// stuck reports whether something is written, and not taken yet.
+// stuck reports whether data is being written and not taken.
 func (f *frames) stuck() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,25 +272,25 @@ func (f *frames) stuck() bool {
 // socketOptions are options for both sides.
 type socketOptions struct {
 	maxMessage   int
-	keepAlive    time.Duration // 0 is never
+	keepAlive    time.Duration // 0 means never
 	closeTimeout time.Duration
 	log          *slog.Logger
-	secrets      secrets // which the peer may repeat
+	secrets      secrets // secrets that the peer may repeat
 }
 
-// socket is the stream of a WebSocket. One goroutine belongs to it, which pings; close waits for it.
+// socket is the stream of a WebSocket. It has one goroutine, which sends pings; close waits for it.
 type socket struct {
 	ws     *websocket.Conn
 	frames *frames
 	opts   socketOptions
 
-	buf    []byte // the reader's
-	small  int    // messages in a row that need no longer buffer; the reader's
-	binary bool   // there was a binary message; the reader's
+	buf    []byte // owned by the reader
+	small  int    // messages in a row that need no longer buffer; owned by the reader
+	binary bool   // a binary message has been received; owned by the reader
 
 	life    context.Context
 	endLife context.CancelFunc
-	pinging chan struct{} // closed when nobody pings any more
+	pinging chan struct{} // closed when pings are no longer sent
 	once    sync.Once
 }
 
@@ -305,9 +306,9 @@ func newSocket(ws *websocket.Conn, f *frames, o socketOptions) *socket {
 	return s
 }
 
-// ping pings until close. A peer is lost when it answers two pings in a row with nothing, while it is listened to, and
-// takes what it is sent. Who does not listen, because its agent is held up, sees no answers. A ping that is not taken
-// waits behind messages; frames says for how long they may.
+// ping sends pings until close. A peer is lost if it does not react to two pings in a row while this side reads and the
+// peer takes the pings. A side that does not read, because its agent is held up, sees no answers. A ping that is not
+// taken waits for messages before it; frames bounds that time.
 func (s *socket) ping() {
 	defer close(s.pinging)
 	for missed := 0; missed < 2; {
@@ -399,7 +400,7 @@ func (s *socket) ignore(r io.Reader) error {
 	return err
 }
 
-// readError says why nothing more is read.
+// readError returns the reason for the end of the input.
 func (s *socket) readError(err error) error {
 	closed, ok := errors.AsType[websocket.CloseError](err)
 	switch {
@@ -413,7 +414,7 @@ func (s *socket) readError(err error) error {
 		err = failed
 	}
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // it is no orderly end
+		err = io.ErrUnexpectedEOF // not an orderly end
 	}
 	return &CloseError{Code: int(websocket.StatusAbnormalClosure), Err: err}
 }
@@ -449,7 +450,7 @@ func (s *socket) WriteLines(lines []byte) error {
 	return s.written(err)
 }
 
-// written returns the error of sending.
+// written returns the error for a failed send.
 func (s *socket) written(err error) error {
 	if err == nil {
 		return nil
@@ -460,7 +461,7 @@ func (s *socket) written(err error) error {
 	return fmt.Errorf("acp: WebSocket: %w", err)
 }
 
-// send gathers the frames of a message; of a long one it writes them.
+// send gathers the frames of a message; it writes those of a long one.
 func (s *socket) send(message []byte) error {
 	if len(message) <= longMessage {
 		return s.ws.Write(context.Background(), websocket.MessageText, message)
@@ -483,20 +484,20 @@ func (s *socket) send(message []byte) error {
 	return w.Close()
 }
 
-// TryWriteLines does nothing: a network connection cannot be asked whether it would wait.
+// TryWriteLines does nothing: there is no way to ask a network connection whether writing would block.
 func (s *socket) TryWriteLines([]byte) bool { return false }
 
 // Close ends the WebSocket with 1000.
 func (s *socket) Close() error { return s.closeWith(websocket.StatusNormalClosure, "") }
 
-// closeWith ends the WebSocket: what was written before is sent, then the code, and the peer has closeTimeout to answer
-// that. The first call counts.
+// closeWith ends the WebSocket: earlier data is sent, then the code, and the peer has closeTimeout to answer. Only the
+// first call counts.
 func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
 	s.once.Do(func() {
 		s.endLife()
 		s.frames.resume()
 		timer := time.AfterFunc(s.opts.closeTimeout, func() { s.frames.fail(net.ErrClosed) })
-		// It is not a failure if a peer does not answer, or has gone, because nothing more is expected from it.
+		// It is not a failure if the peer does not answer, or is gone, because nothing more is expected from it.
 		if err := s.ws.Close(code, reason); err != nil {
 			s.opts.log.Debug("acp: closing a WebSocket", "error", err)
 		}
@@ -508,5 +509,5 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
 	return nil
 }
 
-// cut ends the WebSocket without a word.
+// cut ends the WebSocket without a closing handshake.
 func (s *socket) cut(why error) { s.frames.fail(why) }

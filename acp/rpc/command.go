@@ -18,25 +18,25 @@ import (
 )
 
 // CommandTransport starts a subprocess and talks to it over its standard input and output. The process and everything
-// that it starts share their own process group (on Windows a job object), which is ended with the connection: standard
-// input is closed; processes that are still running after StopTime get SIGTERM, and after KillTime they are killed. On
-// Unix, processes that move to a session or group of their own, as daemons do, cannot be reached and live on. A
-// CommandTransport connects once.
+// that it starts run in a process group of their own (on Windows a job object), which is ended with the connection:
+// standard input is closed; processes that are still running after StopTime get SIGTERM, and after KillTime they are
+// killed. On Unix, processes that move to another session or group, as daemons do, cannot be reached and keep running.
+// A CommandTransport connects once.
 //
 // Text before a message on the same line, such as a banner without a newline, is treated as a separate line that is not
 // a message; see Options.SkipNoise.
 type CommandTransport struct {
-	// Cmd is the command. Its Stdin and Stdout must not be set. Standard error of the process goes to Cmd.Stderr, if
-	// that is set. Without Cmd.Env the process gets this process's environment, including any secrets in it.
+	// Cmd is the command. Its Stdin and Stdout must not be set. The standard error of the process goes to Cmd.Stderr,
+	// if that is set. If Cmd.Env is nil, the process gets this process's environment, including any secrets in it.
 	Cmd *exec.Cmd
 	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
 	MaxMessage int
-	// StopTime is how long the process may take to end after its input was closed. The default is 2 s.
+	// StopTime is how long the process may take to end after its input has been closed. The default is 2 s.
 	StopTime time.Duration
-	// KillTime is how long it may take after it was asked to end. The default is 3 s.
+	// KillTime is how long it may take after it has been asked to end. The default is 3 s.
 	KillTime time.Duration
 	// StderrTail is how much of the end of standard error an *ExitError keeps, in bytes. The default is 8 KiB; a
-	// negative value means nothing.
+	// negative value means that none is kept.
 	StderrTail int
 
 	once once
@@ -73,9 +73,8 @@ func (e *ExitError) Error() string {
 // Unwrap returns io.EOF, because the stream has ended.
 func (e *ExitError) Unwrap() error { return io.EOF }
 
-// lingerTime is how long the end of the process and the end of its output may be apart before the one
-// is taken for the other: a child of the process can hold the output open, and a process can close its
-// output and live on.
+// lingerTime is how long to wait for the process to end after its output has ended, or the reverse, before treating one
+// as the other: a child of the process can hold the output open, and a process can close its output and keep running.
 const lingerTime = time.Second
 
 // process is the stream of a CommandTransport. Two goroutines belong to it: one waits for the process,
@@ -92,13 +91,13 @@ type process struct {
 	tail     tail
 	noise    tail
 	began    time.Time
-	heard    atomic.Int64  // when output came last, in nanoseconds since began
-	endedAt  atomic.Int64  // when the output ended, or 0
-	behind   []byte        // a message that stood behind noise; the reader's
-	messages bool          // there were some; the reader's
-	exited   chan struct{} // the process has ended
-	drained  chan struct{} // its standard error has
-	ended    chan struct{} // its output has; closed by Read
+	heard    atomic.Int64  // time of the last output, in nanoseconds since began
+	endedAt  atomic.Int64  // time at which the output ended, or 0
+	behind   []byte        // a message that followed noise on its line; owned by the reader
+	messages bool          // at least one message was read; owned by the reader
+	exited   chan struct{} // closed when the process has ended
+	drained  chan struct{} // closed when its standard error has ended
+	ended    chan struct{} // closed by Read when its output has ended
 	endOnce  sync.Once
 }
 
@@ -167,10 +166,10 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// watch waits for the process, and ends its outputs when a child keeps those open.
+// watch waits for the process, and ends its outputs if a child keeps them open.
 func (p *process) watch() {
 	defer close(p.exited)
-	// How it ended is read from the ProcessState.
+	// The ProcessState has the exit status.
 	_ = p.cmd.Wait()
 	p.group.Reaped()
 	timer := time.NewTimer(lingerTime)
@@ -183,16 +182,16 @@ func (p *process) watch() {
 	}
 }
 
-// leftover is how much output may be read after the end of a process: no less than a pipe holds, but not forever if a
-// child keeps writing.
+// leftover is how many bytes of output may be read after the process has ended: at least what a pipe holds, but bounded
+// in case a child keeps writing.
 const leftover = 1 << 20
 
-// output is the standard output of a process. A deadline that has passed ends waiting for more; available output is
-// still read.
+// output is the standard output of a process. After its deadline it does not wait for more; available output is still
+// read.
 type output struct {
 	*os.File
 	pastDeadline bool
-	left         int // bytes that may still be read then
+	left         int // bytes that may still be read after the deadline
 	p            *process
 }
 
@@ -273,10 +272,10 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 // Write writes a message; see WriteLines.
 func (p *process) Write(message []byte) error { return p.explain(p.lineStream.Write(message)) }
 
-// WriteLines returns an *ExitError if the process has ended and does not read any more.
+// WriteLines returns an *ExitError if the process has ended and no longer reads.
 func (p *process) WriteLines(lines []byte) error { return p.explain(p.lineStream.WriteLines(lines)) }
 
-// explain replaces an error of writing by the end of the process, which is why it happens.
+// explain replaces a write error with the end of the process, if that caused it.
 func (p *process) explain(err error) error {
 	if err == nil {
 		return nil
@@ -288,7 +287,7 @@ func (p *process) explain(err error) error {
 	return err
 }
 
-// awaitEnd waits for the end of the process and of its standard error, for as long as one may lag behind the other.
+// awaitEnd waits for the end of the process and of its standard error, for at most lingerTime.
 func (p *process) awaitEnd() {
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
@@ -301,7 +300,7 @@ func (p *process) awaitEnd() {
 	}
 }
 
-// exitError says how the process ended, or is nil while it runs.
+// exitError returns how the process ended, or nil while it runs.
 func (p *process) exitError() error {
 	select {
 	case <-p.exited:
@@ -313,7 +312,7 @@ func (p *process) exitError() error {
 	return nil
 }
 
-// outputSoFar is the output of the process so far besides its messages.
+// outputSoFar returns the output of the process so far, other than its messages.
 func (p *process) outputSoFar() ProcessOutput {
 	now := time.Duration(p.endedAt.Load())
 	if now == 0 {
@@ -333,15 +332,15 @@ func (p *process) stop() error {
 		p.group.Kill()
 		<-p.exited
 	}
-	p.group.Kill() // what the process left behind
+	p.group.Kill() // processes that it left running
 	p.group.Free()
 	p.stdout.Close()
-	p.stderr.SetReadDeadline(time.Now().Add(lingerTime)) // who left the group may hold it open
+	p.stderr.SetReadDeadline(time.Now().Add(lingerTime)) // a process that left the group may hold it open
 	timer := time.NewTimer(2 * lingerTime)
 	defer timer.Stop()
 	select {
 	case <-p.drained:
-	case <-timer.C: // the writer given as Stderr blocks; the goroutine ends with that
+	case <-timer.C: // Cmd.Stderr blocks; the goroutine ends when it no longer does
 	}
 	p.stderr.Close()
 	return nil

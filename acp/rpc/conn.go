@@ -40,13 +40,13 @@ func init() {
 	engine.RPC.Connect = func(
 		ctx context.Context, transport any, routes func(*engine.Conn) ([]engine.Route, error), opts any,
 	) (*engine.Conn, error) {
-		opened, _ := transport.(Transport) // nil if there is none
+		opened, _ := transport.(Transport) // nil if transport is nil
 		return connect(ctx, opened, routes, opts.(*Options))
 	}
 	engine.RPC.Extensions = func(ext, conn any) ([]engine.Route, error) { return ext.(router).routes(conn) }
 }
 
-// connect is Connect for any routes.
+// connect is Connect with arbitrary routes.
 func connect(
 	ctx context.Context, transport Transport, routes func(*engine.Conn) ([]engine.Route, error), opts *Options,
 ) (*engine.Conn, error) {
@@ -78,15 +78,15 @@ func (c *Conn) engine() *engine.Conn { return (*engine.Conn)(c) }
 // RPC returns c.
 func (c *Conn) RPC() *Conn { return c }
 
-// Close ends the connection: it cancels the handlers, lets them answer, sends pending messages, closes the stream and
-// waits until nothing is running any more. Handlers and unsent messages together get Options.CloseTime; closing the
-// stream takes additional time, for a subprocess for example. The error matches ErrStuck if handlers are still running
-// after that, or says why the stream could not be closed properly. Further calls wait for the same end. A handler must
-// not call Close: it would deadlock.
+// Close ends the connection: it cancels the handlers, lets them answer, sends pending messages, closes the stream, and
+// waits until everything has ended. Handlers and unsent messages together get Options.CloseTime; closing the stream
+// takes additional time, for a subprocess for example. The error matches ErrStuck if handlers are still running after
+// that, or says why the stream could not be closed properly. Further calls wait for the same end. A handler must not
+// call Close: it would deadlock.
 func (c *Conn) Close() error { return c.engine().Close() }
 
-// Done returns a channel that is closed when the connection is over and nothing of it is running any more, except
-// handlers that have not ended within Options.CloseTime.
+// Done returns a channel that is closed when the connection is over and all of its goroutines have ended, except
+// handlers that have not returned within Options.CloseTime.
 func (c *Conn) Done() <-chan struct{} { return c.engine().Done() }
 
 // Wait waits until Done is closed. It returns nil if the connection was ended by Close, or by the peer in an orderly
@@ -106,9 +106,9 @@ func (c *Conn) Wait() error {
 type Load struct {
 	// Requests counts the peer's requests in progress.
 	Requests int
-	// Queued counts the notifications that wait for their handlers.
+	// Queued counts the notifications that are waiting for their handlers.
 	Queued int
-	// Loops counts the updates that wait for loops over turns, except the part that Options.MaxBytes says is not
+	// Loops counts the updates that are waiting for loops over turns, except the part that Options.MaxBytes says is not
 	// counted.
 	Loops int
 }
@@ -116,25 +116,25 @@ type Load struct {
 // Load returns what the connection currently holds. It takes no lock.
 func (c *Conn) Load() Load { return Load(c.engine().Load()) }
 
-// AfterResponse calls fn after the answer to the request that ctx belongs to was handed to the writer, so that messages
-// that fn sends come strictly after it: available commands after session/new, for example. fn's context ends with the
-// connection. Outside the handler of a request AfterResponse does nothing and returns false.
+// AfterResponse calls fn after the answer to the request that ctx belongs to was handed to the writer, so messages that
+// fn sends always follow it: available commands after session/new, for example. fn's context ends with the connection.
+// Outside the handler of a request AfterResponse does nothing and returns false.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return engine.AfterResponse(ctx, fn)
 }
 
 // Reserve waits until the handler of the request that ctx belongs to may produce an answer that takes n bytes. A
-// handler calls it before it produces a large answer, such as the text of a file, so that many such requests in flight
-// are answered one after the other: an eighth of Options.MaxBytes may be reserved, and one answer that is longer. The
-// reservation ends when the answer was handed to the writer or the request is over. Between Reserve and its answer a
-// handler must not wait for the peer.
+// handler calls it before it produces a large answer, such as the text of a file, so that large answers to many
+// requests in flight are not in memory at the same time: at most an eighth of Options.MaxBytes may be reserved, or one
+// answer that is longer. The reservation ends when the answer was handed to the writer or the request is over. A
+// handler must not wait for the peer between calling Reserve and returning its answer.
 //
-// Another call replaces the request's reservation: fewer bytes give the rest back. It never waits, because requests
-// that each hold a part of what they need would deadlock, and fails if there is no room for more. Reserve returns the
-// cause of ctx if ctx ends first. Outside the handler of a request it does nothing.
+// Calling Reserve again replaces the request's reservation; a smaller one releases the difference. Such a call never
+// waits, because requests that each hold a part of what they need would deadlock; it fails if there is no room for
+// more. Reserve returns the cause of ctx if ctx ends first. Outside the handler of a request it does nothing.
 func Reserve(ctx context.Context, n int) error { return engine.Reserve(ctx, n) }
 
-// observed shows every message to Hooks.Message.
+// observed returns a stream that passes every message to Hooks.Message.
 func observed(stream Stream, message func(sent bool, message []byte)) Stream {
 	return Wrap(stream, Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {

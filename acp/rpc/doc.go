@@ -7,11 +7,11 @@
 //
 // # Transports
 //
-// [Stdio], [Command], [IO] and [Pipe] make transports that carry one message per line. A custom transport is a type
-// with Connect, and a [Stream] that reads a message, writes a message and closes. Two interfaces that make a stream
-// faster or more capable are optional: a [FastStream] writes many messages at once, writes a short one without waiting,
-// and reports when it waits for more; a [HalfCloser] ends its output and still reads. [Wrap] makes a stream that
-// inspects or changes the messages of another stream, and keeps all of these features.
+// [Stdio], [Command], [IO] and [Pipe] return transports that carry one message per line. A custom transport is a type
+// with Connect, and a [Stream] that reads a message, writes a message and closes. Two optional interfaces make a stream
+// faster or more capable: a [FastStream] writes many messages at once, writes a short one without waiting, and reports
+// when it waits for more; a [HalfCloser] ends its output and still reads. [Wrap] makes a stream that inspects or
+// changes the messages of another stream, and keeps all of these features.
 //
 // # Rules
 //
@@ -27,8 +27,8 @@
 //  3. The queue of each session is bounded, and so is the total of all queues. When one is full, nothing more is read
 //     until there is room; nothing is dropped. While the session's own handler waits for a call, or to send a
 //     notification, the queue may grow to a hard limit; at that limit the call fails with [ErrOverflow]. The requests
-//     in progress are bounded in number and in bytes: one more is refused. Large answers are produced one after the
-//     other; see [Reserve]. [Options].MaxBytes bounds what a connection holds.
+//     in progress are bounded in number and in bytes: further requests are refused. Large answers are produced one at a
+//     time; see [Reserve]. [Options].MaxBytes bounds what a connection holds.
 //  4. Cancellations and answers are acted on as soon as they are read. A turn can be cancelled as soon as its request
 //     has been read; cancelling an idle session does nothing.
 //  5. A turn that was cancelled is answered as cancelled, whatever its handler returns. Messages that its handler sent
@@ -39,12 +39,12 @@
 //     the answer, for a bounded time. If the answer only begins the turn, it waits for the turn's end in the same way.
 //  7. Ending the context of any other call sends $/cancel_request; a late answer is dropped. An incoming
 //     $/cancel_request ends the context of the handler.
-//  8. A request for a method that is not served, or not served now, is refused: with method not found, or with the
+//  8. A request for a method that is not served, or not at that time, is refused with "method not found" or with the
 //     error that the protocol requires.
-//  9. A line that is not JSON is answered with −32700; JSON that is not a JSON-RPC message, and a batch, with −32600;
-//     an unknown method with −32601; wrong parameters with −32602 and a JSON pointer; a failing handler with −32603 and
-//     no details. The connection goes on, and each request is answered once. A response that is malformed, or has
-//     neither result nor error, ends its call with an error, and is not answered.
+//  9. A line that is not JSON is answered with −32700; JSON that is not a JSON-RPC message, or that is a batch, with
+//     −32600; an unknown method with −32601; wrong parameters with −32602 and a JSON pointer; a failing handler with
+//     −32603 and no details. The connection continues, and each request is answered once. A response that is malformed,
+//     or has neither result nor error, ends its call with an error, and is not answered.
 //  10. Messages are bounded in length and depth; a longer one is refused and skipped. The time to process a message is
 //     proportional to its length. A connection allocates at most 12 bytes for each byte that it reads, 2 KiB for each
 //     line, and for parameters and results the amount that package codec documents, twice if they are not the last
@@ -54,7 +54,7 @@
 //     Requests received before that are still answered, for a bounded time.
 //  13. A subprocess has its own process group, which ends with the connection: its input is closed, then it is asked to
 //     end, then it is killed.
-//  14. An [Error] is sent to the peer as it is. The text of any other error is not sent, unless [Public] wraps it.
+//  14. An [Error] is sent to the peer unchanged. The text of any other error is not sent, unless [Public] wraps it.
 //  15. Diagnostics go to log/slog; without a logger, warnings and errors go to the default one. [Hooks] observe the
-//     connection and wrap handlers and calls; Hooks.Start makes the hooks of one connection.
+//     connection and wrap handlers and calls; Hooks.Start creates the hooks of one connection.
 package rpc

@@ -9,9 +9,9 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// A Code says what kind of failure a JSON-RPC error is. The codes that JSON-RPC 2.0 and ACP define are constants, and
-// are errors themselves: a handler may return one, which is sent with the usual message, and errors.Is matches it with
-// any Error that has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
+// A Code is the code of a JSON-RPC error. The codes that JSON-RPC 2.0 and ACP define are constants, and are errors
+// themselves: a handler may return one, which is sent with the usual message, and errors.Is matches it with any Error
+// that has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
 type Code int32
 
 // The codes that JSON-RPC 2.0 and ACP define.
@@ -22,11 +22,11 @@ const (
 	ErrInvalidParams    Code = -32602 // the parameters do not fit the method
 	ErrInternal         Code = -32603 // the handler failed
 	ErrRequestCancelled Code = -32800 // cancelled by $/cancel_request
-	ErrAuthRequired     Code = -32000 // authenticate first; for no other failure
+	ErrAuthRequired     Code = -32000 // authenticate first; not for other failures
 	ErrResourceNotFound Code = -32002 // unknown session, missing file
 )
 
-// message is the usual message.
+// message returns the usual message.
 func (c Code) message() string {
 	switch c {
 	case ErrParse:
@@ -76,21 +76,21 @@ func (c Code) WithData(v any) *Error { return c.withMessage().WithData(v) }
 // WithMessagef returns an Error with the code and a formatted message, which is sent to the peer.
 func (c Code) WithMessagef(format string, args ...any) *Error { return Errorf(c, format, args...) }
 
-// Error is a JSON-RPC error object: the error that a peer answered, or the one that a handler wants the peer to see. If
-// a handler returns an Error, possibly wrapped, it is sent as it is. Any other error is sent as ErrInternal with a
-// neutral message. This includes the error of a call that the handler made, even if it wraps an Error, because it
-// reports what a peer answered (a CallError) or why the call was not sent. An Error does not change after it was made,
-// so one value may be shared.
+// Error is a JSON-RPC error object: the one with which a peer answered, or the one that a handler wants the peer to
+// see. If a handler returns an Error, possibly wrapped, it is sent as it is. Any other error is sent as ErrInternal
+// with a neutral message. This includes the error of a call that the handler made, even if it wraps an Error, because
+// it reports what a peer answered (a CallError) or why the call was not sent. An Error is never changed after it has
+// been made, so it can be shared.
 type Error struct {
-	// Code says what kind of failure it is.
+	// Code is the kind of failure.
 	Code Code
-	// Message is one short sentence for people.
+	// Message is one short sentence, meant for people.
 	Message string
 	// Data is any JSON value with details, or nil.
 	Data json.RawMessage
 }
 
-// CallError is what a call returns when the peer answered with an error. errors.Is and errors.As see that error. A
+// CallError is what a call returns when the peer answered with an error. errors.Is and errors.As find that error. A
 // handler that returns a CallError does not pass the peer's error on, because one peer's answer to one call is not an
 // answer to another call. To pass it on, return its Err.
 type CallError struct {
@@ -111,12 +111,12 @@ type Sentinel = engine.Sentinel
 
 // Errors of this side's runtime. They are never sent to the peer.
 const (
-	// ErrClosed reports that the connection is over. The error that it is joined with gives the reason: io.EOF if the
+	// ErrClosed reports that the connection is over. It is joined with an error that gives the reason: io.EOF if the
 	// peer ended it, io.ErrUnexpectedEOF if the peer did so within a message, an *ExitError if a subprocess ended.
 	ErrClosed Sentinel = engine.ErrClosed
 	// ErrUnsupported reports that a call was not sent because the peer did not advertise the capability.
 	ErrUnsupported Sentinel = engine.ErrUnsupported
-	// ErrExperimental reports that something was not sent, or handlers not served, because it belongs to an
+	// ErrExperimental reports that a message was not sent, or that handlers are not served, because they belong to an
 	// experimental feature that the options do not enable.
 	ErrExperimental Sentinel = engine.ErrExperimental
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
@@ -134,7 +134,7 @@ const (
 var (
 	// ErrDeclined reports that the user refused to answer.
 	ErrDeclined = Public(errors.New("the user declined to answer"))
-	// ErrDismissed reports that the user, or the client on the user's behalf, made no decision.
+	// ErrDismissed reports that no decision was made, by the user or by the client on the user's behalf.
 	ErrDismissed = Public(errors.New("the question was dismissed"))
 )
 
@@ -180,14 +180,14 @@ func (e *Error) WithMessagef(format string, args ...any) *Error {
 	return &c
 }
 
-// InvalidParamsf returns the error for parameters that a handler cannot accept: unknown ids and values, a bad cursor.
-// The message reaches the peer.
+// InvalidParamsf returns the error for parameters that a handler cannot accept, such as unknown ids and values, or a
+// bad cursor. The message reaches the peer.
 func InvalidParamsf(format string, args ...any) *Error {
 	return ErrInvalidParams.WithMessagef("Invalid params: "+format, args...)
 }
 
 // Public wraps err so that its text reaches the peer, as an internal error with err's message. Use it for errors whose
-// text was written for the other side; errors.Is and errors.As see err.
+// text is meant for the peer; errors.Is and errors.As find err.
 func Public(err error) error {
 	if err == nil {
 		return nil
@@ -239,7 +239,7 @@ func ErrorOf(err error) *Error {
 	return ErrInternal.withMessage()
 }
 
-// visible is ErrorOf for the engine. It also reports whether err is hidden from the peer.
+// visible is ErrorOf for the engine. hidden reports whether the peer does not see err.
 func visible(err error) (e *engine.Error, hidden bool) {
 	if e := ownError(err); e != nil {
 		return e.wire(), false
@@ -255,20 +255,20 @@ func fromWire(e *engine.Error) *Error {
 	return &Error{Code: Code(e.Code), Message: e.Message, Data: e.Data}
 }
 
-// ownError finds the error that is meant for the peer, or returns nil.
+// ownError returns the error in err's tree that is meant for the peer, or nil.
 func ownError(err error) *Error {
 	switch e := err.(type) {
 	case *Error:
 		return e
 	case Code:
 		return e.withMessage()
-	case *engine.Error: // a refusal of the engine's
+	case *engine.Error: // the engine refused the message
 		return fromWire(e)
 	case *publicError:
 		return &Error{Code: ErrInternal, Message: e.Error()}
-	case *CallError, *engine.UnsentError: // are about this side's own call
+	case *CallError, *engine.UnsentError: // these are about this side's own call
 		return nil
-	case *servedError: // of middleware that has passed it on
+	case *servedError: // middleware has passed it on
 		return ownError(e.err)
 	case interface{ Unwrap() error }:
 		return ownError(e.Unwrap())

@@ -15,7 +15,7 @@ import (
 // ClientHandlers.Extensions of package acp, before the connection starts. One Extensions may serve any number of
 // connections. The zero value is empty.
 type Extensions[C any] struct {
-	// Fallback, if set, serves requests that no other handler serves; to refuse one it returns ErrMethodNotFound.
+	// Fallback, if set, serves requests that no other handler serves; it returns ErrMethodNotFound to refuse one.
 	Fallback func(ctx context.Context, conn *C, method string, params json.RawMessage) (any, error)
 	// FallbackNotification is the same for notifications.
 	FallbackNotification func(ctx context.Context, conn *C, method string, params json.RawMessage) error
@@ -23,7 +23,8 @@ type Extensions[C any] struct {
 	handlers []extension[C]
 }
 
-// extension is a handler, and how it becomes the route of a connection; nil if the handler is nil.
+// extension is a handler and the function that makes its route for a connection; the function is nil if the handler is
+// nil.
 type extension[C any] struct {
 	method string
 	route  func(*C) engine.Route
@@ -38,7 +39,7 @@ func Handle[C, P, R any](ext *Extensions[C], method string, fn func(ctx context.
 	HandleMethod(ext, RequestMethod[P, R]{Name: method}, fn)
 }
 
-// HandleNotification serves a notification with fn, as Handle does a request.
+// HandleNotification serves a notification with fn, like Handle.
 func HandleNotification[C, P any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) error) {
 	HandleNotificationMethod(ext, NotificationMethod[P]{Name: method}, fn)
 }
@@ -67,12 +68,13 @@ func HandleNotificationMethod[C, P any](
 	ext.handlers = append(ext.handlers, handler)
 }
 
-// A router is an *Extensions[C], whatever C is.
+// A router is an *Extensions[C] for any C.
 type router interface {
 	routes(conn any) ([]engine.Route, error)
 }
 
-// routes is bind beside the protocol's own methods: the names must be those of extensions. conn is a *C.
+// routes is bind for connections that also serve the protocol's own methods: the names must begin with an underscore.
+// conn is a *C.
 func (ext *Extensions[C]) routes(conn any) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil
@@ -85,7 +87,7 @@ func (ext *Extensions[C]) routes(conn any) ([]engine.Route, error) {
 	return ext.bind(conn.(*C))
 }
 
-// bind makes the routes of one connection; a nil ext has none.
+// bind returns the routes for one connection; a nil ext has none.
 func (ext *Extensions[C]) bind(conn *C) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil

@@ -11,14 +11,14 @@ import (
 type RequestMethod[P, R any] struct {
 	// Name is the method's name on the wire.
 	Name string
-	// NullResult says that R has no required members. Then null, which peers send for such a result, is accepted, and a
-	// handler's nil result is sent as {}.
+	// NullResult means that R has no required members. Then null, which peers send for such a result, is accepted, and
+	// a handler's nil result is sent as {}.
 	NullResult bool
 }
 
 // Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or it
-// matches ErrClosed; or it says what is wrong with the answer; or it is the cause of ctx, if ctx ended first. In that
-// case $/cancel_request is sent to the peer, and a late answer is dropped.
+// matches ErrClosed; or it describes what is wrong with the answer; or it is the cause of ctx, if ctx ended first. In
+// that case $/cancel_request is sent to the peer, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
 	return engine.RequestMethod[P, R](m).Call(ctx, c.RPC().engine(), params)
 }
@@ -29,8 +29,8 @@ type NotificationMethod[P any] struct {
 	Name string
 }
 
-// Notify sends the notification. It returns once the notification is on its way. While too much is unsent it waits,
-// until ctx ends. If there is room, the notification is sent even if ctx has already ended.
+// Notify sends the notification. It returns once the notification is queued for sending. While too much is unsent, it
+// blocks until ctx ends. If there is room, the notification is sent even if ctx has already ended.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) error {
 	return engine.NotificationMethod[P](m).Notify(ctx, c.RPC().engine(), params)
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// nowait writes to a file without ever waiting for room. This requires a file that is in non-blocking mode, and whose
-// mode is not changed by others, as other processes do with standard output.
+// nowait writes to a file without ever blocking. The file must be in non-blocking mode, and no other process may change
+// that mode, as may happen with standard output.
 type nowait struct {
 	raw   syscall.RawConn
-	write func(fd uintptr) bool // made once, for the following
+	write func(fd uintptr) bool // created once, for the fields that follow
 	lines []byte                // its argument
 	n     int                   // its result
 }
 
-// newNowait returns nil for a file that the runtime's poller does not know.
+// newNowait returns nil for a file that the runtime's poller cannot handle.
 func newNowait(f *os.File) *nowait {
 	raw, err := f.SyscallConn()
 	if err != nil || f.SetWriteDeadline(time.Time{}) != nil {
@@ -26,13 +26,13 @@ func newNowait(f *os.File) *nowait {
 	w := &nowait{raw: raw}
 	w.write = func(fd uintptr) bool {
 		w.n, _ = syscall.Write(int(fd), w.lines)
-		return true // whatever has happened: it does not wait
+		return true // whatever happened, do not wait
 	}
 	return w
 }
 
-// try writes as much of lines as there is room for, and returns how much that is. It leaves finding out what prevents
-// writing to others.
+// try writes as much of lines as fits without blocking, and returns how much that is. It does not report errors; the
+// next ordinary write does.
 func (w *nowait) try(lines []byte) int {
 	if w == nil {
 		return 0

@@ -24,10 +24,10 @@ type Options struct {
 	// values take more memory than their text. The parts are:
 	//
 	//   - A half of MaxBytes for requests in progress, from when they are read until they are answered and their
-	//     handlers have returned. Each counts for another 8 KiB. A request beyond that is refused with an error;
+	//     handlers have returned. Each counts as an additional 8 KiB. A request beyond that is refused with an error;
 	//     cancellations and the answers to this side's calls always pass.
-	//   - An eighth for the answers that handlers have announced with [Reserve], which waits. Answers are handed to the
-	//     writer one after the other. Memory that handlers hold without Reserve is not counted.
+	//   - An eighth for the answers that handlers have announced with [Reserve], which blocks if there is no room.
+	//     Answers are handed to the writer one at a time. Memory that handlers hold without Reserve is not counted.
 	//   - QueueLimit, an eighth, for notifications that wait for their handlers.
 	//   - Twice QueueLimit, a quarter, for updates that wait for loops over turns. For each such turn up to 1/64 of
 	//     QueueBytes is not counted.
@@ -45,30 +45,30 @@ type Options struct {
 	QueueBytes int
 	// QueueLimit is how far such a queue, and the total of all queues, may grow while its own handler waits for a call,
 	// which could otherwise never be answered. At the limit the call fails with ErrOverflow. In that state, additional
-	// sessions may have notifications waiting, as many as have room in it at 8 KiB each. The same holds for the updates
-	// that wait for a loop over a turn's updates whose body calls with the turn's context; all loops together have
+	// sessions may have notifications waiting: as many as fit in it at 8 KiB each. The same holds for the updates that
+	// wait for a loop over a turn's updates whose body makes calls with the turn's context; all loops together have
 	// twice as much. 0 means an eighth of MaxBytes, 32 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after the peer has ended the
 	// stream. Then the contexts of their handlers end. The default is 1 s: clients wait about 2 s before they kill an
-	// agent, and the handlers, and what the agent does after them, need the rest of that.
+	// agent, and the rest of that time is for the handlers and for the agent's own shutdown.
 	DrainTime time.Duration
 	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose contexts
-	// have ended and for unsent messages, together. The connection does not wait for a handler that is still running
-	// then, and Close and Wait return ErrStuck. The default is 5 s.
+	// have ended and for unsent messages, together. If a handler is still running after that, the connection stops
+	// waiting for it, and Close and Wait return ErrStuck. The default is 5 s.
 	CloseTime time.Duration
 	// CancelGrace is how long a cancelled turn waits for the agent's answer. The default is 30 s.
 	CancelGrace time.Duration
 	// SkipNoise skips lines that do not look like the beginning of JSON, such as output that agents print by mistake.
 	// They are reported to Hooks.Invalid and not answered.
 	SkipNoise bool
-	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue prompts or take them into
+	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue prompts or add them to
 	// the running turn. Otherwise a second prompt is refused.
 	ConcurrentTurns bool
 }
 
 // Hooks are functions that the connection calls, from several goroutines at once. They must be quick, and must not call
-// the peer; only Serve and Call may wait, as the functions that they wrap do. Each may be nil.
+// the peer; only Serve and Call may block, like the functions that they wrap. Each may be nil.
 type Hooks struct {
 	// Repair is called for each part of a message that is wrong and was dropped, replaced or kept anyway, with the
 	// method of the message.
@@ -87,16 +87,16 @@ type Hooks struct {
 	// peer, including turns and notifications. See Middleware.
 	Serve, Call Middleware
 
-	// Start is for hooks that keep state for each connection, because one Hooks may serve many connections. It is
-	// called once for each connection, before anything is sent or read, with the other hooks. It returns the hooks that
-	// the connection uses, which usually wrap the given ones. conn may be kept, but must not be used before Start has
-	// returned.
+	// Start lets hooks keep state for each connection, because one Hooks may serve many connections. It is called once
+	// for each connection, before anything is sent or read, with the connection and these hooks. It returns the hooks
+	// that the connection uses, which usually wrap the given ones. conn may be kept, but must not be used before Start
+	// has returned.
 	Start func(conn *Conn, hooks Hooks) Hooks
 	// End is called once when the connection is over, before Done is closed.
 	End func()
 }
 
-// bind are the hooks of one connection.
+// bind returns the hooks of one connection.
 func (h Hooks) bind(conn *Conn) Hooks {
 	start := h.Start
 	if start == nil {
@@ -119,13 +119,14 @@ func (h Hooks) bind(conn *Conn) Hooks {
 // Call is not called for calls that this side refuses to send, for example because the peer did not advertise the
 // method. For a turn, next returns when the turn is over and all of its updates have been handled or given to its loop.
 //
-// A cancellation that is sent because a context has ended, or by the Cancel method of a turn, does not go through Call.
+// A cancellation does not go through Call if it is sent because a context has ended, or by the Cancel method of a turn.
 // One sent by the Cancel method of a session or a connection does, and the turns that it cancels do not end before Call
 // returns.
 //
-// For a handler of a request, the error of next is the one that the peer will get: errors.AsType finds that *Error, and
-// errors.Is and errors.As find the error that the handler returned. It is nil for a turn that was cancelled, and for a
-// question of such a turn, because the answer is then a result, regardless of what the handler returned.
+// For a request handler, the error that next returns includes the one that the peer will get: errors.AsType finds that
+// *Error, and errors.Is and errors.As find the error that the handler returned. It is nil for a turn that was
+// cancelled, and for a question of such a turn, because the answer is then a result, regardless of what the handler
+// returned.
 type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 
 // CallInfo describes the call or the request that a Middleware wraps.
@@ -135,9 +136,9 @@ type CallInfo struct {
 	// ID is the id of the request. It is null for a notification, and for an outgoing call until next has returned or
 	// if the call was not sent.
 	ID ID
-	// Incoming reports that this side serves the call.
+	// Incoming reports whether this side serves the call.
 	Incoming bool
-	// Notification reports that there will be no answer.
+	// Notification reports whether the call is a notification, which has no answer.
 	Notification bool
 	// Session is the session id in the parameters, or "".
 	Session string
@@ -145,10 +146,10 @@ type CallInfo struct {
 	Size int
 	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before
 	// it calls next are added to the _meta of the parameters, replacing members of the same name. Parameters that were
-	// left out, or are null, become an object with _meta alone. To remove a member, change Params. In an incoming call
-	// a change has no effect.
+	// left out, or are null, become an object whose only member is _meta. To remove a member, change Params. In an
+	// incoming call a change has no effect.
 	Meta codec.Meta
-	// NoMeta reports that the parameters of an outgoing call have no place for _meta, for example because they are an
+	// NoMeta reports whether the parameters of an outgoing call cannot hold _meta, for example because they are an
 	// array. If a Middleware sets a member anyway, next fails with a *codec.Error, and nothing is sent. Only calls by
 	// name can have such parameters.
 	NoMeta bool
@@ -161,7 +162,7 @@ type CallInfo struct {
 	Result any
 }
 
-// config returns the options for the engine; hooks are those of the connection.
+// config returns the options for the engine, with the hooks of the connection.
 func (o *Options) config(hooks Hooks) engine.Config {
 	logger := o.Logger
 	if logger == nil {
@@ -218,7 +219,7 @@ type servedError struct {
 func (e *servedError) Error() string   { return e.err.Error() }
 func (e *servedError) Unwrap() []error { return []error{e.visible, e.err} }
 
-// warnings passes warnings and errors on to slog.Default.
+// warnings is a handler that passes warnings and errors on to slog.Default.
 type warnings struct {
 	with []func(slog.Handler) slog.Handler
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// ProcessOutput is the output of a subprocess besides its messages.
+// ProcessOutput is the output of a subprocess other than its messages.
 type ProcessOutput struct {
-	// Stderr is the end of the process's standard error. If a Go or Rust program panicked before that, the line with
-	// its panic comes first.
+	// Stderr is the end of the process's standard error. If a Go or Rust program panicked earlier, the lines of the
+	// panic come first.
 	Stderr string
-	// Noise is the end, at most 1 KiB, of the process's standard output that was not a message.
+	// Noise is the last part, at most 1 KiB, of the standard output that was not messages.
 	Noise string
-	// Silent is how long the process had written nothing to standard output, not even noise.
+	// Silent is how long ago the process last wrote to standard output, messages or noise.
 	Silent time.Duration
 }
 
-// noiseTail is how many bytes are kept of output that is not a message.
+// noiseTail is how much noise is kept, in bytes.
 const noiseTail = 1 << 10
 
-// ProcessOutputOf returns the output so far of the subprocess of a stream, for the error of a caller that waits for the
-// process. ok is false if the stream is neither that of a CommandTransport nor derived from one with [Wrap]. It may be
-// called at any time and from any goroutine.
+// ProcessOutputOf returns the output so far of the subprocess of a stream, for the error of a caller that has waited
+// for the process. ok is false if the stream is neither that of a CommandTransport nor derived from one with [Wrap]. It
+// may be called at any time and from any goroutine.
 func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 	for s := wire.Stream(stream); ; {
 		if p, ok := s.(*process); ok {
@@ -42,7 +42,7 @@ func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 	}
 }
 
-// Reason returns the line of Stderr that best says what went wrong: the line of a panic, the error of a Node.js
+// Reason returns the line of Stderr that best explains the failure: the line of a panic, the error of a Node.js
 // program, which comes before its stack, or the last line.
 func (o ProcessOutput) Reason() string {
 	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
@@ -55,7 +55,7 @@ func (o ProcessOutput) Reason() string {
 	if nodeVersion.MatchString(lines[last]) {
 		for i := last - 1; i > 0; i-- {
 			if strings.Trim(lines[i-1], " \t\r^") == "" && strings.Contains(lines[i-1], "^") || nodeError.MatchString(lines[i]) {
-				// The error follows the line that points at the place, blank lines between.
+				// The error follows the line that marks the position, after blank lines.
 				for ; i < last-1 && strings.TrimSpace(lines[i]) == ""; i++ {
 				}
 				return clipped(lines[i])
@@ -66,13 +66,13 @@ func (o ProcessOutput) Reason() string {
 }
 
 var (
-	// nodeVersion is the last line of a Node.js program that ends by an exception.
+	// nodeVersion matches the last line of a Node.js program that an exception ended.
 	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
-	// nodeError is the line of an error.
+	// nodeError matches the line that reports an error.
 	nodeError = regexp.MustCompile(`^(Uncaught )?[\w$.]*Error\b`)
 )
 
-// String returns everything in one line, for an error, or "" if there is nothing to report.
+// String returns everything on one line, for use in an error, or "" if there is nothing to report.
 func (o ProcessOutput) String() string {
 	text := ""
 	if why := o.Reason(); why != "" {
@@ -81,7 +81,7 @@ func (o ProcessOutput) String() string {
 	return strings.TrimPrefix(text+o.rest(), "; ")
 }
 
-// rest is the part of String besides the reason.
+// rest returns the part of String other than the reason.
 func (o ProcessOutput) rest() string {
 	text := ""
 	if noise := strings.TrimSpace(o.Noise); noise != "" {
@@ -94,7 +94,7 @@ func (o ProcessOutput) rest() string {
 	return text
 }
 
-// clipped is the beginning of a line.
+// clipped returns the beginning of a line.
 func clipped(line string) string {
 	const most = 500
 	line = strings.TrimSpace(line)
@@ -104,14 +104,14 @@ func clipped(line string) string {
 	return line
 }
 
-// isPanic reports whether a line is the one with which a program of Go or Rust panics.
+// isPanic reports whether a line is the first line of a panic of a Go or Rust program.
 func isPanic[Text ~string | ~[]byte](line Text) bool {
 	s := string(line[:min(len(line), 100)])
 	return strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: ") ||
 		strings.HasPrefix(s, "thread '") && strings.Contains(s, "panicked at ")
 }
 
-// panicOf returns the panic that begins with the first line. Rust says what it is in the second.
+// panicOf returns the panic that begins with the first line. In Rust, the second line has the message.
 func panicOf(lines []string) string {
 	if strings.HasPrefix(lines[0], "thread '") && len(lines) > 1 {
 		return strings.TrimSpace(lines[0]) + " " + lines[1]
@@ -119,15 +119,15 @@ func panicOf(lines []string) string {
 	return lines[0]
 }
 
-// tail keeps the end of the data written to it, and passes everything on. It is safe for concurrent use.
+// tail keeps the end of the data written to it, and passes all of it on. It is safe for concurrent use.
 type tail struct {
 	max  int
 	also io.Writer
 
 	mu      sync.Mutex
 	buf     []byte
-	seen    int    // lines before were looked at
-	panicAt int    // where in buf the last panic stands; less than 0 if it is there no more
+	seen    int    // lines before this position were searched
+	panicAt int    // position of the last panic in buf; negative if it is no longer there
 	panic   string // its lines; "" if there was none
 }
 
@@ -142,13 +142,13 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if t.also != nil {
-		// A log that fails must not stop the agent.
+		// A failing log must not stop the agent.
 		_, _ = t.also.Write(b)
 	}
 	return len(b), nil
 }
 
-// look looks for a panic in the lines that have ended; mu is held.
+// look searches the complete lines for a panic; mu is held.
 func (t *tail) look() {
 	for {
 		i := bytes.IndexByte(t.buf[t.seen:], '\n')

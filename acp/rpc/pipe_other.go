@@ -4,5 +4,5 @@ package rpc
 
 import "os"
 
-// widen does nothing where the size of a pipe is not for us to set.
+// widen does nothing on systems where the size of a pipe cannot be set.
 func widen(*os.File) {}

@@ -31,7 +31,7 @@ func (t *StdioTransport) Connect(context.Context) (Stream, error) {
 	return newLineStream(in, out, t.MaxMessage, nil), nil
 }
 
-// stdFile is a standard file whose reading or writing Close interrupts.
+// stdFile is a standard file whose Read and Write can be interrupted by Close.
 type stdFile struct {
 	io.ReadWriter
 	close func() error
@@ -39,8 +39,8 @@ type stdFile struct {
 
 func (f *stdFile) Close() error { return f.close() }
 
-// pumped makes a file interruptible that the runtime cannot poll. Its reader is moved by a goroutine
-// that ends with the input, or with the process; writing to such files is not interrupted.
+// pumped makes reading interruptible for a file that the runtime cannot poll. A goroutine that ends with the input, or
+// with the process, copies the input; writing to such files is not interrupted.
 func pumped(f *os.File) *stdFile {
 	r, w := io.Pipe()
 	started := false

@@ -4,5 +4,5 @@ package rpc
 
 import "os"
 
-// interruptible returns a form of a standard file whose reading Close interrupts.
+// interruptible returns a standard file whose Read can be interrupted by Close.
 func interruptible(f *os.File) *stdFile { return pumped(f) }

@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// interruptible returns a duplicate of a standard file that the runtime's poller waits for, so that
-// Close interrupts a Read or Write. That takes non-blocking mode, which is a property of the open file
-// and not of the duplicate: it is set for pipes and sockets only, not when standard error is the same
-// one, and taken back by Close.
+// interruptible returns a duplicate of a standard file that the runtime's poller can wait for, so that Close interrupts
+// a Read or a Write. This requires non-blocking mode, which is a property of the open file and not of the duplicate: it
+// is set only for pipes and sockets that standard error does not share, and Close resets it.
 func interruptible(f *os.File) *stdFile {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -32,7 +32,7 @@ type Stream interface {
 	// is final.
 	Read() ([]byte, error)
 
-	// Write sends one message, which has no newline at its end. It may block until the peer takes it. It neither
+	// Write sends one message, without a newline at its end. It may block until the peer takes the message. It neither
 	// changes nor keeps message. An error is final: nothing more can be sent.
 	Write(message []byte) error
 
@@ -42,15 +42,15 @@ type Stream interface {
 }
 
 // A HalfCloser is a Stream that can end its writing side alone: the peer sees the end of its input, and messages that
-// it still sends are read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
+// the peer still sends are read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
 type HalfCloser interface {
 	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error. It
 	// returns errors.ErrUnsupported if the stream cannot end its writing side alone.
 	CloseWrite() error
 }
 
-// A FastStream is a Stream that carries many small messages with less work. If a stream has these methods, a connection
-// uses them instead of Read and Write. The streams of this package have them. The same rules apply: one goroutine at a
+// A FastStream is a Stream that carries many small messages with less work. A connection uses these methods, if the
+// stream has them, instead of Read and Write. The streams of this package do. The same rules apply: one goroutine at a
 // time reads, one at a time writes.
 //
 // A line is a message and the newline after it. A message contains no newline.
@@ -64,10 +64,10 @@ type FastStream interface {
 	// WriteLines is like Write, but for one or more lines, which should be sent in one write.
 	WriteLines(lines []byte) error
 
-	// TryWriteLines is like WriteLines if that is possible without waiting. If it returns false, it has sent none or
-	// only a part of lines. The next call is then WriteLines with the same lines, perhaps followed by more; the stream
-	// remembers which part it has sent, and sends the rest. A stream that cannot write without waiting returns false
-	// and does nothing. TryWriteLines reports no errors; WriteLines does.
+	// TryWriteLines does what WriteLines does, if that is possible without blocking. If it returns false, it has sent
+	// none or only a part of lines. The next call is then WriteLines with the same lines, perhaps followed by more; the
+	// stream remembers which part it has sent, and sends the rest. A stream that cannot write without waiting returns
+	// false and does nothing. TryWriteLines reports no errors; WriteLines does.
 	TryWriteLines(lines []byte) (sent bool)
 }
 
@@ -75,7 +75,7 @@ type FastStream interface {
 // and as fast as inner. Each message passes through the functions of w, whichever method reads or writes it.
 func Wrap(inner Stream, w Wrapper) Stream { return wire.Wrap(inner, wire.Wrapper(w)) }
 
-// A Wrapper says how a stream made by [Wrap] differs from the inner stream. A nil function changes nothing. Read is
+// A Wrapper defines how a stream made by [Wrap] differs from the inner stream. A nil function changes nothing. Read is
 // called by the goroutine that reads, Write by the one that writes.
 type Wrapper struct {
 	// Read reads the next message, usually by calling next, which reads it from the inner stream. To change a message
@@ -84,9 +84,9 @@ type Wrapper struct {
 	Read func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
 
 	// Write receives each message, without newline, before it is sent, and returns the message to send instead, usually
-	// message itself. An empty result is not sent. An error ends the writing: the stream's method returns it, after the
-	// messages before this one were sent. The result must be valid until the next call; message must be neither changed
-	// nor kept.
+	// message itself. An empty result is not sent. An error ends the writing: the messages before this one are sent,
+	// and then the stream's method returns the error. The result must be valid until the next call; message must be
+	// neither changed nor kept.
 	Write func(message []byte) ([]byte, error)
 
 	// CloseWrite is called instead of the inner stream's CloseWrite.
@@ -96,9 +96,9 @@ type Wrapper struct {
 	Close func() error
 }
 
-// TooLongError is what a Stream's Read returns for a message over its limit. The message was skipped without being
-// held in memory, and the stream goes on with the next one. The connection looks for the message's id in Head and
-// Tail, to answer the request or to end the call.
+// TooLongError is what a Stream's Read returns for a message over its limit. The message was skipped without being held
+// in memory, and the stream continues with the next one. The connection looks for the message's id in Head and Tail, to
+// answer the request or to end the call.
 type TooLongError struct {
 	// Limit is the longest message accepted, in bytes.
 	Limit int
@@ -114,13 +114,14 @@ func (e *TooLongError) Error() string {
 // Ends returns Head and Tail. A connection recognises the error by this method.
 func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
-// ID returns the id of the message if Head and Tail show it, and whether the message is a response. Code that passes
-// messages on can use it to find out who waits for this one. A notification has no id, and the id of some requests is
-// not found.
+// ID returns the id of the message if Head and Tail show it, and whether the message is a response. Code that forwards
+// messages can use it to find the call that waits for this one. A notification has no id, and the ids of some requests
+// are not found.
 func (e *TooLongError) ID() (id ID, response, known bool) { return wire.RecoverID(e.Head, e.Tail) }
 
-// CallLostError is what a stream's Read returns for a request that was written to it, if it knows that no answer will
-// arrive, for example because a server has refused the request. That call fails with Err, and the stream goes on.
+// CallLostError is what a stream's Read returns for a request that was written to it, if the stream knows that no
+// answer will arrive, for example because a server has refused the request. That call fails with Err, and the stream
+// stays usable.
 type CallLostError struct {
 	// ID is the id of the request.
 	ID ID
@@ -137,7 +138,7 @@ func (e *CallLostError) Unwrap() error { return e.Err }
 // LostCall returns the id and the reason. A connection recognises the error by this method.
 func (e *CallLostError) LostCall() (id ID, reason error) { return e.ID, e.Err }
 
-// Response returns the equivalent message, for code that passes messages on: an internal error that repeats the reason.
+// Response returns the equivalent message, for code that forwards messages: an internal error that repeats the reason.
 func (e *CallLostError) Response() []byte {
 	// An id and a text can always be written.
 	line, _ := wire.AppendError(nil, &e.ID, &wire.Error{Code: int(ErrInternal), Message: e.Err.Error()})
@@ -148,13 +149,13 @@ func (e *CallLostError) Response() []byte {
 const DefaultMaxMessage = 64 << 20
 
 // IO returns a Transport over one reader and one writer, with one message per line: the framing of ACP's stdio
-// transport, over anything else (a socket, an SSH channel). Closing the stream closes r and w. Messages longer than
-// maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
+// transport over something else, such as a socket or an SSH channel. Closing the stream closes r and w. Messages longer
+// than maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
 //
-// r and w may be one value, a net.Conn for example, which is then closed once. If w has a method CloseWrite, as sockets
-// have, it is called to end the writing side: the peer reads all that was sent, and then the end of its input. Close
-// then waits, for up to one second, until the peer has ended its side too, because closing a socket at once, with input
-// unread, can destroy data that is still on its way to the peer.
+// r and w may be one value, a net.Conn for example, which is then closed once. If w has a method CloseWrite, like a
+// socket's, it is called to end the writing side: the peer reads all that was sent, and then the end of its input.
+// Close then waits, for up to one second, until the peer has ended its side too, because closing a socket at once, with
+// input unread, can destroy data that is still on its way to the peer.
 func IO(r io.ReadCloser, w io.WriteCloser, maxMessage int) Transport {
 	return &ioTransport{r: r, w: w, maxMessage: maxMessage}
 }
@@ -182,7 +183,7 @@ func Pipe() (Transport, Transport) {
 	return IO(r1, w2, 0), IO(r2, w1, 0)
 }
 
-// once lets a transport be connected a single time.
+// once ensures that a transport is connected only once.
 type once struct{ used atomic.Bool }
 
 func (o *once) use() error {
@@ -197,13 +198,13 @@ type lineStream struct {
 	lines      *wire.LineReader
 	w          io.Writer
 	nowait     *nowait      // to w, or nil
-	sent       int          // bytes of the next WriteLines that TryWriteLines has written
-	line       []byte       // Write's
+	sent       int          // number of bytes of the next WriteLines that TryWriteLines has already written
+	line       []byte       // buffer of Write
 	closeWrite func() error // safe to call again
 	close      func() error // safe to call again
 }
 
-// newLineStream frames r and w. A nil end closes both.
+// newLineStream frames messages over r and w. A nil end means that Close just closes both.
 func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func() error) *lineStream {
 	if maxMessage <= 0 {
 		maxMessage = DefaultMaxMessage
@@ -234,14 +235,14 @@ func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func()
 // closeSocket ends the writing side, lets the peer end its own, and closes r and w.
 func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) error {
 	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		// For a Write that the peer does not take. What keeps it from being set makes closing fail too.
+		// In case a Write is blocked because the peer does not read. If the deadline cannot be set, closing fails too.
 		_ = d.SetWriteDeadline(time.Now().Add(lingerTime))
 	}
-	// When it fails there is nothing to end: the peer has closed the connection, or reset it.
+	// If it fails, there is nothing to end: the peer has closed the connection, or reset it.
 	if closeWrite() == nil {
 		if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok && d.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			// This may run concurrently with the stream's Read, whose remaining data is not needed; the end of either
-			// is the end.
+			// The stream's Read may run concurrently; its remaining data is not needed, and it does not matter which of
+			// the two sees the end.
 			_, _ = io.Copy(io.Discard, r)
 		}
 	}
@@ -252,7 +253,7 @@ func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) err
 	return err
 }
 
-// same reports whether r and w are one value.
+// same reports whether r and w are the same value.
 func same(r io.Reader, w io.Writer) bool {
 	return reflect.ValueOf(r).Comparable() && any(r) == any(w)
 }
@@ -269,7 +270,7 @@ func (s *lineStream) ReadLine(beforeWait func()) ([]byte, error) {
 	return line, err
 }
 
-// maxLineKept is how long a buffer of Write may be that is kept for the next one.
+// maxLineKept is the largest buffer, in bytes, that Write keeps for the next message.
 const maxLineKept = 64 << 10
 
 func (s *lineStream) Write(message []byte) error {

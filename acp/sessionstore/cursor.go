@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Position is the position of a session in a list. It is for implementations of Store: a cursor that names the last
-// session of its page neither repeats nor skips sessions when others are added, removed or updated.
+// Position is the position of a session in a list. Implementations of Store use it for cursors: a cursor that names the
+// last session of its page neither repeats nor skips sessions when others are added, removed or updated.
 type Position struct {
 	Updated time.Time
 	ID      acp.SessionID
@@ -25,7 +25,7 @@ func (p Position) Compare(other Position) int {
 	return cmp.Or(other.Updated.Compare(p.Updated), cmp.Compare(other.ID, p.ID))
 }
 
-// cursor is a Position as it is written.
+// cursor is the encoded form of a Position.
 type cursor struct {
 	Updated int64         `json:"t"` // microseconds since 1970
 	ID      acp.SessionID `json:"id"`
@@ -33,13 +33,14 @@ type cursor struct {
 
 // Cursor returns the cursor of the page that begins after p.
 func (p Position) Cursor() string {
-	text, _ := json.Marshal(cursor{p.Updated.UnixMicro(), p.ID}) // a number and a string, which cannot fail
+	text, _ := json.Marshal(cursor{p.Updated.UnixMicro(), p.ID}) // a number and a string cannot fail
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseCursor returns the position after which the page of a cursor begins, or fails with ErrCursor.
+// ParseCursor returns the position after which the page of a cursor begins. It fails with ErrCursor if the cursor is
+// not valid.
 func ParseCursor(text string) (Position, error) {
-	const longest = (6*MaxID + 64) * 4 / 3 // an id of which each byte is escaped, and a number, in base64
+	const longest = (6*MaxID + 64) * 4 / 3 // base64 of an id in which each byte is escaped, and a number
 	if len(text) > longest {
 		return Position{}, ErrCursor
 	}

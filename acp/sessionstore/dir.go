@@ -1,8 +1,9 @@
-// The store in a directory: its options, and its operations on sessions.
+// This file has the store in a directory: its options, and its operations on sessions.
 //
-// A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced as a
-// whole, and the session is there when it is. NAME.jsonl has an update in each line, and only grows. A line without its
-// newline was left by a process that died while writing it. The beginning of NAME shows the protocol's version.
+// A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced
+// atomically, and the session exists as long as the file does. NAME.jsonl has an update in each line, and only grows. A
+// line without a newline was left by a process that died while writing it. The beginning of NAME identifies the
+// protocol's version.
 
 package sessionstore
 
@@ -30,29 +31,29 @@ import (
 
 // Options configures a Dir. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// MaxSession is how many bytes the updates of a session may take. The default is 256 MiB.
+	// MaxSession is the greatest total size of a session's updates, in bytes. The default is 256 MiB.
 	MaxSession int64
-	// MaxUpdate is how many bytes one update may take. The default is 32 MiB.
+	// MaxUpdate is the greatest size of one update, in bytes. The default is 32 MiB.
 	MaxUpdate int
-	// LockTime is how long to wait for another process that is changing the same session; then a method fails. The wait
-	// also ends with the method's context. The default is 10 s.
+	// LockTime is how long a method waits for another process that is changing the same session before it fails. The
+	// wait also ends with the method's context. The default is 10 s.
 	LockTime time.Duration
-	// Sync makes written data reach the disk before a method returns, so that it survives a power failure. Without it,
-	// the data survives the end of the process.
+	// Sync syncs written data to the disk before a method returns, so that it survives a power failure. Without it, the
+	// data survives the end of the process.
 	Sync bool
-	// Damaged is called for data that was left out because it cannot be read, and for leftovers of sessions that cannot
+	// Damaged is called for data that is skipped because it cannot be read, and for leftovers of sessions that cannot
 	// be removed. It must be quick, must not call the store, and may be called by several goroutines at once. Nil means
 	// a warning to slog.Default.
 	Damaged func(Damage)
 }
 
-// Damage is something in a store that cannot be read and was left out, or that cannot be removed.
+// Damage is something in a store that cannot be read and was skipped, or that cannot be removed.
 type Damage struct {
 	// File is the path of the file.
 	File string
-	// Offset and Length say which bytes of the file; Length 0 means the whole file.
+	// Offset and Length give the bytes of the file; Length 0 means the whole file.
 	Offset, Length int64
-	// Torn says that the bytes are the beginning of an update, at the end of the file: the process that wrote it died
+	// Torn means that the bytes are the beginning of an update, at the end of the file: the process that wrote it died
 	// while writing. They are removed when the next update is appended.
 	Torn bool
 	// Err is the error.
@@ -71,7 +72,7 @@ func (d Damage) Error() string {
 func (d Damage) Unwrap() error { return d.Err }
 
 var (
-	errTorn       = errors.New("the last update is incomplete: the process that wrote it has died meanwhile")
+	errTorn       = errors.New("the last update is incomplete: the process that wrote it died")
 	errNotRegular = errors.New("not a regular file")
 	errBusy       = errors.New("another process holds the session")
 	errLong       = errors.New("the line is too long")
@@ -87,12 +88,12 @@ type DirOf[U any] struct {
 	path  string
 	opts  Options
 	files naming
-	// decode reads the JSON of an update.
+	// decode decodes an update from JSON.
 	decode func(data []byte, u *U) error
 	locks  *locks
 	index  index
 
-	// Set by tests: called before each change of a file, and for each file that reaches the disk.
+	// Set by tests: called before each change to a file, and for each file that is synced.
 	cut    func(file *os.File, at int64, data []byte)
 	synced func(name string)
 }
@@ -108,7 +109,7 @@ func DefaultDir(app string) (string, error) {
 	}
 	base, err := stateHome()
 	if err != nil {
-		return "", fmt.Errorf("sessionstore: no folder for the user's state: %w", err)
+		return "", fmt.Errorf("sessionstore: no directory for the user's state: %w", err)
 	}
 	return filepath.Join(base, app, "sessions"), nil
 }
@@ -120,29 +121,29 @@ func stateHome() (string, error) {
 	case "darwin", "ios":
 		return os.UserConfigDir() // ~/Library/Application Support
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // one that is not absolute is to be ignored
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // a relative path must be ignored
 		return dir, nil
 	}
 	home, err := os.UserHomeDir()
 	if err == nil && home == "" {
-		err = errors.New("the home folder is not known")
+		err = errors.New("the home directory is not known")
 	}
 	return filepath.Join(home, ".local", "state"), err
 }
 
-// Open opens a store in a directory. If the directory does not exist, Open creates it, for its owner alone. Open
-// refuses a directory that others may write to, and, with ErrReadOnly, one that this process may not write to: reading
-// a session takes a lock, so that a half-written update of another process is not read. To read such a directory, copy
-// it.
+// Open opens a store in a directory. If the directory does not exist, Open creates it, accessible only to its owner.
+// Open refuses a directory that others can write to. If this process cannot write to it, Open fails with ErrReadOnly,
+// because reading a session takes a lock, so that a half-written update of another process is not read. To read such a
+// directory, copy it.
 func Open(dir string, opts *Options) (*Dir, error) {
 	return OpenOf[acp.SessionUpdate](dir, 1, opts)
 }
 
-// OpenOf is Open for sessions of a version of the protocol, whose type of updates is U. Stores of several versions may
-// share a directory: each has the sessions of its own version, and finds none of another.
+// OpenOf is Open for sessions of another version of the protocol, whose type of updates is U. Stores of several
+// versions may share a directory: each sees only the sessions of its own version.
 func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf[U], error) {
 	if protocol < 1 {
-		return nil, fmt.Errorf("sessionstore: there is no version %d of the protocol", protocol)
+		return nil, fmt.Errorf("sessionstore: the protocol has no version %d", protocol)
 	}
 	d := &DirOf[U]{index: index{busy: make(chan struct{}, 1)}, files: naming{protocol}}
 	d.decode = func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) }
@@ -174,7 +175,7 @@ func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf
 	}
 	info, err := d.root.Stat(".")
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		err = fmt.Errorf("others may write in %s", path)
+		err = fmt.Errorf("others can write to %s", path)
 	}
 	if err == nil {
 		d.locks, err = openLocks(d)
@@ -186,7 +187,7 @@ func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf
 	return d, nil
 }
 
-// unwritable returns the reason why a directory can only be read.
+// unwritable returns the error for a directory that cannot be written to.
 func unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
@@ -214,10 +215,10 @@ type head struct {
 	Updated    time.Time     `json:"updated"`
 }
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
-// encode makes the content of NAME.json.
+// encode returns the content of NAME.json.
 func (n naming) encode(r *Record) ([]byte, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -258,7 +259,7 @@ func (d *DirOf[U]) create(name string, data []byte) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Files that remain of a session of this name that was not completely deleted.
+	// Remove files of a session of this name whose deletion was not completed.
 	if err := d.remove(name + logSuffix); err != nil {
 		return err
 	}
@@ -312,7 +313,7 @@ func (n naming) parseHead(line []byte, name string) (Info, error) {
 	if h.Protocol != n.protocol {
 		return Info{}, fmt.Errorf("a session of version %d of the protocol, not %d", h.Protocol, n.protocol)
 	}
-	if !ValidID(h.ID) || n.name(h.ID) != name { // otherwise two files would be one session
+	if !ValidID(h.ID) || n.name(h.ID) != name { // otherwise two files would be the same session
 		return Info{}, fmt.Errorf("the file of another session, %.64q", h.ID)
 	}
 	return Info{h.ID, h.Cwd, h.Additional, h.Title, h.Created.UTC(), h.Updated.UTC()}, nil
@@ -388,7 +389,7 @@ func (d *DirOf[U]) append(name string, data []byte) (err error) {
 	}
 	d.cutting(file, end, data)
 	if _, err = file.WriteAt(data, end); err != nil {
-		return errors.Join(err, file.Truncate(end)) // for want of room, for example
+		return errors.Join(err, file.Truncate(end)) // for example if the disk is full
 	}
 	err = d.sync(file)
 	if err == nil && size == 0 { // the file may be new
@@ -397,7 +398,7 @@ func (d *DirOf[U]) append(name string, data []byte) (err error) {
 	return err
 }
 
-// whole returns where the last whole line ends, and reports the data after it. The session is locked.
+// whole returns the end of the last complete line, and reports the data after it. The session is locked.
 func (d *DirOf[U]) whole(file *os.File, name string, size int64) (int64, error) {
 	end := size
 	buf := make([]byte, 1)
@@ -439,7 +440,7 @@ func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) 
 	name := d.files.name(id)
 	var file *os.File
 	var end int64
-	// Under the lock nobody is writing: a line that is incomplete now is torn, and those before do not change any more.
+	// While the lock is held, no one is writing: an incomplete line is torn, and the lines before it no longer change.
 	err := d.locked(ctx, name, func() (err error) {
 		if _, err := d.regular(name + headSuffix); errors.Is(err, fs.ErrNotExist) {
 			return ErrNotFound
@@ -465,7 +466,7 @@ func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) 
 	return d.lines(ctx, file, name+logSuffix, end, yield)
 }
 
-// lines yields the updates in the first bytes of a file. Lines that cannot be read are reported and left out.
+// lines yields the updates in the first size bytes of a file. Lines that cannot be read are reported and skipped.
 func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end int64, yield func(U) bool) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, end), 64<<10)
 	for offset := int64(0); offset < end; {
@@ -490,7 +491,7 @@ func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end in
 	return nil
 }
 
-// readLine reads a line of at most most bytes with its newline, and says how long it is. The line is valid until the
+// readLine reads a line of at most most bytes with its newline, and returns its length. The line is valid until the
 // next call.
 func readLine(in *bufio.Reader, most int) (line []byte, length int64, err error) {
 	var long []byte
@@ -525,11 +526,11 @@ func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	if err == nil {
 		name := d.files.name(id)
 		err = d.locked(ctx, name, func() error {
-			// The session is gone with its head; if the process dies now, List removes the remaining files.
+			// Without its head the session no longer exists; if the process dies now, List removes the remaining files.
 			if err := d.remove(name + headSuffix); err != nil {
 				return err
 			}
-			if err := d.syncDir(); err != nil { // or a failure of the power supply could bring it back without its updates
+			if err := d.syncDir(); err != nil { // otherwise a power failure could bring it back without its updates
 				return err
 			}
 			return errors.Join(d.remove(name+tempSuffix), d.remove(name+logSuffix), d.syncDir())
@@ -554,7 +555,7 @@ func (d *DirOf[U]) usable(ctx context.Context, id acp.SessionID) error {
 	return nil
 }
 
-// failed says what has failed.
+// failed adds the operation and the session to an error.
 func failed(doing string, id acp.SessionID, err error) error {
 	if err == nil {
 		return nil
@@ -565,5 +566,5 @@ func failed(doing string, id acp.SessionID, err error) error {
 	return fmt.Errorf("%s session %.64q: %w", doing, id, err)
 }
 
-// file is the path of a file, for people.
+// file returns the path of a file, for messages.
 func (d *DirOf[U]) file(name string) string { return filepath.Join(d.path, name) }

@@ -1,10 +1,10 @@
 // Package sessionstore keeps the sessions of an agent with their conversations, so that an agent can list them, load
-// one with its conversation, and resume one in another process. It does not decide what belongs to a conversation and
-// sends nothing; packages agentkit and v2draft/agentkit do. It does not keep two processes from working on the same
-// session, but they do not damage each other's work. It does not encrypt its data.
+// one with its conversation, and resume one in another process. It does not decide what belongs to a conversation, and
+// sends nothing; packages agentkit and v2draft/agentkit do both. It does not prevent two processes from working on the
+// same session, but they do not damage each other's data. It does not encrypt its data.
 //
 // [Store] is the interface, for version 1 of the protocol, and [StoreOf] for any version. [Open] and [OpenOf] return
 // the implementation that needs only a directory, and [DefaultDir] returns the usual directory of the system. Stores of
-// several versions may share a directory, and none finds the sessions of another. Package storetest has the tests that
+// several versions may share a directory, and do not see each other's sessions. Package storetest has the tests that
 // any implementation must pass.
 package sessionstore

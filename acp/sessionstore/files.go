@@ -1,5 +1,5 @@
-// The files of a Dir: their names, and that only regular ones are opened. Other files that someone has put there are
-// neither followed nor waited for.
+// This file has the names of the files of a Dir, and ensures that only regular files are opened. Other files that
+// someone has put there are not followed or waited for.
 
 package sessionstore
 
@@ -18,16 +18,16 @@ import (
 const (
 	headSuffix = ".json"
 	logSuffix  = ".jsonl"
-	tempSuffix = ".new" // what NAME.json is about to be replaced by
+	tempSuffix = ".new" // the new content that is about to replace NAME.json
 
 	plainPrefix  = "s"
 	hashedPrefix = "h"
 )
 
-// naming is how the files of the sessions of a version of the protocol are named.
+// naming determines the names of the files for the sessions of a version of the protocol.
 type naming struct{ protocol int }
 
-// prefix is the beginning of names. Version 1 has no number.
+// prefix returns the beginning of names. Version 1 has no number.
 func (n naming) prefix(kind string) string {
 	if n.protocol == 1 {
 		return kind + "-"
@@ -35,9 +35,9 @@ func (n naming) prefix(kind string) string {
 	return fmt.Sprint(kind, n.protocol, "-")
 }
 
-// name returns the name of a session's files, without the suffix. It is the id if that has few characters, none of
-// which equals another on a file system that ignores case, and otherwise the digest of the id. The prefix keeps the two
-// apart, and from names that mean something to a system.
+// name returns the name of a session's files, without the suffix. It is the id, if that is short and has no characters
+// that a file system could confuse by ignoring case, and otherwise the digest of the id. The prefix distinguishes the
+// two from each other, and from names that have a special meaning on some system.
 func (n naming) name(id acp.SessionID) string {
 	const longest = 100
 	foreign := func(r rune) bool {
@@ -50,7 +50,7 @@ func (n naming) name(id acp.SessionID) string {
 	return n.prefix(hashedPrefix) + hex.EncodeToString(sum[:])
 }
 
-// regular fails for anything but a regular file, and does not follow links.
+// regular fails for anything except a regular file, and does not follow links.
 func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -59,7 +59,7 @@ func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// open opens a regular file. With os.O_CREATE it makes one if there is none.
+// open opens a regular file. With os.O_CREATE it creates the file if necessary.
 func (d *DirOf[U]) open(name string, flag int) (file *os.File, size int64, err error) {
 	want, err := d.regular(name)
 	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
@@ -85,13 +85,13 @@ func (d *DirOf[U]) open(name string, flag int) (file *os.File, size int64, err e
 	return file, info.Size(), nil
 }
 
-// replace writes a file, whole or not at all. The session is locked.
+// replace writes a file atomically. The session is locked.
 func (d *DirOf[U]) replace(name string, data []byte) error {
 	if _, err := d.regular(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	temp := strings.TrimSuffix(name, headSuffix) + tempSuffix
-	if err := d.remove(temp); err != nil { // which a process has left that died
+	if err := d.remove(temp); err != nil { // left by a process that died
 		return err
 	}
 	file, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -114,7 +114,7 @@ func (d *DirOf[U]) replace(name string, data []byte) error {
 	return d.syncDir()
 }
 
-// remove removes a file; there being none is success.
+// remove removes a file; it succeeds if the file does not exist.
 func (d *DirOf[U]) remove(name string) error {
 	d.cutting(nil, 0, nil)
 	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,8 @@ func (d *DirOf[U]) remove(name string) error {
 	return nil
 }
 
-// cutting is called before each change of a file, with what is about to be written where, if that is the change.
+// cutting is called before each change to a file, with the data about to be written and its position, if the change is
+// a write.
 func (d *DirOf[U]) cutting(file *os.File, at int64, data []byte) {
 	if d.cut != nil {
 		d.cut(file, at, data)

@@ -2,8 +2,8 @@
 
 package sessionstore
 
-// openFlags are none: opening never waits here, and os.Root refuses names of devices.
+// openFlags is 0: opening never blocks on this system, and os.Root refuses names of devices.
 const openFlags = 0
 
-// syncDir does nothing: directories cannot be synchronized here.
+// syncDir does nothing: directories cannot be synced on this system.
 func (d *DirOf[U]) syncDir() error { return nil }

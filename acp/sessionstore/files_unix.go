@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// openFlags keep opening from waiting for the other side if the file has become a FIFO or a device.
+// openFlags prevent opening from blocking if the file has become a FIFO or a device.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_NOFOLLOW
 
-// syncDir has the names of files reach the disk.
+// syncDir syncs the names of files to the disk.
 func (d *DirOf[U]) syncDir() error {
 	if !d.opts.Sync {
 		return nil

@@ -126,7 +126,7 @@ func TestPermissions(t *testing.T) {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		if store, err := sessionstore.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "others may write") {
+		if store, err := sessionstore.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "others can write") {
 			t.Errorf("a folder with the mode %v: %v", mode, err)
 			if err == nil {
 				store.Close()

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// index holds what is known about all sessions. busy has room for one value: the goroutine that puts it in may use the
-// rest.
+// index holds what is known about all sessions. busy has a capacity of one: the goroutine that puts a value in may use
+// the other fields.
 type index struct {
 	busy   chan struct{}
-	heads  map[string]indexed // by the name of the file
-	sorted []Info             // as they are listed
-	folder time.Time          // when the folder had last changed at the scan, or zero if that does not tell
-	stays  map[string]bool    // leftovers that cannot be removed, which was reported
+	heads  map[string]indexed // by file name
+	sorted []Info             // in the order of lists
+	folder time.Time          // modification time of the directory at the scan, or zero if it is not conclusive
+	stays  map[string]bool    // leftovers that cannot be removed, already reported
 }
 
-// indexed is a head that was read.
+// indexed is a head that has been read.
 type indexed struct {
 	info   Info
 	file   fs.FileInfo
-	sure   bool // the next change of the file will have another time
+	sure   bool // the next change to the file will have a different time
 	broken bool
 }
 
@@ -36,8 +36,8 @@ type indexed struct {
 // systems keep times to two seconds.
 const settled = 3 * time.Second
 
-// List implements Store. It looks at the time of each session's file, unless nothing has changed in the directory, and
-// reads the heads of those files that have changed since the last call.
+// List implements Store. Unless nothing has changed in the directory, it checks the time of each session's file, and
+// reads the heads of the files that have changed since the last call.
 func (d *DirOf[U]) List(ctx context.Context, q Query) (Page, error) {
 	page, err := d.list(ctx, q)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *DirOf[U]) list(ctx context.Context, q Query) (page Page, err error) {
 	return page, nil
 }
 
-// scan brings the index up to date, which the caller may use.
+// scan updates the index. The caller must have put a value into busy.
 func (d *DirOf[U]) scan(ctx context.Context) error {
 	began := time.Now()
 	folder, err := d.root.Stat(".")
@@ -129,7 +129,7 @@ func (d *DirOf[U]) scan(ctx context.Context) error {
 		}
 		entry, known, err := d.entry(name, x.heads[name])
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (d *DirOf[U]) scan(ctx context.Context) error {
 	return nil
 }
 
-// names are the names of all files that may be of sessions.
+// names returns the names of all files that may belong to sessions.
 func (d *DirOf[U]) names() ([]string, error) {
 	dir, err := d.root.Open(".")
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *DirOf[U]) names() ([]string, error) {
 	}), err
 }
 
-// entry is the index entry of a file. It is known if the file has not changed.
+// entry returns the index entry of a file. known reports whether the file has not changed.
 func (d *DirOf[U]) entry(name string, old indexed) (entry indexed, known bool, err error) {
 	file := name + headSuffix
 	entry.file, err = d.root.Lstat(file)
@@ -209,8 +209,8 @@ func (d *DirOf[U]) readHead(name string) (Info, error) {
 	return d.files.parseHead(line, name)
 }
 
-// tidy removes the remains of a deletion, a creation or a change that was cut off. It does not wait: if the session is
-// being changed, the next list does it. A failure is no reason for a list to fail, and is reported once.
+// tidy removes leftovers of a deletion, a creation or a change that was interrupted. It does not wait: if the session
+// is being changed, the next list does it. A failure does not make the list fail, and is reported once.
 func (d *DirOf[U]) tidy(name string) {
 	done, err := d.tryLocked(name, func() error {
 		err := d.removeOurs(name + tempSuffix)
@@ -222,7 +222,7 @@ func (d *DirOf[U]) tidy(name string) {
 	x := &d.index
 	switch {
 	case !done:
-		x.folder = time.Time{} // look again although nothing changes
+		x.folder = time.Time{} // scan again even if nothing changes
 	case err == nil:
 		delete(x.stays, name)
 	case errors.Is(err, ErrClosed):
@@ -235,7 +235,7 @@ func (d *DirOf[U]) tidy(name string) {
 	}
 }
 
-// removeOurs removes a file that the store may have made.
+// removeOurs removes a file that the store may have created.
 func (d *DirOf[U]) removeOurs(name string) error {
 	if _, err := d.regular(name); err != nil {
 		return nil // it is not ours, or is gone

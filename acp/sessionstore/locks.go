@@ -1,5 +1,5 @@
-// A session is changed by one goroutine of one process at a time. Sessions share a few lock files, which are never
-// removed, so that no one locks a file that no longer exists.
+// This file has the locks: a session is changed by one goroutine of one process at a time. Sessions share a few lock
+// files, which are never removed, so that no one locks a file that no longer exists.
 
 package sessionstore
 
@@ -25,7 +25,7 @@ type locks struct {
 	done bool
 }
 
-// lock is one lock file. The goroutine that takes the token may lock it.
+// lock is one lock file. A goroutine must hold the token to lock it.
 type lock struct {
 	token chan struct{}
 	path  string
@@ -35,7 +35,7 @@ func openLocks[U any](d *DirOf[U]) (*locks, error) {
 	l := &locks{}
 	for i := range l.each {
 		name := fmt.Sprint(lockPrefix, i)
-		file, _, err := d.open(name, os.O_RDWR|os.O_CREATE) // which refuses what is not a regular file
+		file, _, err := d.open(name, os.O_RDWR|os.O_CREATE) // open refuses anything except a regular file
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func openLocks[U any](d *DirOf[U]) (*locks, error) {
 		l.each[i] = lock{make(chan struct{}, 1), d.file(name)}
 		l.each[i].token <- struct{}{}
 	}
-	// Has the file system locks?
+	// Check that the file system has locks.
 	held, err := filelock.Try(l.each[0].path)
 	switch {
 	case errors.Is(err, filelock.ErrLocked):
@@ -62,7 +62,7 @@ func (l *locks) closed() bool {
 	return l.done
 }
 
-// close waits until no lock is held, and reports whether it was called for the first time.
+// close waits until no lock is held, and reports whether this is the first call.
 func (l *locks) close() bool {
 	l.mu.Lock()
 	first := !l.done
@@ -72,20 +72,20 @@ func (l *locks) close() bool {
 		return false
 	}
 	for i := range l.each {
-		<-l.each[i].token // and does not give it back
+		<-l.each[i].token // and do not return it
 		close(l.each[i].token)
 	}
 	return true
 }
 
-// get is the lock of the session of this name.
+// get returns the lock for the session with this name.
 func (l *locks) get(name string) *lock {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name)) // it does not fail
+	_, _ = sum.Write([]byte(name)) // it cannot fail
 	return &l.each[sum.Sum32()%lockCount]
 }
 
-// tryLocked is locked, but reports false at once if the lock is held elsewhere.
+// tryLocked is like locked, but returns false at once if the lock is held elsewhere.
 func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error) {
 	l := d.locks.get(name)
 	select {
@@ -108,7 +108,7 @@ func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error)
 	return true, f()
 }
 
-// locked calls f while the session of this name cannot be changed by others.
+// locked calls f while the session with this name is locked.
 func (d *DirOf[U]) locked(ctx context.Context, name string, f func() error) (err error) {
 	l := d.locks.get(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)

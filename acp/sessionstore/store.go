@@ -49,7 +49,7 @@ type StoreOf[U any] interface {
 
 	// List returns a page of the sessions, the most recently updated first; of two that were updated at the same time,
 	// the one with the greater id comes first. It does not read updates. It fails with ErrCursor if the store did not
-	// make the query's cursor. A session that exists and is not changed while its pages are read is on exactly one of
+	// create the query's cursor. A session that exists and is not changed while its pages are read is on exactly one of
 	// them.
 	List(ctx context.Context, q Query) (Page, error)
 
@@ -63,20 +63,20 @@ type StoreOf[U any] interface {
 
 // Info describes a session in a list.
 type Info struct {
-	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. It has the type of version 1 even in stores of
+	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. The type is that of version 1 even in stores of
 	// other versions.
 	ID acp.SessionID
 	// Cwd and AdditionalDirectories are the directories of the session.
 	Cwd                   string
 	AdditionalDirectories []string
-	// Title is for people; "" means that there is none yet.
+	// Title is shown to people; "" means that there is none yet.
 	Title string
-	// Created and Updated are the times when the session was created, and when something last happened in it. A store
-	// keeps them to the microsecond and returns them in UTC.
+	// Created is when the session was created, and Updated is when something last happened in it. A store keeps both to
+	// the microsecond, and returns them in UTC.
 	Created, Updated time.Time
 }
 
-// Record is the data that a store keeps of a session besides its updates.
+// Record is the data that a store keeps for a session in addition to its updates.
 type Record struct {
 	Info
 	// State is the agent's own data, any JSON value; nil means none. Lists do not read it.
@@ -89,7 +89,7 @@ type Query struct {
 	Cwd string
 	// Cursor is Page.Next of the previous page, with the same Cwd, or "" for the first page.
 	Cursor string
-	// Limit is the maximum number of sessions in the page; 0 means DefaultLimit, and no page has more than MaxLimit.
+	// Limit is the maximum number of sessions on the page; 0 means DefaultLimit. No page has more than MaxLimit.
 	Limit int
 }
 
@@ -101,26 +101,26 @@ type Page struct {
 
 // Bounds of every store.
 const (
-	DefaultLimit = 50      // sessions on a page
-	MaxLimit     = 1000    // the same, at most
-	MaxID        = 1 << 10 // bytes of an id
-	MaxInfo      = 1 << 16 // bytes of an Info, as JSON
-	MaxState     = 1 << 20 // bytes of Record.State
+	DefaultLimit = 50      // sessions on a page by default
+	MaxLimit     = 1000    // sessions on a page at most
+	MaxID        = 1 << 10 // bytes in an id
+	MaxInfo      = 1 << 16 // bytes in an Info, as JSON
+	MaxState     = 1 << 20 // bytes in Record.State
 )
 
 // Errors to match with errors.Is.
 var (
-	ErrNotFound = errors.New("there is no such session")
-	ErrExists   = errors.New("there is a session with this id")
-	ErrInvalid  = errors.New("not a session that can be kept")
-	ErrTooLarge = errors.New("larger than the store keeps")
+	ErrNotFound = errors.New("no such session")
+	ErrExists   = errors.New("a session with this id already exists")
+	ErrInvalid  = errors.New("not a session that can be stored")
+	ErrTooLarge = errors.New("larger than the store allows")
 	ErrCursor   = errors.New("not a cursor of this list")
 	ErrClosed   = errors.New("the store is closed")
-	// ErrReadOnly is the error if a store cannot be opened because its directory cannot be written to.
+	// ErrReadOnly reports that a store cannot be opened because its directory cannot be written to.
 	ErrReadOnly = errors.New("the session directory is not writable, and readers need to lock sessions there")
 )
 
-// Size returns the maximum number of sessions in a page of the query. It is for implementations.
+// Size returns the maximum number of sessions on a page of the query. Implementations of Store use it.
 func (q Query) Size() int {
 	if q.Limit <= 0 {
 		return DefaultLimit
@@ -128,27 +128,26 @@ func (q Query) Size() int {
 	return min(q.Limit, MaxLimit)
 }
 
-// ValidID reports whether a store can have a session with this id. No store has a session with an invalid id: Get,
-// Change, Append and Updates fail with ErrNotFound for it, and Delete succeeds.
+// ValidID reports whether id is valid. No store has a session with an invalid id: Get, Change, Append and Updates fail
+// with ErrNotFound for it, and Delete succeeds.
 func ValidID(id acp.SessionID) bool {
 	return id != "" && len(id) <= MaxID && utf8.ValidString(string(id))
 }
 
-// infoSize is how many bytes the Info takes as JSON, at most.
+// infoSize returns an upper bound of the size of the Info as JSON, in bytes.
 func (r *Record) infoSize() int {
 	size := 256 // for the names of members and the times
 	for _, text := range append([]string{string(r.ID), r.Cwd, r.Title}, r.AdditionalDirectories...) {
 		if size += len(text) + len(`"",`); size > MaxInfo {
 			break
 		}
-		quoted, _ := json.Marshal(text) // no string fails
+		quoted, _ := json.Marshal(text) // marshaling a string cannot fail
 		size += len(quoted) - len(text) - len(`""`)
 	}
 	return size
 }
 
-// Check returns the reason why a record cannot be kept, or nil if it can. It is for implementations of Create and
-// Change.
+// Check returns the reason why a record cannot be stored, or nil. Implementations of Create and Change use it.
 func (r *Record) Check() error {
 	if !ValidID(r.ID) {
 		return fmt.Errorf("%w: the id is empty, longer than %d bytes, or not UTF-8", ErrInvalid, MaxID)
@@ -176,7 +175,7 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// SessionInfo returns the session as session/list describes it.
+// SessionInfo returns the session in the form that session/list uses.
 func (i *Info) SessionInfo() acp.SessionInfo {
 	info := acp.SessionInfo{SessionID: i.ID, Cwd: i.Cwd, AdditionalDirectories: i.AdditionalDirectories}
 	if i.Title != "" {
@@ -192,7 +191,7 @@ func (i *Info) SessionInfo() acp.SessionInfo {
 // order of the times.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// Fork creates a new session in a store that begins with the state and the updates of the session from. If Fork fails
+// Fork creates a new session in a store, which begins with the state and the updates of the session from. If Fork fails
 // the new session does not exist; if the process ends in the meantime, it may exist with a part of the updates.
 func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to Info) (err error) {
 	r, err := store.Get(ctx, from)
@@ -210,7 +209,7 @@ func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to I
 	}()
 	const atOnce, bytesAtOnce = 64, 1 << 20
 	updates := make([]U, 0, atOnce)
-	var text []byte // of the updates that wait, to know how much that is
+	var text []byte // the pending updates, encoded to measure them
 	flush := func() error {
 		err := store.Append(ctx, to.ID, updates...)
 		clear(updates)
@@ -247,7 +246,7 @@ type Update[U any] interface {
 	DecodeJSON(*codec.Decoder)
 }
 
-// appendUpdate adds the JSON of an update to dst.
+// appendUpdate appends the JSON of an update to dst.
 func appendUpdate[U any](dst []byte, u *U) ([]byte, error) {
 	v, ok := any(u).(interface{ EncodeJSON(*codec.Encoder) })
 	if !ok {

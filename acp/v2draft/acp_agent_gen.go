@@ -54,10 +54,10 @@ func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 type agentSide struct {
 	handlers  AgentHandlers
 	opts      AgentOptions
-	caps      AgentCapabilities // what follows from both
+	caps      AgentCapabilities // derived from the handlers and the options
 	conn      *AgentConn
 	handshake atomic.Pointer[InitializeResponse] // the initialize response that was sent; decides what is served
-	used      atomic.Bool                        // something was asked for after initialize
+	used      atomic.Bool                        // the client has sent anything after initialize
 }
 
 // routes returns the routes that an agent serves.
@@ -98,22 +98,21 @@ func (a *agentSide) gate(r *engine.Route) error {
 	return nil
 }
 
-// runsTerminals reports whether a client asks, by a member of _meta that is older than the capability, for
-// authentication methods that are run in a terminal. The registry of agents does so.
+// runsTerminals reports whether a client asks for authentication methods that run in a terminal, through a member of
+// _meta that predates the capability. Clients of the agent registry do this.
 func runsTerminals(meta Meta) bool {
 	var on bool
 	ok, err := meta.Get("terminal-auth", &on)
 	return ok && err == nil && on
 }
 
-// checkAuthMethods refuses authentication methods that no client can choose: without an id, or with that of
-// another one.
+// checkAuthMethods refuses authentication methods that no client can choose: those with an empty or a duplicate id.
 func checkAuthMethods(methods []AuthMethod) error {
 	seen := map[AuthMethodID]bool{"": true}
 	for i := range methods {
 		id := authID(&methods[i])
 		if seen[id] {
-			return fmt.Errorf("acp: AuthMethods: the id %q of method %d is empty, or that of another one", id, i)
+			return fmt.Errorf("acp: AuthMethods: the id %q of method %d is empty or a duplicate", id, i)
 		}
 		seen[id] = true
 	}
@@ -121,14 +120,14 @@ func checkAuthMethods(methods []AuthMethod) error {
 }
 
 // checkOffered returns the reason why the client cannot authenticate with the method with this id, or nil if it can.
-// Methods of unknown types can be chosen.
+// Clients can choose methods of unknown types.
 func checkOffered(methods []AuthMethod, id AuthMethodID) error {
 	for i := range methods {
 		if authID(&methods[i]) != id {
 			continue
 		}
 		if _, terminal := methods[i].Variant.(*AuthMethodTerminal); terminal {
-			return fmt.Errorf("%w: the method %q is run in a terminal, and not asked for", ErrUnsupported, id)
+			return fmt.Errorf("%w: the method %q runs in a terminal and must not be requested", ErrUnsupported, id)
 		}
 		return nil
 	}

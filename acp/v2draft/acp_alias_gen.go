@@ -20,9 +20,9 @@ type (
 	// Meta is the member _meta, which carries data that is not part of the protocol: a map of raw JSON. The methods Get
 	// and Set read and write one key as a Go value. See [codec.Meta].
 	Meta = codec.Meta
-	// Error is a JSON-RPC error: the error that a peer answered, or the one that a handler wants the peer to see.
+	// Error is a JSON-RPC error: the one with which a peer answered, or the one that a handler wants the peer to see.
 	Error = rpc.Error
-	// Code says what kind of failure an Error is; the constants below are the usual ones.
+	// Code is the kind of failure that an Error reports; the constants below are the usual ones.
 	Code = rpc.Code
 	// CallError is what a call returns when the peer answered with an error, which it wraps.
 	CallError = rpc.CallError
@@ -68,7 +68,7 @@ const (
 // Errors of questions to the user, to match with errors.Is. The peer may read their texts: a handler may return one.
 var (
 	ErrDeclined  = rpc.ErrDeclined  // the user refused to answer
-	ErrDismissed = rpc.ErrDismissed // the user, or the client on the user's behalf, made no decision
+	ErrDismissed = rpc.ErrDismissed // no decision was made, by the user or by the client on the user's behalf
 )
 
 // Some returns an Opt that holds v.
@@ -91,8 +91,8 @@ func Exec(name string, args ...string) *CommandTransport {
 	return Command(cmd)
 }
 
-// Unserved reports whether a call failed because the peer does not serve the method: it did not advertise it, and the
-// error matches ErrUnsupported, or it advertised the method and answered ErrMethodNotFound nevertheless.
+// Unserved reports whether a call failed because the peer does not serve the method: either the peer did not advertise
+// it, and the error matches ErrUnsupported, or the peer advertised it but answered ErrMethodNotFound.
 func Unserved(err error) bool {
 	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrMethodNotFound)
 }
@@ -103,14 +103,14 @@ func Pipe() (Transport, Transport) { return rpc.Pipe() }
 // Public wraps err so that its text reaches the peer.
 func Public(err error) error { return rpc.Public(err) }
 
-// AfterResponse calls fn strictly after the answer to the request that ctx belongs to was sent. A NewSession handler
-// uses it to announce the available commands. It returns false outside a request handler.
+// AfterResponse calls fn after the answer to the request that ctx belongs to has been sent, and never before. A
+// NewSession handler uses it to announce the available commands. It returns false outside a request handler.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return rpc.AfterResponse(ctx, fn)
 }
 
-// InvalidParamsf returns the error for parameters that a handler cannot accept: unknown ids and values, a bad cursor.
-// The message reaches the peer.
+// InvalidParamsf returns the error for parameters that a handler cannot accept, such as unknown ids and values, or a
+// bad cursor. The message reaches the peer.
 func InvalidParamsf(format string, args ...any) *Error { return rpc.InvalidParamsf(format, args...) }
 
 // SessionNotFound returns the error for a request about a session that does not exist or is not active: -32002, with

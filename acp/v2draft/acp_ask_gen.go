@@ -20,7 +20,7 @@ type Elicitor interface {
 }
 
 // Ask asks the user to fill in a form (elicitation/create, mode form), and returns the answers. T is a struct whose
-// exported fields are the form's fields; form holds the values that they begin with.
+// exported fields are the form's fields; form holds their initial values.
 //
 //	type person struct {
 //		Name   string `title:"Your name"`
@@ -29,14 +29,15 @@ type Elicitor interface {
 //	who, err := acp.Ask(ctx, session, "Who are you?", person{Colour: "red"})
 //
 // A field is a string, a bool, an integer, a floating-point number, or a slice of strings of which the user chooses
-// several. Package encoding/json determines its name, and whether it is left out; the user may leave fields with
-// omitempty or omitzero empty, which are then zero. The tags title and description are for the user, enum lists the
-// values to choose from, which a slice needs, and format is a StringFormat. The user cannot enter integers that are too
-// large for their fields. For other forms, see AgentSession.ElicitForm.
+// several. Its name, and whether it is left out, follow the rules of package encoding/json; the user may leave fields
+// with omitempty or omitzero empty, which are then zero. The tags title and description are shown to the user; enum
+// lists the values to choose from, and is required for a slice; format is a StringFormat. The user cannot enter
+// integers that are too large for their fields. For other forms, see AgentSession.ElicitForm.
 //
 // The error matches ErrDeclined if the user refuses to answer, ErrDismissed if the user makes no decision, and
 // ErrUnsupported, without anything being sent, if the client does not show forms. Ask returns another error if T or the
-// client's answer is not as described, and before it asks if form holds a value that enum does not list. With an error, the result is form.
+// client's answer is not as described; if form holds a value that enum does not list, it does so before it asks. If the
+// error is not nil, the result is form.
 func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (T, error) {
 	fields, err := formFields(reflect.TypeFor[T]())
 	if err != nil {
@@ -76,7 +77,7 @@ func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (
 		}
 		return form, ErrDismissed
 	}
-	return form, ErrDeclined // also for actions of unknown kinds: they are no consent
+	return form, ErrDeclined // also for actions of unknown kinds, which do not imply consent
 }
 
 // formField is a field of a form.
@@ -115,7 +116,7 @@ func formFields(t reflect.Type) ([]formField, error) {
 			f.enum = strings.Split(values, ",")
 		}
 		if !f.fits(field.Type) || field.Anonymous {
-			return nil, fmt.Errorf("acp: Ask: a form has no field such as %v.%s, of type %v with the tags %q", t, field.Name, field.Type, field.Tag)
+			return nil, fmt.Errorf("acp: Ask: a form cannot have the field %v.%s of type %v with the tags %q", t, field.Name, field.Type, field.Tag)
 		}
 		fields = append(fields, f)
 	}
@@ -129,7 +130,7 @@ func tagged[V ~string](field reflect.StructField, tag string) (value Opt[V]) {
 	return value
 }
 
-// fits reports whether a form can have the field with a type.
+// fits reports whether a form can have a field of type t for f.
 func (f *formField) fits(t reflect.Type) bool {
 	switch {
 	case t.Kind() == reflect.String:
@@ -140,7 +141,7 @@ func (f *formField) fits(t reflect.Type) bool {
 	return (t.Kind() == reflect.Bool || t.ConvertibleTo(reflect.TypeFor[float64]())) && f.enum == nil && !f.format.Present()
 }
 
-// schema returns the description of the field, which begins with a value.
+// schema returns the description of the field with the initial value v.
 func (f *formField) schema(v reflect.Value) ElicitationPropertySchema {
 	switch {
 	case v.Kind() == reflect.String:

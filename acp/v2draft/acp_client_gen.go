@@ -29,8 +29,8 @@ func (e *VersionError) Error() string {
 }
 
 // Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if ctx has no
-// deadline, ClientOptions.ConnectTimeout applies. Ending a subprocess that does not answer takes up to its StopTime and
-// KillTime more.
+// deadline, ClientOptions.ConnectTimeout applies. If a subprocess does not answer, ending it takes up to its StopTime
+// and KillTime longer.
 //
 // The error matches ErrClosed if the agent ended in the meantime; for a subprocess it is or wraps an *ExitError. It is
 // a *CallError if the agent refused, and a *VersionError if the agent speaks another version. If there was no answer in
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 // defaultConnectTimeout leaves time for a package runner that downloads the agent first.
 const defaultConnectTimeout = 2 * time.Minute
 
-// withTimeout bounds connecting if ctx does not.
+// withTimeout returns a context with a deadline for connecting, if ctx has none.
 func (c *clientSide) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := cmp.Or(c.opts.ConnectTimeout, defaultConnectTimeout)
 	if _, bounded := ctx.Deadline(); bounded || timeout < 0 {
@@ -84,7 +84,7 @@ func (c *clientSide) withTimeout(ctx context.Context) (context.Context, context.
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
 }
 
-// openedTransport is a transport that keeps its stream, to ask it about the agent.
+// openedTransport is a transport that keeps its stream, so that errors can include what the agent has written.
 type openedTransport struct {
 	Transport
 	stream rpc.Stream
@@ -104,13 +104,13 @@ func (t *openedTransport) explain(err error) error {
 	return err
 }
 
-// clientSide is a client that is connected.
+// clientSide is a client's side of a connection.
 type clientSide struct {
 	handlers  ClientHandlers
 	opts      ClientOptions
 	handshake *InitializeRequest // the initialize request that is sent; decides what is served
 	conn      *ClientConn
-	unasked   sync.Once // the owner is told that there is no handler for permission requests
+	unasked   sync.Once // guards the warning that no handler serves permission requests
 }
 
 // routes returns the routes that a client serves.
@@ -132,8 +132,8 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	return routes, nil
 }
 
-// gate refuses messages that arrive before initialize has been answered, and requests that were not advertised. Every
-// agent may ask for permission, so the owner gets a warning if there is no handler for it.
+// gate refuses messages that arrive before initialize has been answered, and requests that were not advertised. Any
+// agent may ask for permission, so a warning is logged if there is no handler for it.
 func (c *clientSide) gate(r *engine.Route) error {
 	if r.Method == MethodRequestPermission && c.handlers.RequestPermission == nil {
 		c.unasked.Do(func() {

@@ -10,8 +10,8 @@ import (
 )
 
 // SetConfigOption chooses a value of one of the session's config options (session/set_config_option). Afterwards
-// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if this is not one of
-// the session's options, or the value is not one of the option's, as far as this connection knows them.
+// ConfigOptions holds the agent's answer. It fails with ErrInvalidParams, without sending anything, if option is not
+// one of the session's options, or value is not one of the option's values, as far as this connection knows them.
 func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
 	_, err := s.conn.SetSessionConfigOption(ctx, &SetSessionConfigOptionRequest{
 		SessionID: s.id, ConfigID: option, Variant: &configValue{Value: value},
@@ -64,7 +64,7 @@ func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw
 	return nil
 }
 
-// checkConfigIDs refuses config options without an id, or with that of another one.
+// checkConfigIDs refuses config options with an empty or a duplicate id.
 func checkConfigIDs(pointer string, options []SessionConfigOption) *flaw {
 	for i := range options {
 		switch id := configID(&options[i]); {
@@ -105,7 +105,7 @@ func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value S
 	return nil
 }
 
-// checkConfigBoolean refuses a boolean for an option that is none.
+// checkConfigBoolean refuses a boolean for an option that is not boolean.
 func checkConfigBoolean(options []SessionConfigOption, id SessionConfigID) *flaw {
 	option := configOption(options, id)
 	if option == nil {
@@ -131,7 +131,7 @@ func (x SessionConfigSelectOptions) All() (values []SessionConfigSelectOption, o
 	return nil, false
 }
 
-// SelectOption returns a config option of which the user chooses one value; current is the value in force.
+// SelectOption returns a config option whose value the user chooses from a list; current is its current value.
 func SelectOption(
 	id SessionConfigID, name string, current SessionConfigValueID, values ...SessionConfigSelectOption,
 ) SessionConfigOption {

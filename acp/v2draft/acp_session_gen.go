@@ -18,11 +18,11 @@ func (s *AgentSession) ID() SessionID { return s.id }
 // Conn returns the connection that the session belongs to.
 func (s *AgentSession) Conn() *AgentConn { return s.conn }
 
-// releaseTime bounds sending the messages that still follow in a turn that was cancelled: its last updates, the release
-// of its terminals.
+// releaseTime bounds sending the messages that a cancelled turn still sends: its last updates, the release of its
+// terminals.
 const releaseTime = 10 * time.Second
 
-// lasting returns ctx, or, when it is of a turn that was cancelled, one in which its last updates are sent.
+// lasting returns ctx, or, if ctx belongs to a cancelled turn, a context in which the turn's last updates can be sent.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if errors.Is(context.Cause(ctx), ErrTurnCancelled) {
 		return context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
@@ -34,13 +34,14 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *AgentSession) baseElicitForm(
 	ctx context.Context, message string, schema ElicitationSchema,
 ) (*CreateElicitationResponse, error) {
-	scope := ElicitationSessionScope{SessionID: s.id} // and no request's (ELI-34)
+	scope := ElicitationSessionScope{SessionID: s.id} // and not a request (ELI-34)
 	req := NewCreateElicitationRequestForm(message, NewElicitationFormModeSession(schema, scope))
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
 // baseElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the connection's
-// elicitations in progress. When the user is done with the page, tell the client with AgentConn.CompleteElicitation.
+// elicitations in progress. When the user has finished with the page, tell the client with
+// AgentConn.CompleteElicitation.
 func (s *AgentSession) baseElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -56,7 +57,8 @@ func (s *ClientSession) ID() SessionID { return s.id }
 func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
 // Close ends the session at the agent (session/close). It also succeeds if the agent no longer knows the session;
-// agents report this with the code -32002, or with another code and "session not found" in the message or the data.
+// agents report this with the code -32002, or with another code and the words "session not found" in the message or the
+// data.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
 	return unlessGone(err)
@@ -93,15 +95,15 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 	return res, err
 }
 
-// forgetEnded forgets the handle of a session that has ended at the agent, unless err says that it has not.
+// forgetEnded forgets the handle of a session that the agent has ended, unless err reports that it has not.
 func (c *ClientConn) forgetEnded(id SessionID, err error) {
 	if unlessGone(err) == nil {
 		c.sessions.remove(id)
 	}
 }
 
-// unlessGone is the error of a call that ends a session, or nil if it says that the agent does not know the
-// session.
+// unlessGone returns the error of a call that ends a session, or nil if the error reports that the agent does not know
+// the session.
 func unlessGone(err error) error {
 	if notFound(err) {
 		return nil
@@ -109,8 +111,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// notFound reports whether an agent answered that it does not know the session. Agents of TypeScript that
-// throw a plain error answer -32603, others -32602 or -32001, with these words in the message or the data.
+// notFound reports whether an agent answered that it does not know the session. Agents written in TypeScript that throw
+// a plain error answer -32603, others -32602 or -32001, with these words in the message or the data.
 func notFound(err error) bool {
 	if errors.Is(err, ErrResourceNotFound) {
 		return true
@@ -124,7 +126,7 @@ func notFound(err error) bool {
 		strings.Contains(strings.ToLower(string(answered.Err.Data)), words)
 }
 
-// pages yields the agent's sessions, page by page, beginning with that of req.
+// pages yields the agent's sessions, page by page, starting with req.
 func (c *ClientConn) pages(ctx context.Context, req *ListSessionsRequest) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		page := *req

@@ -17,21 +17,22 @@ type flaw struct {
 	pointer, reason string
 }
 
-// Error returns both.
+// Error implements the error interface.
 func (f *flaw) Error() string { return f.pointer + ": " + f.reason }
 
-// invalidParams makes a flaw of parameters the error that names it.
+// invalidParams returns the error for parameters with this flaw, which names the member.
 func (f *flaw) invalidParams() *Error {
 	return ErrInvalidParams.WithMessagef("Invalid params: %v", f).
 		WithData(map[string]string{"pointer": f.pointer, "reason": f.reason})
 }
 
-// wrongParams is a flaw of the parameters of this side's own call. It wraps the error that a peer would have answered.
+// wrongParams is a flaw in the parameters of this side's own call. It wraps the error with which a peer would have
+// answered.
 type wrongParams struct{ *flaw }
 
 func (w wrongParams) Unwrap() error { return w.invalidParams() }
 
-// asParams makes a check of parameters one for routes.
+// asParams turns a check of parameters into one for routes.
 func asParams(check func(params any) *flaw) func(params any) error {
 	return func(params any) error {
 		if wrong := check(params); wrong != nil {
@@ -41,8 +42,8 @@ func asParams(check func(params any) *flaw) func(params any) error {
 	}
 }
 
-// missing reports whether a variant is nil, or a nil pointer. There is nothing to check in it; encoding refuses it
-// and says where it is.
+// missing reports whether a variant is nil, or a nil pointer. Such a variant has nothing to check; encoding refuses it
+// and reports its position.
 func missing(variant any) bool {
 	v := reflect.ValueOf(variant)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
@@ -64,7 +65,7 @@ func checkID[ID ~string](pointer string, id ID) *flaw {
 	return nil
 }
 
-// checkKnown refuses values that a closed list does not have, unless a peer has sent them.
+// checkKnown refuses values that an enum does not define, unless a peer has sent them.
 func checkKnown[E codec.Name](pointer string, value E) *flaw {
 	if !value.Known() && !codec.WasRead(value) {
 		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of %T, which go doc lists", string(value), value)}
@@ -80,7 +81,7 @@ func checkUnlessEmpty[E codec.Name](pointer string, value E) *flaw {
 	return checkKnown(pointer, value)
 }
 
-// checkLine refuses lines that do not count from 1.
+// checkLine refuses line 0; lines count from 1.
 func checkLine(pointer string, line Opt[uint32]) *flaw {
 	if n, ok := line.Get(); ok && n == 0 {
 		return &flaw{pointer, "lines count from 1"}
@@ -88,7 +89,7 @@ func checkLine(pointer string, line Opt[uint32]) *flaw {
 	return nil
 }
 
-// absolute reports whether a path is absolute on some system: the peer may run on another one.
+// absolute reports whether a path is absolute on some operating system: the peer may run on another one.
 func absolute[Path ~string](p Path) bool {
 	path := string(p)
 	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) {
@@ -152,7 +153,7 @@ func checkCommands(servers []MCPServer) *flaw {
 	return nil
 }
 
-// checkLocations refuses locations whose path is not absolute, or whose line does not count from 1.
+// checkLocations refuses locations whose path is not absolute or whose line is 0.
 func checkLocations(pointer string, locations []ToolCallLocation) *flaw {
 	for i := range locations {
 		l := &locations[i]
@@ -167,7 +168,7 @@ func checkLocations(pointer string, locations []ToolCallLocation) *flaw {
 	return nil
 }
 
-// checkPermissionOptions refuses options without an id, or with that of another one.
+// checkPermissionOptions refuses options with an empty or a duplicate id.
 func checkPermissionOptions(pointer string, options []PermissionOption) *flaw {
 	for i := range options {
 		switch id := options[i].OptionID; {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// checkParams refuses paths that are not absolute. It is for the peer's requests.
+// checkParams refuses paths that are not absolute. It is used for the peer's requests.
 func checkParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
@@ -23,10 +23,11 @@ func checkParams(params any) *flaw {
 	}
 }
 
-// checkSent is for messages that this side sends, which are checked more strictly than the peer's requests: ids that
-// are not empty, paths in tool calls, commands of MCP servers, options that are offered once.
+// checkSent is used for messages that this side sends, which are checked more strictly than the peer's requests: ids
+// must not be empty, paths in tool calls and commands of MCP servers must be absolute, and no option may be offered
+// twice.
 func checkSent(params any) *flaw {
-	if n, ok := params.(*UpdateSessionNotification); ok { // nearly all that is sent
+	if n, ok := params.(*UpdateSessionNotification); ok { // nearly all messages sent
 		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
 	}
 	if wrong := checkIDs(params); wrong != nil {
@@ -46,7 +47,7 @@ func checkSent(params any) *flaw {
 	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
 }
 
-// checkForm refuses a form of a type that the protocol does not have.
+// checkForm refuses a form whose type the protocol does not define.
 func checkForm(req *CreateElicitationRequest) *flaw {
 	form, ok := req.Variant.(*CreateElicitationRequestForm)
 	if !ok || form == nil || form.RequestedSchema.Type == "" {
@@ -335,7 +336,7 @@ func (c *ClientConn) check(method string, params any) error {
 	return nil
 }
 
-// Files that both versions share use these names.
+// Names that let code shared by both protocol versions compile in this one.
 type (
 	loginRequest = LoginAuthRequest
 	configValue  = SetSessionConfigOptionRequestID
@@ -343,7 +344,7 @@ type (
 
 const methodLogin = MethodLoginAuth
 
-// knownConfigOptions returns the session's config options, if the agent has named them.
+// knownConfigOptions returns the session's config options, if the agent has reported them.
 func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
 	options := s.ConfigOptions()
 	return options, options != nil

@@ -1,42 +1,39 @@
-// Package v2draft is the Agent Client Protocol, version 2, which is a draft: it changes as the draft does,
-// outside any compatibility promise.
+// Package v2draft is the Agent Client Protocol, version 2, which is a draft: it changes as the draft does, and is not
+// covered by any compatibility promise.
 //
-// It is used as package acp is, and most names are the same. What differs is what differs in the protocol:
+// It is used like package acp, and most names are the same. The differences are those of the protocol:
 //
 // # Turns
 //
-// The answer to a prompt only says that the user's message has become a part of the conversation, and
-// which id it has there. Work is reported by states of the session: running, requires_action while it waits
-// for the user, and idle, with the reason why it stopped.
+// The answer to a prompt only reports that the user's message has become part of the conversation, and its id there.
+// Work is reported by states of the session: running, requires_action while it waits for the user, and idle, with the
+// reason why it stopped.
 //
-// An agent's handler of prompts decides whether it takes the prompt, and gives the work to
-// [AgentSession.StartTurn]; the runtime answers, reports the states, and sees to cancellation.
-// [AgentSession.RunTurn] is for work that no prompt has asked for. Below that, a handler may answer as it
-// likes and send the states itself. Prompts that come while a session works are held until that is done,
-// or, with AgentOptions.Steer, taken at once.
+// An agent's handler of prompts decides whether to accept the prompt, and passes the work to [AgentSession.StartTurn];
+// the runtime answers, reports the states, and handles cancellation. [AgentSession.RunTurn] is for work that no prompt
+// has asked for. At a lower level, a handler may answer as it likes and send the states itself. Prompts that arrive
+// while a session is working are held until the work is done or, with AgentOptions.Steer, accepted at once.
 //
 // A client's [ClientSession.Prompt] and [ClientSession.Stream] last until the session is idle again.
-// [ClientConn.Prompt] only waits for the answer. Updates may come at any time, also while a session is
-// idle, so a client should have the handler SessionUpdate.
+// [ClientConn.Prompt] only waits for the answer. Updates may arrive at any time, even while a session is idle, so a
+// client should have the handler SessionUpdate.
 //
 // # Updates
 //
-// Messages, tool calls, terminals and plans are updated by their ids. A member that an update leaves out
-// stays as it is, one that is null is cleared: such members are an [Opt], with [Some], [Null] and the zero
-// value.
+// Messages, tool calls, terminals and plans are updated by their ids. A member that an update leaves out stays as it
+// is, and a member that is null is cleared: such members are of type [Opt], with [Some], [Null] and the zero value.
 //
 // # What is checked
 //
-// As in package acp, calls and results of handlers are checked before they are sent: ids that are empty, paths that
-// are not absolute, lines that are 0, permission options and config options of the same id, config options and
-// values that the session does not have, values that cannot be encoded. Nothing but initialize is served or sent
-// before it was answered.
+// As in package acp, calls and results of handlers are checked before they are sent: empty ids, paths that are not
+// absolute, lines that are 0, permission options and config options with the same id, config options and values that
+// the session does not have, and values that cannot be encoded are refused. Before initialize has been answered,
+// nothing else is served or sent.
 //
 // # Capabilities
 //
-// A session needs the handlers NewSession, ListSessions, ResumeSession, CloseSession and Prompt together.
-// Clients have neither files nor terminals for agents; an agent shows the output of its own terminals by
-// updates.
+// A session needs the handlers NewSession, ListSessions, ResumeSession, CloseSession and Prompt together. Clients do
+// not serve files or terminals to agents; an agent shows the output of its own terminals with updates.
 package v2draft
 
 //go:generate go run ../../cmd/acpgen

@@ -33,26 +33,26 @@ type AgentOptions struct {
 	// "terminal-auth" of the capabilities' _meta to true. An agent with any methods needs the handlers LoginAuth and
 	// LogoutAuth.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content;
-	// if they do, it still reaches the handler.
+	// Prompt advertises the content that prompts may have beyond text and resource links. Clients must not send other
+	// content; if they do, it still reaches the handler.
 	Prompt PromptCapabilities
-	// MCP says which MCP servers the agent connects to.
+	// MCP advertises the kinds of MCP servers that the agent connects to.
 	MCP MCPCapabilities
-	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
-	// not send any; if they do, the directories still reach the handler.
+	// AdditionalDirectories advertises that sessions may have more roots than their working directory. Otherwise
+	// clients must not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
-	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt Opt[SessionSystemPromptCapabilities]
-	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
-	// result that uses one fails with ErrExperimental.
+	// Experimental enables experimental features. Handlers and options of features that are not enabled must not be
+	// set, and calls and results that use such a feature fail with ErrExperimental.
 	Experimental Features
-	// Steer accepts prompts at once that arrive while their session is working, so that they steer the work. Otherwise
-	// they are held until the work is done.
+	// Steer makes the runtime accept prompts that arrive while their session is working, so that they steer the work.
+	// Otherwise they are held until the work is done.
 	Steer bool
 	// Background, if set, returns the work that runs in a session independently of its foreground work; if it returns
-	// nil, nothing is reported. It is called for each state that the runtime reports.
+	// nil, no background work is reported. It is called for each state that the runtime reports.
 	Background func(id SessionID) []BackgroundWork
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
@@ -61,7 +61,7 @@ type AgentOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to the capabilities that follow from the handlers.
+// advertise adds the capabilities that the options set.
 func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	session, ok := caps.Session.Get()
 	if !ok {
@@ -84,12 +84,12 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 type ClientOptions struct {
 	// Info names the client and its version; it must be set.
 	Info Implementation
-	// Elicitation says which modes of elicitation/create the client's handler serves.
+	// Elicitation advertises the modes of elicitation/create that the client's handler serves.
 	Elicitation ElicitationCapabilities
-	// TerminalAuth says that the client can run an agent's terminal authentication methods.
+	// TerminalAuth advertises that the client can run an agent's terminal authentication methods.
 	TerminalAuth bool
-	// Experimental enables experimental features. The handlers and options of others must not be set, and a call or a
-	// result that uses one fails with ErrExperimental.
+	// Experimental enables experimental features. Handlers and options of features that are not enabled must not be
+	// set, and calls and results that use such a feature fail with ErrExperimental.
 	Experimental Features
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
@@ -100,7 +100,7 @@ type ClientOptions struct {
 	Conn ConnOptions
 }
 
-// advertise adds to the capabilities that follow from the handlers.
+// advertise adds the capabilities that the options set.
 func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() || e.Meta != nil {
 		caps.Elicitation = Some(e)
@@ -110,14 +110,13 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call that
-// the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse fails with
-// ErrInvalidParams, and one before initialize fails with ErrInvalidRequest; none of them is sent. Its methods are safe
-// for concurrent use.
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call fails
+// with ErrUnsupported if the client did not advertise it, with ErrInvalidParams if the checks of this package refuse
+// it, and with ErrInvalidRequest before initialize; it is then not sent. Its methods are safe for concurrent use.
 type AgentConn struct {
 	rpc        *rpc.Conn
 	handshake  atomic.Pointer[InitializeRequest]
-	background func(SessionID) []BackgroundWork // nil: it is not reported
+	background func(SessionID) []BackgroundWork // nil: background work is not reported
 	steer      bool                             // prompts are not held
 	enabled    Features
 
@@ -125,9 +124,9 @@ type AgentConn struct {
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call that
-// the agent did not advertise fails with ErrUnsupported, and one that the checks of this package refuse fails with
-// ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
+// with ErrUnsupported if the agent did not advertise it, and with ErrInvalidParams if the checks of this package refuse
+// it; it is then not sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]
@@ -150,9 +149,9 @@ func (x *InitializeResponse) serves(method string) bool {
 	return x.Capabilities.serves(method)
 }
 
-var errNoInfo = errors.New("acp: version 2 wants Info.Name in the options")
+var errNoInfo = errors.New("acp: version 2 requires Info.Name in the options")
 
-// prepare checks the handlers and determines what they and the options advertise.
+// prepare checks the handlers and derives the capabilities from them and the options.
 func (a *agentSide) prepare() (err error) {
 	h := &a.handlers
 	switch {
@@ -292,7 +291,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 	if err := a.opts.Experimental.lacks("AgentOptions", res); err != nil {
 		return nil, err
 	}
-	// An answer that cannot be sent must not count as one.
+	// An answer that cannot be sent must not count as the handshake.
 	if _, err := codec.Append(nil, res); err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
 	}
@@ -366,12 +365,12 @@ func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
 	x.InitializeResponse.DecodeJSON(d)
 }
 
-// initialize does the handshake.
+// initialize performs the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
 	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
 	res, err := callThen(ctx, c.conn.rpc, m, c.handshake, func(res *initializeAnswer) {
 		if res.ProtocolVersion == Version {
-			// Handlers of messages right after the answer find it.
+			// Handlers of messages that arrive right after the answer must find it.
 			c.conn.handshake.Store(&res.InitializeResponse)
 		}
 	})

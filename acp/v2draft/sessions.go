@@ -7,7 +7,7 @@ import (
 )
 
 // AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
-// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself keeps what it
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
 // knows about a session, such as its working directory, under the session's ID.
 type AgentSession struct {
 	conn *AgentConn
@@ -50,8 +50,9 @@ func (s *AgentSession) ElicitForm(
 }
 
 // ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the connection's
-// elicitations in progress. When the user is done with the page, tell the client with AgentConn.CompleteElicitation.
-// Within a turn ElicitURL reports that user action is required, and after the answer that the session is running again.
+// elicitations in progress. When the user has finished with the page, tell the client with
+// AgentConn.CompleteElicitation. Within a turn ElicitURL reports that user action is required, and after the answer
+// that the session is running again.
 func (s *AgentSession) ElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -65,7 +66,7 @@ func (s *AgentSession) ElicitURL(
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
-	state atomic.Pointer[sessionState] // nil until the agent reports something; only the reader changes it
+	state atomic.Pointer[sessionState] // nil until the agent reports something; only the reader goroutine changes it
 }
 
 // sessionState is the state of a session as the agent has reported it.
@@ -85,7 +86,7 @@ func (s *ClientSession) current() *sessionState {
 // opened records the answer that created or resumed the session, whose handle is s from then on.
 func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
 	if options == nil {
-		options = []SessionConfigOption{} // it has none
+		options = []SessionConfigOption{} // the session has none
 	}
 	s.state.Store(&sessionState{options, commands, meta})
 	s.conn.sessions.add(s)
@@ -97,8 +98,8 @@ func (s *ClientSession) configure(options []SessionConfigOption) {
 	s.state.Store(&state)
 }
 
-// follow records the state in an update of its session. It is a route's Check, which the reader calls, and refuses
-// nothing.
+// follow records the state that a session's update carries. It is a route's Check, which the reader goroutine calls,
+// and refuses nothing.
 func (c *ClientConn) follow(params any) error {
 	n, ok := params.(*UpdateSessionNotification)
 	if !ok {
@@ -177,8 +178,7 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 }
 
 // Sessions returns an iterator over the agent's sessions, which fetches them page by page (session/list). cwd limits
-// them to one working directory; "" means all. The iteration ends after an error; it is an error if the agent repeats a
-// cursor.
+// them to one working directory; "" means all. The iteration ends after an error; a repeated cursor is an error.
 func (c *ClientConn) Sessions(ctx context.Context, cwd AbsolutePath) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

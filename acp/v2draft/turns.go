@@ -34,8 +34,8 @@ type Turn struct {
 //
 // A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
 // Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
-// the connection does not know who waits for it: while one is in progress, as much may wait, and beyond that the loop
-// ends and Result fails with ErrOverflow.
+// the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
+// beyond that the loop ends and Result fails with ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
 // Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
@@ -60,8 +60,8 @@ func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 // Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is cancelled as
 // the protocol requires: Prompt sends session/cancel, answers open permission requests of the session as cancelled, and
 // waits for at most ConnOptions.CancelGrace until the agent reports the turn's end, with the stop reason cancelled;
-// only then it returns the cause of ctx. If the agent answers with an error, the prompt did not become part of the
-// conversation; for a prompt that was cancelled before that, the error is ErrRequestCancelled.
+// only after that does it return the cause of ctx. If the agent answers with an error, the prompt did not become part
+// of the conversation; for a prompt that was cancelled before that, the error is ErrRequestCancelled.
 //
 // If the session is already working, the agent may hold the prompt until the work is done. When ctx ends while another
 // turn of this client holds up the prompt, $/cancel_request recalls it, and the other turn continues. Turns that are
@@ -273,8 +273,8 @@ func length(idle *IdleStateUpdate) int {
 	return len(text)
 }
 
-// StopReason returns the reason why the work stopped, as it is on the wire: "end_turn". It is "" if the agent gave
-// none.
+// StopReason returns the reason why the work stopped, in the form that it has on the wire, such as "end_turn". It is ""
+// if the agent gave none.
 func (x IdleStateUpdate) StopReason() string {
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:

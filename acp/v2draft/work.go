@@ -11,10 +11,10 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Work does the agent's work in a turn. It returns why it stopped, such as EndTurn(), which is also the meaning of the
-// zero value. An error ends the turn with the stop reason error; the client sees as much of it as of a handler's error.
-// If the turn is cancelled, ctx ends with the cause ErrTurnCancelled, and the turn ends with the stop reason cancelled,
-// whatever Work returns.
+// Work does the agent's work in a turn. It returns the reason why it stopped, such as EndTurn(), which is also the
+// meaning of the zero value. An error ends the turn with the stop reason error; the client sees the same part of the
+// error as it would of a handler's error. If the turn is cancelled, ctx ends with the cause ErrTurnCancelled, and the
+// turn ends with the stop reason cancelled, whatever Work returns.
 type Work func(ctx context.Context) (IdleStateUpdate, error)
 
 // StartTurn accepts a prompt and starts work for it. The handler of prompts calls it with its own context, and returns
@@ -93,7 +93,7 @@ type foreground struct {
 	mu        sync.Mutex // also held while a state is sent, so that states are sent in order
 	turns     int        // accepted turns that are not over
 	questions int        // open questions to the user
-	running   bool       // the client was told that the session is running
+	running   bool       // the client knows that the session is running
 }
 
 // enter adds an accepted turn.

@@ -24,17 +24,18 @@ type Console struct {
 
 	mu    sync.Mutex
 	shown map[acp.SessionID]*Snapshot
-	id    acp.SessionID // of the session that was printed last
-	last  int           // the item of it that was printed last, or -1
+	id    acp.SessionID // the session printed last
+	last  int           // its item printed last, or -1
 }
 
-// NewConsole returns a Console that reads from in while somebody waits for a line.
+// NewConsole returns a Console that reads from in only while a line is wanted.
 func NewConsole(in io.Reader, out io.Writer) *Console {
 	return &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
 }
 
 // Line returns the next line that the user types, io.EOF at the end of the input, or the cause of ctx if it ends first.
-// The answers to questions are not among the lines: while a question waits, it gets what is typed, and not Line.
+// Line does not return the answers to questions: while a question is waiting, input goes to the question and not to
+// Line.
 func (c *Console) Line(ctx context.Context) (string, error) { return c.lines.next(ctx) }
 
 // ask prints a question and returns the answer.
@@ -81,10 +82,10 @@ func (c *Console) RequestPermission(
 	}
 }
 
-// CreateElicitation serves elicitation/create, mode form: it asks for one field after the other by name. An empty line
-// means the field's default value, or that the field is left out, and several choices are separated by commas. The
-// patterns of strings are not checked, because they need not be regular expressions of Go. At the end of the input the
-// question is dismissed. Other modes are declined.
+// CreateElicitation serves elicitation/create, mode form: it asks for the fields one at a time, by name. An empty line
+// selects the field's default value, or leaves the field out if there is none; several choices are separated by commas.
+// The patterns of strings are not checked, because they need not be valid Go regular expressions. At the end of the
+// input the question is dismissed. Other modes are declined.
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {
@@ -115,16 +116,16 @@ func (c *Console) Printf(format string, args ...any) {
 	c.line(fmt.Sprintf(format, args...))
 }
 
-// line prints a text of its own; mu is held.
+// line prints text on a line of its own; mu is held.
 func (c *Console) line(text string) {
 	fmt.Fprint(c.out, "\n", Printable(text))
 	c.last = -1
 }
 
-// Show prints what was added to the conversation of a session since Show printed it last: of a message the text that was
-// appended, of other items all, the plan, the mode, the options and the commands when they were reported, and the title
-// when it changed. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after
-// State.Opened.
+// Show prints the part of a session's conversation that is new since Show last printed it: the text appended to a
+// message; other items as a whole; the plan, the mode, the options and the commands if they were reported; and the
+// title if it changed. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call
+// Show after State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,13 +167,13 @@ func (c *Console) Show(session acp.SessionID) {
 	}
 	entry := func(text *strings.Builder, format string, words ...any) {
 		for i, word := range words {
-			words[i] = PrintableLine(fmt.Sprint(word)) // so that it cannot contain what looks like another entry
+			words[i] = PrintableLine(fmt.Sprint(word)) // so that it cannot imitate another entry
 		}
 		fmt.Fprintf(text, format, words...)
 	}
 	v := now.Versions
 	if now.Plan.IsZero() {
-		v.Plan = before.Plan // reset
+		v.Plan = before.Plan // the State was reset
 	}
 	part(v.Plan, before.Plan, func(text *strings.Builder) {
 		text.WriteString("plan:")
@@ -204,7 +205,7 @@ func (c *Console) Show(session acp.SessionID) {
 	}
 }
 
-// optionText is the value of a config option, and those that it may have.
+// optionText returns the value of a config option, and the values that it can have.
 func optionText(option acp.SessionConfigOption) string {
 	switch v := option.Variant.(type) {
 	case *acp.SessionConfigOptionBoolean:

@@ -158,7 +158,7 @@ func TestConsoleAsks(t *testing.T) {
 		}
 	}
 	answers(form, `{"action":"accept","content":{"a":"Ada","b":"y","c":3,"d":0.5,"e":true,"f":["p","q"],"g":"m"}}`)
-	const want = "\nWell?\nName: Yours\nthis is needed. Name: Yours\nb (x, y) [y]\nchoose one of the values. b (x, y) [y]\nc\n"
+	const want = "\nWell?\nName: Yours\nthis field is required. Name: Yours\nb (x, y) [y]\nchoose one of the values. b (x, y) [y]\nc\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("asked %q", &out)
 	}

@@ -13,9 +13,9 @@ type Content struct {
 	// Dropped is the approximate number of bytes that arrived after Options.MaxMessageBytes and were not kept.
 	Dropped int
 
-	blocks []acp.ContentBlock // only ever appended to
-	tail   string             // the text after them, which may grow
-	text   *strings.Builder   // of the tail; only the State writes to it, behind what tails show
+	blocks []acp.ContentBlock // only appended to
+	tail   string             // the text after blocks, which may grow
+	text   *strings.Builder   // the buffer of tail; only the State writes to it, and only after the part that tails contain
 	size   int
 }
 
@@ -33,7 +33,7 @@ func (c Content) Blocks() iter.Seq[acp.ContentBlock] {
 	}
 }
 
-// Text returns the text of all text blocks. It costs nothing if there are no other blocks.
+// Text returns the text of all text blocks. It does not copy if there are no other blocks.
 func (c Content) Text() string {
 	if len(c.blocks) == 0 {
 		return c.tail
@@ -70,7 +70,7 @@ func (c *Content) add(block acp.ContentBlock, limit int) {
 	c.blocks = append(c.blocks, block)
 }
 
-// replace puts blocks in the place of everything.
+// replace replaces all content with blocks.
 func (c *Content) replace(blocks []acp.ContentBlock, limit int) {
 	*c = Content{}
 	for _, block := range blocks {
@@ -78,7 +78,7 @@ func (c *Content) replace(blocks []acp.ContentBlock, limit int) {
 	}
 }
 
-// plainText is the text of a block that has nothing else.
+// plainText returns the text of a block that contains nothing else.
 func plainText(block acp.ContentBlock) (string, bool) {
 	text, ok := block.Variant.(*acp.ContentBlockText)
 	if !ok || text == nil || text.Annotations.Present() || text.Meta != nil {
@@ -87,10 +87,10 @@ func plainText(block acp.ContentBlock) (string, bool) {
 	return text.Text, true
 }
 
-// overhead is roughly the memory that anything takes besides its text.
+// overhead is roughly how many bytes of memory anything takes in addition to its text.
 const overhead = 128
 
-// blockSize is about how many bytes a block takes.
+// blockSize returns the approximate size of a block in bytes.
 func blockSize(block acp.ContentBlock) int {
 	switch b := block.Variant.(type) {
 	case *acp.ContentBlockText:

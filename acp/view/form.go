@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// fill has the user fill in a form. If a line cannot be the value of a field, it asks again and says why.
+// fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again.
 func fill(
 	form *acp.CreateElicitationRequestForm, ask func(question string) (string, error),
 ) (map[string]acp.ElicitationContentValue, error) {
@@ -126,9 +126,9 @@ func formField(name string, schema acp.ElicitationPropertySchema) (f field) {
 			if values != nil && !slices.Contains(values, text) {
 				err = errNoChoice
 			} else if text == "" {
-				err = errors.New("this is needed")
+				err = errors.New("this field is required")
 			} else if n, m := s.MinLength.Or(0), s.MaxLength.Or(math.MaxUint32); !between(utf8.RuneCountInString(text), n, m) {
-				err = errors.New("type a text of a length that the form allows")
+				err = errors.New("type a text whose length the form allows")
 			} else if format := s.Format.Value(); !formatted(text, format) {
 				err = fmt.Errorf("type a text of the format %s", format)
 			}
@@ -152,7 +152,7 @@ func formField(name string, schema acp.ElicitationPropertySchema) (f field) {
 	return f
 }
 
-// constants are the values of titled choices.
+// constants returns the values of titled choices.
 func constants(options []acp.EnumOption) (values []string) {
 	for _, o := range options {
 		values = append(values, o.Const)
@@ -164,7 +164,7 @@ func between(n int, low, high uint32) bool {
 	return uint64(low) <= uint64(n) && uint64(n) <= uint64(high)
 }
 
-// formatted reports whether a text has a format. Texts have all unknown formats.
+// formatted reports whether a text has a format. It returns true for unknown formats.
 func formatted(text string, format acp.StringFormat) bool {
 	var err error
 	switch format {

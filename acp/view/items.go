@@ -17,10 +17,10 @@ type Item struct {
 	Turn int
 	// Version is the version of the State when the item was last changed.
 	Version uint64
-	// Variant is what the item is.
+	// Variant is the item itself.
 	Variant ItemVariant
 
-	epoch uint64 // which may change it
+	epoch uint64 // the epoch that may change it
 	size  int
 }
 
@@ -36,14 +36,14 @@ type Role int
 
 // The roles.
 const (
-	User    Role = iota + 1 // a message of the user
-	Agent                   // a message of the agent
-	Thought                 // a thought of the agent
+	User    Role = iota + 1 // a user message
+	Agent                   // an agent message
+	Thought                 // an agent thought
 )
 
 var roleNames = [...]string{"", "user", "agent", "thought"}
 
-// String returns the role in a word.
+// String returns the role as one word.
 func (r Role) String() string {
 	if r > 0 && int(r) < len(roleNames) {
 		return roleNames[r]
@@ -52,38 +52,38 @@ func (r Role) String() string {
 }
 
 // Message is a message of the user or the agent, or a thought. Chunks with one message id are one message, wherever
-// they arrive. A chunk without an id continues the message before it if that has the same role and nothing came between
-// them that is itself an item, except notices and unknown updates, or a plan.
+// they arrive. A chunk without an id continues the message before it if that has the same role and no plan and no other
+// item came between them; notices and unknown updates do not count.
 type Message struct {
 	Content
 	Role Role
 	// ID is the message's id, or "" if the agent gave none.
 	ID acp.MessageID
-	// Sent says that this client sent the message: see [State.Prompt].
+	// Sent reports whether this client sent the message: see [State.Prompt].
 	Sent bool
 	// Meta is the _meta of the last chunk that had one.
 	Meta acp.Meta
 }
 
-// ToolCall is a tool call, or what is known of it.
+// ToolCall is a tool call, as far as it is known.
 type ToolCall struct {
-	// Call is the tool call with all its updates applied. Members of an update that are absent or null have not changed
-	// it.
+	// Call is the tool call with all its updates applied. Members that are absent or null in an update leave it
+	// unchanged.
 	Call acp.ToolCall
-	// Announced says that a tool_call update began it. Some agents send only updates of a tool call, or a request for
-	// permission.
+	// Announced reports whether it began with a tool_call update. Some agents send only updates of a tool call, or a
+	// request for permission.
 	Announced bool
-	// Cancelled says that its turn was cancelled before it completed or failed, and that it has done neither since.
+	// Cancelled reports whether its turn was cancelled before it completed or failed, and it has done neither since.
 	Cancelled bool
-	// Unfinished says that its turn ended before it completed or failed, and that it has done neither since.
+	// Unfinished reports whether its turn ended before it completed or failed, and it has done neither since.
 	Unfinished bool
-	// Permission is the last request for permission for it, or nil.
+	// Permission is the last permission request for it, or nil.
 	Permission *Permission
 
-	content int // bytes of Call.Content and Call.Locations
+	content int // size of Call.Content and Call.Locations in bytes
 }
 
-// Permission is a request for permission.
+// Permission is a permission request.
 type Permission struct {
 	// Options are the options that the user may choose from.
 	Options []acp.PermissionOption
@@ -97,7 +97,7 @@ type Compaction struct {
 	ID      acp.CompactionID
 	Status  acp.CompactionStatus
 	Summary Content
-	// Error is null after an update that cleared it.
+	// Error is null if an update cleared it.
 	Error acp.Opt[string]
 	Meta  acp.Meta
 }
@@ -109,8 +109,9 @@ type Compaction struct {
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 type Subagent acp.SubagentUpdate
 
-// SessionMessage is a message between this session and another, of a subagent for example. Its position is where it was
-// first reported. Each reference has the value of the last update that contained it; null means that it was cleared.
+// SessionMessage is a message between this session and another, for example one of a subagent. Its position is where it
+// was first reported. Each reference has the value of the last update that contained it; null means that it was
+// cleared.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 type SessionMessage struct {
@@ -167,7 +168,7 @@ func (c *ToolCall) bytes() int {
 		len(c.Call.RawInput) + len(c.Call.RawOutput) + metaSize(c.Call.Meta) + c.content
 }
 
-// measure takes note of how much the call's content takes, after that was replaced.
+// measure records the size of the call's content after it has been replaced.
 func (c *ToolCall) measure() {
 	c.content = 0
 	for _, content := range c.Call.Content {
@@ -188,12 +189,12 @@ func (c *ToolCall) measure() {
 	}
 }
 
-// finished reports whether nothing more is to happen to the call.
+// finished reports whether the call has come to its end.
 func (c *ToolCall) finished() bool {
 	return c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
 }
 
-// String returns the item as text for people, with the agent's words unchanged. Sanitize it before you show it in a
+// String returns the item as text for people, with the agent's words unchanged. Use [Printable] before showing it in a
 // terminal.
 func (i *Item) String() string {
 	switch v := i.Variant.(type) {
@@ -215,7 +216,7 @@ func (i *Item) String() string {
 	return ""
 }
 
-// text returns everything that a user wants to know before the tool call is permitted, and its results.
+// text returns everything that a user may want to know before permitting the tool call, and its results.
 func (c *ToolCall) text() string {
 	var b strings.Builder
 	status := string(c.Call.Status)

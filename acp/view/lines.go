@@ -9,25 +9,26 @@ import (
 	"sync"
 )
 
-// lines shares the lines that a user types between one dialog at a time, which comes first, and the callers of next. It
-// reads only while one of them waits for a line, because a script may write its answers before the questions.
+// lines distributes the lines that a user types to one dialog at a time, which has priority, and to the callers of
+// next. It reads only while one of them is waiting for a line, because a script may write its answers before the
+// questions.
 type lines struct {
 	in      *bufio.Reader
 	asking  chan struct{} // full during a dialog
 	mu      sync.Mutex
-	reading bool          // a goroutine reads a line
-	ended   bool          // so did the input
+	reading bool          // a goroutine is reading a line
+	ended   bool          // the input has ended
 	dialog  bool          // a dialog has asked its first question
-	answer  chan string   // where the dialog waits, or nil
-	waiting []chan string // where calls of next wait, the oldest first
-	unused  []string      // lines that nobody waited for any more
+	answer  chan string   // receives the line for the dialog; nil if it is not waiting
+	waiting []chan string // receive the lines for calls of next, oldest first
+	unused  []string      // lines read for callers that stopped waiting
 }
 
 func newLines(in io.Reader) *lines {
 	return &lines{in: bufio.NewReader(in), asking: make(chan struct{}, 1)}
 }
 
-// next returns the next line that is not an answer.
+// next returns the next line that is not an answer to a question.
 func (l *lines) next(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	if len(l.unused) > 0 {
@@ -41,7 +42,7 @@ func (l *lines) next(ctx context.Context) (string, error) {
 	return l.wait(ctx, got)
 }
 
-// begin waits until no other dialog is in progress. The caller calls done at the end.
+// begin waits until no other dialog is in progress. The caller must call done at the end.
 func (l *lines) begin(ctx context.Context) error {
 	select {
 	case l.asking <- struct{}{}:
@@ -51,7 +52,7 @@ func (l *lines) begin(ctx context.Context) error {
 	}
 }
 
-// ask calls a function that prints a question, and returns the first line that is read after that.
+// ask calls show, which prints a question, and returns the first line that is read after that.
 func (l *lines) ask(ctx context.Context, show func()) (string, error) {
 	l.mu.Lock()
 	show()
@@ -86,17 +87,18 @@ func (l *lines) wait(ctx context.Context, got chan string) (string, error) {
 		l.answer = nil
 	} else if i := slices.Index(l.waiting, got); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
-	} else if line, ok := <-got; ok { // it came at the same time
+	} else if line, ok := <-got; ok { // a line arrived at the same time
 		return line, nil
 	}
 	return "", context.Cause(ctx)
 }
 
-// wanted reports whether somebody waits for a line: during a dialog that counts alone, so that what is typed quickly
-// answers its next question. mu is held.
+// wanted reports whether a line is wanted. During a dialog only the dialog counts, so that input typed ahead answers
+// its next question. mu is held.
 func (l *lines) wanted() bool { return l.answer != nil || !l.dialog && len(l.waiting) > 0 }
 
-// read has a goroutine read lines while they are wanted; nothing ends a read from a terminal. mu is held.
+// read starts a goroutine that reads lines while they are wanted, because a read from a terminal cannot be interrupted.
+// mu is held.
 func (l *lines) read() {
 	if l.ended {
 		l.end()
@@ -121,7 +123,7 @@ func (l *lines) read() {
 	}
 }
 
-// deliver gives a line to the dialog, or to the first of the others; mu is held.
+// deliver passes a line to the dialog, or to the first of the others; mu is held.
 func (l *lines) deliver(line string) {
 	if l.answer != nil {
 		l.answer <- line
@@ -134,7 +136,7 @@ func (l *lines) deliver(line string) {
 	}
 }
 
-// end tells all who wait that there are no more lines; mu is held.
+// end tells all waiters that there are no more lines; mu is held.
 func (l *lines) end() {
 	for _, got := range l.waiting {
 		close(got)

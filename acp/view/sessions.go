@@ -9,8 +9,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Sessions holds the States of a client's sessions. Its Update is a handler of a client. The zero value is ready to
-// use, and its methods are safe for concurrent use.
+// Sessions holds the States of a client's sessions. Its method Update can be used as a client's handler. The zero value
+// is ready to use, and its methods are safe for concurrent use.
 type Sessions struct {
 	// Options are the options of each State.
 	Options *Options
@@ -19,13 +19,13 @@ type Sessions struct {
 	states map[acp.SessionID]*State
 }
 
-// ErrSessions says that updates name more sessions than a client can have.
+// ErrSessions reports that updates name more sessions than a client can have.
 var ErrSessions = errors.New("view: too many sessions")
 
-// maxSessions bounds the sessions that agents may invent.
+// maxSessions bounds the number of sessions, because agents may invent ids.
 const maxSessions = 10_000
 
-// Of returns the State of a session, which it creates if there is none.
+// Of returns the State of a session, creating it if there is none.
 func (s *Sessions) Of(id acp.SessionID) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Sessions) Remove(id acp.SessionID) {
 	delete(s.states, id)
 }
 
-// received is Of for a session that the agent names: it may be one that this client is just opening.
+// received is Of for a session that the agent names, which may be one that this client is just opening.
 func (s *Sessions) received(id acp.SessionID) (*State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Sessions) received(id acp.SessionID) (*State, error) {
 	return s.stateOf(id), nil
 }
 
-// Update serves session/update: it is for acp.ClientHandlers.SessionUpdate. Its error matches ErrSessions.
+// Update serves session/update; use it as acp.ClientHandlers.SessionUpdate. Its error matches ErrSessions.
 func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	state, err := s.received(n.SessionID)
 	if err != nil {
@@ -79,7 +79,8 @@ func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.Sessio
 	return nil
 }
 
-// ToolCall returns what is known about a tool call of a session, and whether anything is known: see [State.ToolCall].
+// ToolCall returns a tool call of a session, as far as it is known, and whether anything is known about it: see
+// [State.ToolCall].
 func (s *Sessions) ToolCall(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool) {
 	state := s.known(session)
 	if state == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Snapshot is a conversation as it was at one time. It is immutable, and may be read by many goroutines while the State
-// grows. The values that it returns must not be changed.
+// Snapshot is a conversation as it was at one time. It is immutable, and may be read by several goroutines while the
+// State grows. The values that it returns must not be changed.
 type Snapshot struct {
 	// Version is the version of the State; it grows with every change.
 	Version uint64
@@ -18,20 +18,20 @@ type Snapshot struct {
 	//
 	// Experimental: any minor release may change or remove it. It needs [acp.FeaturePlans].
 	Plans []Plan
-	// Modes holds the session's modes, and the current one. If there is no list of modes, only the current one is
-	// known.
+	// Modes holds the session's modes and the current one. Without a list of modes, only the current one is known.
 	Modes acp.Opt[acp.SessionModeState]
 	// ConfigOptions are the session's options with their values.
 	ConfigOptions acp.Opt[[]acp.SessionConfigOption]
 	// Commands are the commands that the user may begin a prompt with; nil until the agent sends them.
 	Commands []acp.AvailableCommand
-	// Usage is how full the agent's context is, and what the session has cost.
+	// Usage reports how full the agent's context is, and what the session has cost.
 	Usage acp.Opt[acp.UsageUpdate]
-	// Title is the session's title, and UpdatedAt when it was last changed; null after an update that cleared it.
+	// Title is the session's title, and UpdatedAt is when it was last changed; each is null after an update that
+	// cleared it.
 	Title, UpdatedAt acp.Opt[string]
 	// Meta is the _meta of the last update of the session's info that had one.
 	Meta acp.Meta
-	// Versions says when the fields above were last reported.
+	// Versions tells when the fields above were last reported.
 	Versions Versions
 
 	generation uint64
@@ -39,9 +39,9 @@ type Snapshot struct {
 	turns      vector[TurnState]
 }
 
-// Versions holds the version of the State when each field of a Snapshot was last reported, or reset; 0 means never. A
-// client that draws a part compares its version with that in the snapshot that it has drawn; for the items, see
-// [Snapshot.Changed].
+// Versions holds the version of the State when each field of a Snapshot was last reported, or reset; 0 means never. To
+// find out whether a part must be redrawn, a client compares its version with that in the snapshot drawn last; for the
+// items, see [Snapshot.Changed].
 type Versions struct {
 	Plan          uint64
 	Plans         uint64
@@ -72,13 +72,13 @@ func planID(content acp.PlanUpdateContent) acp.PlanID {
 	return ""
 }
 
-// First returns the index of the oldest item that is kept, which is the number of older items that were dropped.
+// First returns the index of the oldest item kept, which is the number of older items that were dropped.
 func (s *Snapshot) First() int { return s.items.first }
 
 // End returns the index that the next item will have.
 func (s *Snapshot) End() int { return s.items.next }
 
-// Item returns the item with an index, or nil if it was dropped or does not exist yet.
+// Item returns the item with the given index, or nil if it was dropped or does not exist yet.
 func (s *Snapshot) Item(index int) *Item {
 	if !s.items.has(index) {
 		return nil
@@ -86,11 +86,12 @@ func (s *Snapshot) Item(index int) *Item {
 	return s.items.get(index)
 }
 
-// Items returns an iterator over the items, the oldest first.
+// Items returns an iterator over the items, oldest first.
 func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.each }
 
 // Changed returns an iterator over the items that were added or changed after an older snapshot of the same State, in
-// order, in time that grows only with their number. After Reset, and for nil, these are all items: see SameHistory.
+// order. The time that it takes depends only on their number. After Reset, and if since is nil, these are all items:
+// see SameHistory.
 func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	if !s.SameHistory(since) {
 		return s.Items()
@@ -98,14 +99,14 @@ func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	return func(yield func(*Item) bool) { s.items.changed(&since.items, yield) }
 }
 
-// SameHistory reports whether both snapshots are of the same State, and it was not reset between them, so that an index
-// means the same item in both.
+// SameHistory reports whether both snapshots are of the same State and it was not reset between them, so that an index
+// refers to the same item in both.
 func (s *Snapshot) SameHistory(other *Snapshot) bool {
 	return other != nil && s.generation == other.generation
 }
 
-// Added returns the text that was appended to an item since an older snapshot of the same State. It reports false if
-// the item is not a message, or was not one then, so that there is nothing to append to.
+// Added returns the text that was appended to an item since an older snapshot of the same State. ok is false if the
+// item is not a message, or was not one in the older snapshot.
 func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 	m, ok := i.Variant.(*Message)
 	if !ok || since == nil || since.Item(i.Index) == nil {
@@ -118,10 +119,10 @@ func (i *Item) Added(since *Snapshot) (text string, ok bool) {
 	return m.tail[len(old.tail):], true
 }
 
-// Turns returns an iterator over the turns of which items are kept, the oldest first.
+// Turns returns an iterator over the turns that still have items, oldest first.
 func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.each }
 
-// Turn returns the turn with a number, or nil if there is none, or it was dropped with its items.
+// Turn returns the turn with the given number, or nil if it does not exist or was dropped with its items.
 func (s *Snapshot) Turn(number int) *TurnState {
 	if !s.turns.has(number - 1) {
 		return nil
@@ -129,8 +130,8 @@ func (s *Snapshot) Turn(number int) *TurnState {
 	return s.turns.get(number - 1)
 }
 
-// Snapshot returns the current conversation. It takes the same time however long that is, and returns the same value if
-// nothing has changed since the last call.
+// Snapshot returns the current conversation. It takes constant time, and returns the same value if nothing has changed
+// since the last call.
 func (s *State) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,13 +144,13 @@ func (s *State) take() *Snapshot {
 		c := s.now
 		c.Version = s.version
 		s.snapshot = &c
-		s.epoch++ // what the snapshot has is not written to any more
+		s.epoch++ // the contents of the snapshot are no longer written to
 	}
 	return s.snapshot
 }
 
-// Watch yields the current snapshot, and one after each change until ctx ends. If the loop's body takes long, the
-// changes in the meantime are combined: a slow reader misses no result, and holds nothing up.
+// Watch yields the current snapshot, and one after each change until ctx ends. If the loop's body is slow, changes in
+// the meantime are combined: a slow reader misses no result, and does not hold up the State.
 func (s *State) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		for seen := (*Snapshot)(nil); ctx.Err() == nil; {

@@ -12,14 +12,14 @@ import (
 // Options bounds what a State keeps. A nil *Options, and the zero value of each field, mean the defaults; a negative
 // value means no bound.
 type Options struct {
-	// MaxItems is how many items are kept. The oldest are dropped for newer ones; Snapshot.First says how many were.
-	// The default is 100,000.
+	// MaxItems is how many items are kept. The oldest are dropped for newer ones; Snapshot.First returns how many. The
+	// default is 100,000.
 	MaxItems int
 	// MaxBytes is the approximate number of bytes that the kept items may take together; the last item is always kept.
 	// The default is 256 MiB.
 	MaxBytes int
-	// MaxMessageBytes is the approximate number of bytes of one message or summary that are kept. Anything after them
-	// is dropped; Content.Dropped says how much was. The default is 16 MiB.
+	// MaxMessageBytes is the approximate number of bytes of one message or summary that are kept. The rest is dropped;
+	// Content.Dropped says how much. The default is 16 MiB.
 	MaxMessageBytes int
 }
 
@@ -33,30 +33,31 @@ func bound(limit, standard int) int {
 }
 
 // State is the conversation of one session, into which updates are folded. Its methods are safe for concurrent use, and
-// none of them waits for a reader. Values that updates and other arguments refer to are kept, and must not be changed.
+// none of them waits for a reader. A State keeps the values that updates and other arguments refer to, and they must
+// not be changed.
 type State struct {
 	maxItems, maxBytes, maxMessage int
 
 	mu         sync.Mutex
-	now        Snapshot  // but for its Version, and without what is below
-	snapshot   *Snapshot // of now, or nil if it has changed since the last one
+	now        Snapshot  // the current state, without Version and the fields below
+	snapshot   *Snapshot // the last snapshot, or nil if something has changed since
 	version    uint64
-	epoch      uint64        // of what no snapshot has
-	wake       chan struct{} // closed at the next change; nil if nobody waits
-	size       int           // of all items
-	generation uint64        // of the history since New or Reset, from generations
+	epoch      uint64        // the epoch of data that no snapshot contains
+	wake       chan struct{} // closed at the next change; nil if there is no waiter
+	size       int           // of all items, in bytes
+	generation uint64        // identifies the history since New or Reset; from generations
 
-	// Where items are.
+	// The indexes of items.
 	messages        map[messageKey]int
 	calls           map[acp.ToolCallID]int
 	compactions     map[acp.CompactionID]int
 	subagents       map[acp.SessionID]int
 	sessionMessages map[acp.MessageID]int
 
-	open    int                            // the message that chunks without an id continue, or -1
+	open    int                            // index of the message that chunks without an id continue, or -1
 	running []int                          // the turns in progress, oldest first
-	opened  map[int]map[acp.ToolCallID]int // tool calls that have not ended, by their turn
-	echoes  []*echo                        // of prompts in progress
+	opened  map[int]map[acp.ToolCallID]int // tool calls that have not ended, by turn
+	echoes  []*echo                        // echoes of prompts in progress
 }
 
 type messageKey struct {
@@ -79,7 +80,7 @@ func New(opts *Options) *State {
 	return s
 }
 
-// generations counts the histories of all States, because the snapshots of different States have no history in common.
+// generations numbers the histories of all States: snapshots of different States have no history in common.
 var generations atomic.Uint64
 
 // clear forgets the conversation; mu is held.
@@ -107,7 +108,7 @@ func (s *State) Reset() {
 	v.Plan, v.Plans, v.Usage = s.version, s.version, s.version
 }
 
-// begin begins a change, which end ends.
+// begin begins a change, which ends with a call of end.
 func (s *State) begin() {
 	s.mu.Lock()
 	s.version++
@@ -123,8 +124,8 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// Opened records the modes and options of a session that was created, loaded or resumed. A client calls it again after
-// it has set one.
+// Opened records the modes and options of a session that was created, loaded or resumed. Call it again after setting a
+// mode or an option.
 func (s *State) Opened(session *acp.ClientSession) {
 	modes, options := session.Modes(), session.ConfigOptions()
 	s.begin()
@@ -139,8 +140,8 @@ func (s *State) Opened(session *acp.ClientSession) {
 	}
 }
 
-// Update folds an update into the conversation. Pass it every update of the session, in order: those that a turn's loop
-// yields as well as those of the handler SessionUpdate.
+// Update folds an update into the conversation. Pass it every update of the session, in order: both those that a turn's
+// loop yields and those that the handler SessionUpdate receives.
 func (s *State) Update(update acp.SessionUpdate) {
 	s.begin()
 	defer s.end()
@@ -190,7 +191,7 @@ func (s *State) Update(update acp.SessionUpdate) {
 	}
 }
 
-// add appends an item, and drops old ones if there are too many then.
+// add appends an item, and drops old ones if there are then too many.
 func (s *State) add(variant ItemVariant) int { return s.addTo(s.turn(), variant) }
 
 func (s *State) addTo(turn int, variant ItemVariant) int {
@@ -207,7 +208,7 @@ func (s *State) entity(variant ItemVariant) int {
 	return s.add(variant)
 }
 
-// edit returns the item at an index, for a change that done ends.
+// edit returns the item at an index for a change; done must be called after it.
 func (s *State) edit(index int) *Item {
 	item := s.now.items.get(index)
 	if item.epoch != s.epoch {
@@ -220,7 +221,7 @@ func (s *State) edit(index int) *Item {
 	return item
 }
 
-// edited takes note of the size of an item after edit.
+// edited records the size of an item after edit.
 func (s *State) edited(item *Item) {
 	size := item.Variant.bytes()
 	s.size += size - item.size
@@ -228,7 +229,7 @@ func (s *State) edited(item *Item) {
 	s.trim()
 }
 
-// trim drops the oldest items while there is too much.
+// trim drops the oldest items while the limits are exceeded.
 func (s *State) trim() {
 	items := &s.now.items
 	for items.next-items.first > 1 && (items.next-items.first > s.maxItems || s.size > s.maxBytes) {
@@ -243,7 +244,7 @@ func (s *State) trim() {
 	}
 }
 
-// forget removes an item from where it is looked up.
+// forget removes an item from the indexes.
 func (s *State) forget(item *Item) {
 	if s.open == item.Index {
 		s.open = -1
@@ -309,8 +310,8 @@ func (s *State) say(role Role, c *acp.ContentChunk) {
 	s.edited(item)
 }
 
-// toolCall folds a tool_call. A second one with the id of a call of the same turn, or of one that has not ended, says more
-// of that call; any other is a new call.
+// toolCall folds a tool_call. A second one with the id of a call that is in the same turn, or has not ended, updates
+// that call; any other is a new call.
 func (s *State) toolCall(call *acp.ToolCall) {
 	index, known := s.calls[call.ToolCallID]
 	if known {
@@ -331,7 +332,7 @@ func (s *State) toolCall(call *acp.ToolCall) {
 	s.apply(item, &u)
 }
 
-// begun takes note of a tool call that was added.
+// begun records a tool call that was added.
 func (s *State) begun(index int) {
 	item := s.now.items.get(index)
 	c := item.Variant.(*ToolCall)
@@ -341,7 +342,7 @@ func (s *State) begun(index int) {
 	}
 }
 
-// goesOn notes that a tool call has not ended.
+// goesOn records that a tool call has not ended.
 func (s *State) goesOn(item *Item, id acp.ToolCallID) {
 	calls := s.opened[item.Turn]
 	if calls == nil {
@@ -351,7 +352,7 @@ func (s *State) goesOn(item *Item, id acp.ToolCallID) {
 	calls[id] = item.Index
 }
 
-// closeCall notes that it has, or is gone.
+// closeCall records that a tool call has ended, or was dropped.
 func (s *State) closeCall(item *Item, id acp.ToolCallID) {
 	calls := s.opened[item.Turn]
 	if unlist(calls, id, item.Index); len(calls) == 0 {
@@ -364,7 +365,7 @@ func (s *State) closeCall(item *Item, id acp.ToolCallID) {
 func (s *State) toolCallUpdate(u *acp.ToolCallUpdate, asks bool) int {
 	index, known := s.calls[u.ToolCallID]
 	if known && asks {
-		// A call that asks has not ended, so this is a call of this turn that reuses the id of an earlier one.
+		// A call that needs permission has not ended, so this is a new call that reuses the id of an earlier one.
 		item := s.now.items.get(index)
 		known = item.Turn == s.turn() || !item.Variant.(*ToolCall).finished()
 	}
@@ -380,7 +381,7 @@ func (s *State) toolCallUpdate(u *acp.ToolCallUpdate, asks bool) int {
 	return index
 }
 
-// apply changes a tool call that is edited.
+// apply updates a tool call that is being edited.
 func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 	c := item.Variant.(*ToolCall)
 	c.Call.Apply(*u)
@@ -402,7 +403,7 @@ func (s *State) plan(plan *acp.Plan) {
 	s.now.Versions.Plan = s.version
 }
 
-// maxPlans is how many plans with an id are kept. No agent has as many.
+// maxPlans is how many plans with an id are kept. No real agent has as many.
 const maxPlans = 100
 
 func (s *State) planUpdate(u *acp.PlanUpdate) {
@@ -425,7 +426,7 @@ func (s *State) planRemoved(id acp.PlanID) {
 	s.now.Versions.Plans = s.version
 }
 
-// mode takes note of the current mode, even if no list of modes was given.
+// mode records the current mode, even if there is no list of modes.
 func (s *State) mode(id acp.SessionModeID) {
 	modes := s.now.Modes.Value()
 	modes.CurrentModeID = id
@@ -449,7 +450,7 @@ func patch[T any](to *acp.Opt[T], from acp.Opt[T]) {
 	}
 }
 
-// usage takes over an update. A cost is that of the whole session, and stays when it is left out.
+// usage stores a usage update. A cost is that of the whole session, and stays if it is left out.
 func (s *State) usage(u *acp.UsageUpdate) {
 	usage := *u
 	if usage.Cost.IsZero() {
@@ -459,7 +460,7 @@ func (s *State) usage(u *acp.UsageUpdate) {
 	s.now.Versions.Usage = s.version
 }
 
-// upsert returns the item of an entity, which is edited, and made by a function if there is none.
+// upsert returns the item of an entity for a change, creating it with variant if there is none.
 func upsert[K comparable](s *State, index map[K]int, key K, variant func() ItemVariant) *Item {
 	i, ok := index[key]
 	if !ok {
@@ -534,7 +535,8 @@ func (s *State) sessionMessageChunk(u *acp.SessionMessageChunk) {
 	s.edited(item)
 }
 
-// ToolCall returns a tool call as currently known, the last one if several had the id, and whether there is one.
+// ToolCall returns a tool call as currently known, and whether there is one; if several have the id, it returns the
+// last.
 func (s *State) ToolCall(id acp.ToolCallID) (acp.ToolCall, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

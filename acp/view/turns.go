@@ -17,16 +17,16 @@ type TurnState struct {
 	Number int
 	// First is the index of the turn's first item, which is the user's message.
 	First int
-	// Ended says that the turn is over.
+	// Ended reports whether the turn is over.
 	Ended bool
-	// Cancelled says that [Turn.Cancel] was called.
+	// Cancelled reports whether [Turn.Cancel] was called.
 	Cancelled bool
-	// Replayed says that the turn was not started by this client but came from a session's history, which does not
-	// record how turns ended.
+	// Replayed reports whether the turn comes from a session's history, which does not record how turns ended, and not
+	// from this client.
 	Replayed bool
-	// StopReason is why the agent stopped; "" if it has not, or did not say.
+	// StopReason is why the agent stopped; "" if it has not stopped, or gave no reason.
 	StopReason acp.StopReason
-	// Err is the reason why there is no answer of the agent.
+	// Err is the reason why there is no answer from the agent.
 	Err error
 	// Usage is the token usage in the answer.
 	//
@@ -41,10 +41,10 @@ type Turn struct {
 	number     int
 }
 
-// Prompt adds the user's message, and begins a turn. Call it before the prompt is sent, and the Turn's End afterwards,
-// or use [Prompt], which does both. While the turn is in progress, chunks of the user's message that repeat the prompt
-// from its beginning are an echo, and not added again; agents may or may not send one. A session's history is added by
-// Update alone.
+// Prompt adds the user's message, and begins a turn. Call it before the prompt is sent, and call the Turn's End when
+// the turn is over; or use [Prompt], which does both. While the turn is in progress, chunks of a user message that
+// repeat the prompt from its beginning are an echo, and are not added again; agents may or may not send one. To add a
+// session's history, only Update is needed.
 //
 // A turn may begin before an earlier one has ended, if the agent queues prompts. Updates then belong to the oldest turn
 // that has not ended.
@@ -83,7 +83,7 @@ func (s *State) turn() int {
 	return s.now.turns.next
 }
 
-// inProgress reports whether a turn has not ended.
+// inProgress reports whether a turn is in progress.
 func (s *State) inProgress(turn int) bool {
 	return s.now.turns.has(turn-1) && !s.now.turns.get(turn-1).Ended
 }
@@ -95,7 +95,7 @@ func (s *State) replayTurn() {
 	s.beginTurn(true)
 }
 
-// endReplay ends the last turn of a history, if that is the last turn.
+// endReplay ends the last turn if it is one of a history.
 func (s *State) endReplay() {
 	if last := s.now.turns.next; s.inProgress(last) && s.now.turns.get(last-1).Replayed {
 		s.editTurn(last, func(t *TurnState) { t.Ended = true })
@@ -103,14 +103,14 @@ func (s *State) endReplay() {
 	}
 }
 
-// editTurn changes a turn, which there must be.
+// editTurn changes a turn, which must exist.
 func (s *State) editTurn(number int, change func(*TurnState)) {
 	turn := *s.now.turns.get(number - 1)
 	change(&turn)
 	s.now.turns.set(number-1, &turn, s.epoch)
 }
 
-// leave marks the tool calls of a turn that are open, and does not take them for open any more.
+// leave marks the open tool calls of a turn, and no longer treats them as open.
 func (s *State) leave(turn int, mark func(*ToolCall)) {
 	for _, index := range s.opened[turn] {
 		mark(s.edit(index).Variant.(*ToolCall))
@@ -163,8 +163,8 @@ type Prompter interface {
 }
 
 // Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open
-// tool calls are marked at once. If the session is one of package reconnect whose connection is lost, the turn begins
-// when the connection is back, after any replayed history.
+// tool calls are marked at once. If the session is one of package reconnect and its connection is lost, the turn begins
+// when the connection is restored, after any replayed history.
 func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	if lost, ok := session.(interface {
 		Current(context.Context) (*acp.ClientSession, error)
@@ -180,8 +180,8 @@ func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.Conte
 	return res, err
 }
 
-// Asked folds the tool call of a request for permission into the conversation, and records that the request waits. Call
-// the returned function with the answer, or with nil if there was none.
+// Asked folds the tool call of a permission request into the conversation, and records that the request is waiting.
+// Call the returned function with the answer, or with nil if there was none.
 func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.RequestPermissionResponse)) {
 	s.begin()
 	defer s.end()
@@ -206,8 +206,8 @@ func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.Req
 	}
 }
 
-// Asking wraps a handler of session/request_permission: it calls [State.Asked] and records the answer, and passes the
-// whole tool call, as currently known, to the handler.
+// Asking wraps a handler of session/request_permission: it calls [State.Asked], passes the whole tool call, as
+// currently known, to the handler, and records the answer.
 func Asking(
 	sessions *Sessions,
 	ask func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
@@ -229,7 +229,7 @@ func Asking(
 	}
 }
 
-// wholeUpdate is the update that says all of a tool call.
+// wholeUpdate returns an update that contains all of a tool call.
 func wholeUpdate(call acp.ToolCall) acp.ToolCallUpdate {
 	u := acp.ToolCallUpdate{
 		ToolCallID: call.ToolCallID, Name: call.Name, RawInput: call.RawInput, RawOutput: call.RawOutput, Meta: call.Meta,
@@ -255,13 +255,13 @@ func wholeUpdate(call acp.ToolCall) acp.ToolCallUpdate {
 // echo is a prompt that the agent may repeat.
 type echo struct {
 	turn    int
-	message int                // the index of what was sent
-	rest    []acp.ContentBlock // what was not repeated
+	message int                // the index of the message that was sent
+	rest    []acp.ContentBlock // the part not repeated so far
 	taken   []*acp.ContentChunk
 }
 
-// echoed takes a chunk of the user's message if it repeats a prompt. If the next chunk shows that it did not, they are
-// added after all.
+// echoed consumes a chunk of a user message if it repeats a prompt. If the next chunk shows that it did not, the
+// consumed chunks are added after all.
 func (s *State) echoed(c *acp.ContentChunk) bool {
 	for i, e := range s.echoes {
 		if e.takes(c) {
@@ -271,7 +271,7 @@ func (s *State) echoed(c *acp.ContentChunk) bool {
 			}
 			return true
 		}
-		if len(e.taken) > 0 { // it began like the prompt, and is something else
+		if len(e.taken) > 0 { // it began like the prompt but is something else
 			s.echoes = slices.Delete(s.echoes, i, i+1)
 			s.unnamed(e)
 			for _, c := range e.taken {
@@ -283,7 +283,7 @@ func (s *State) echoed(c *acp.ContentChunk) bool {
 	return false
 }
 
-// takes takes a chunk if it is the next part of the prompt.
+// takes consumes a chunk if it is the next part of the prompt.
 func (e *echo) takes(c *acp.ContentChunk) bool {
 	if len(e.taken) > 0 && e.taken[0].MessageID.Value() != c.MessageID.Value() {
 		return false
@@ -318,7 +318,7 @@ func sameBlock(a, b acp.ContentBlock) bool {
 	return err == nil && err2 == nil && bytes.Equal(one, other)
 }
 
-// adoptID gives the message that was sent the id that its echo has, unless another one has it.
+// adoptID gives the sent message the id that its echo has, unless another message has it.
 func (s *State) adoptID(index int, c *acp.ContentChunk) {
 	id, ok := c.MessageID.Get()
 	if _, taken := s.messages[messageKey{User, id}]; !ok || taken || !s.now.items.has(index) {
@@ -328,7 +328,7 @@ func (s *State) adoptID(index int, c *acp.ContentChunk) {
 	s.messages[messageKey{User, id}] = index
 }
 
-// unnamed takes the id away again.
+// unnamed removes that id again.
 func (s *State) unnamed(e *echo) {
 	if !s.now.items.has(e.message) {
 		return

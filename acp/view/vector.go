@@ -7,16 +7,16 @@ const (
 	width = 1 << bits
 )
 
-// vector is a sequence that grows at its end and shrinks at its beginning. A copy of it stays as it is when the original
-// changes, as long as the original is given a new epoch first. Reading and writing take time that grows with the logarithm,
-// to the base 32, of the number of elements.
+// vector is a sequence that grows at its end and shrinks at its beginning. A copy does not change with the original if
+// the original is given a new epoch first. Reading and writing take time that grows with the logarithm, to the base 32,
+// of the number of elements.
 type vector[T any] struct {
 	root        *node[T]
 	height      uint // levels above the leaves, times bits
-	first, next int  // the elements that there are: first ≤ i < next
+	first, next int  // the elements: first ≤ i < next
 }
 
-// node is a leaf with items, or has kids. Only its own epoch may write to it.
+// node is a leaf with items, or an inner node with kids. Only its own epoch may write to it.
 type node[T any] struct {
 	epoch uint64
 	kids  []*node[T]
@@ -40,7 +40,7 @@ func (n *node[T]) own(epoch uint64) *node[T] {
 
 func (v *vector[T]) has(i int) bool { return v.first <= i && i < v.next }
 
-// get returns element i, which there must be.
+// get returns element i, which must exist.
 func (v *vector[T]) get(i int) *T {
 	n := v.root
 	for shift := v.height; shift > 0; shift -= bits {
@@ -49,7 +49,7 @@ func (v *vector[T]) get(i int) *T {
 	return n.items[i&(width-1)]
 }
 
-// set replaces element i, which there must be, or adds it if i is next.
+// set replaces element i, which must exist, or adds it if i is next.
 func (v *vector[T]) set(i int, item *T, epoch uint64) {
 	if v.root == nil {
 		v.root = newNode[T](true, epoch)
@@ -80,14 +80,14 @@ func (v *vector[T]) add(item *T, epoch uint64) int {
 	return v.next - 1
 }
 
-// drop removes the first element, which there must be.
+// drop removes the first element, which must exist.
 func (v *vector[T]) drop(epoch uint64) {
 	v.root = v.root.own(epoch)
 	v.root.clear(v.first, v.height, epoch)
 	v.first++
 }
 
-// clear removes the parts that are only needed up to element i, and reports whether nothing of the node can be needed
+// clear removes the parts that are needed only up to element i, and reports whether nothing of the node is needed
 // afterwards.
 func (n *node[T]) clear(i int, shift uint, epoch uint64) bool {
 	at := i >> shift & (width - 1)
@@ -107,14 +107,14 @@ func (n *node[T]) clear(i int, shift uint, epoch uint64) bool {
 // each calls yield with the elements in order, until it returns false.
 func (v *vector[T]) each(yield func(*T) bool) { v.changed(&vector[T]{}, yield) }
 
-// changed calls yield with the elements that are not those of an older copy of the vector, in order, until it returns
-// false. It visits only what changed.
+// changed calls yield with the elements that differ from those of an older copy of the vector, in order, until it
+// returns false. It visits only what changed.
 func (v *vector[T]) changed(old *vector[T], yield func(*T) bool) {
 	if v.root == nil {
 		return
 	}
 	was, height := old.root, old.height
-	for was != nil && height < v.height { // the vector has grown over the old root, which is the first kid then
+	for was != nil && height < v.height { // the vector has outgrown the old root, which is now the first kid
 		parent := &node[T]{kids: make([]*node[T], width)}
 		parent.kids[0] = was
 		was = parent

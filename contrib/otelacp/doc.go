@@ -1,26 +1,26 @@
-// Package otelacp makes OpenTelemetry traces and metrics of ACP connections: a span for every call and every request
-// that is served, the trace context in _meta so that client, proxies and agent share one trace, and metrics of turns. It
-// does not export anything and sets nothing up: the author's TracerProvider and MeterProvider do, and read the OTEL_*
-// environment. It makes no span for an update, and puts no text of prompts, no path and no input of a tool into spans or
-// metrics.
+// Package otelacp produces OpenTelemetry traces and metrics for ACP connections: a span for every call and every
+// request that is served, the trace context in _meta so that client, proxies and agent share one trace, and metrics of
+// turns. It does not export anything or set anything up: the author's TracerProvider and MeterProvider do, and read the
+// OTEL_* environment. It does not make spans for updates, and does not put the text of prompts, paths, or the input of
+// tools into spans or metrics.
 //
-// [Instrument] is the only call, for agents, clients and proxies alike:
+// [Instrument] is the only function, for agents, clients and proxies alike:
 //
 //	opts.Conn.Hooks = otelacp.Instrument(opts.Conn.Hooks, nil)
 //
 // # Spans
 //
-// A call of this side is a span of kind CLIENT, a request or notification that this side serves is one of kind SERVER,
-// each named by its method. Not among them are session/update, which comes thousands of times in a turn, what is refused
-// before it reaches a handler, and the cancellations that the runtime sends by itself. A failure sets the status; that
-// something was cancelled is none.
+// A call of this side is a span of kind CLIENT, and a request or notification that this side serves is a span of kind
+// SERVER; both are named by their method. There are no spans for session/update, which occurs thousands of times in a
+// turn, for messages that are refused before they reach a handler, and for cancellations that the runtime sends itself.
+// A failure sets the status; a cancellation is not a failure.
 //
 //	rpc.system                 jsonrpc
 //	rpc.method                 the method
 //	jsonrpc.request.id         of a request that was sent or served
-//	gen_ai.conversation.id     the session; of session/new the new one
+//	gen_ai.conversation.id     the session; for session/new, the new one
 //	rpc.response.status_code   the code of a JSON-RPC error
-//	error.type                 that code, or what else has failed: closed, timeout, invalid, overflow, unsupported, _OTHER
+//	error.type                 that code, or the kind of failure: closed, timeout, invalid, overflow, unsupported, _OTHER
 //	acp.cancelled              true if it failed because it was cancelled
 //
 // The span of session/prompt, on either side, is the turn:
@@ -29,7 +29,7 @@
 //	gen_ai.agent.name          from initialize
 //	gen_ai.agent.version       from initialize
 //	acp.prompt.size            bytes of the parameters
-//	acp.updates.count          how many updates were sent, or received
+//	acp.updates.count          number of updates sent or received
 //	acp.updates.size           bytes of their parameters
 //	acp.time_to_first_update   seconds
 //	acp.time_to_first_token    seconds until the first piece of the agent's message or of its thoughts
@@ -39,15 +39,16 @@
 //
 // # Trace context
 //
-// The members traceparent, tracestate and baggage of _meta in the parameters are those of W3C. What the caller of a
-// method has set there is never changed, nor any other member; parameters that are no object, and session/update, get
-// none. A handler's context has the span and the baggage, so that what it calls belongs to the same trace. A request
-// that brings no trace context, and that belongs to a session with a turn in progress, is a child of the turn. One that
-// brings a malformed one begins a new trace.
+// The members traceparent, tracestate and baggage of _meta in the parameters are those of W3C. Members that the caller
+// of a method has set are never changed. Parameters that are not an object, and those of session/update, get no trace
+// context. A handler's context has the span and the baggage, so that its calls belong to the same trace. A request
+// without trace context that belongs to a session with a turn in progress is a child of the turn. A request with
+// malformed trace context begins a new trace.
 //
-// A proxy that forwards parameters as they are leaves the trace context of the one before it in place, so that the
-// next one is a child of that, beside the proxy's own spans. In a proxy/successor request the trace context of the proxy
-// goes into the _meta of the envelope. That of MCP over ACP, in the inner parameters of mcp/message, is MCP's own.
+// A proxy that forwards parameters unchanged keeps the trace context of its predecessor, so that the spans of its
+// successor are children of that one, beside the proxy's own spans. In a proxy/successor request the trace context of
+// the proxy goes into the _meta of the envelope. That of MCP over ACP, in the inner parameters of mcp/message, is MCP's
+// own.
 //
 // # Metrics
 //
@@ -56,13 +57,13 @@
 //	acp.permission.wait             s        histogram, from the question to the answer
 //	acp.updates                     {update} counter by kind
 //	acp.repairs                     {repair} counter by method
-//	acp.queue.size                  By       what waits in connections, see [rpc.Load], by kind
+//	acp.queue.size                  By       bytes held by connections, see [rpc.Load], by kind
 //	acp.context.used, .size         {token}  histograms of what usage_update says
 //	acp.cost                        {unit}   counter by currency: by how much the cost of sessions has grown
 //
-// Those of turns, permissions and updates have acp.role: agent or client, the role of this side. The cost of a session
-// that was loaded or resumed counts from the first update on.
+// The metrics of turns, permissions and updates have the attribute acp.role: agent or client, the role of this side.
+// The cost of a session that was loaded or resumed counts from the first update on.
 //
-// Turns, updates and metrics are those of version 1, also with unstable features. Connections of the draft of version 2
-// get spans and trace context, but their turns are not followed.
+// Turns, updates and metrics are supported for version 1, including its unstable features. Connections of the draft of
+// version 2 get spans and trace context, but their turns are not followed.
 package otelacp

@@ -13,13 +13,13 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Values of attributes of metrics; any other is _OTHER, so that a peer cannot make up as many as it likes.
+// Values of attributes of metrics; any other value becomes _OTHER, so that a peer cannot invent an unlimited number.
 var (
 	stopReasons = []string{"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"}
 	outcomes    = []string{"selected", "cancelled"}
 )
 
-// knownOr is value if it is one of values.
+// knownOr returns value if it is one of values, and otherwise _OTHER.
 func knownOr(values []string, value string) string {
 	if slices.Contains(values, value) {
 		return value
@@ -27,7 +27,7 @@ func knownOr(values []string, value string) string {
 	return "_OTHER"
 }
 
-// metrics are the instruments.
+// metrics holds the instruments.
 type metrics struct {
 	turns, firstUpdates, permissions metric.Float64Histogram
 	updates, repairs                 metric.Int64Counter
@@ -40,13 +40,13 @@ type metrics struct {
 	meter metric.Meter
 	queue metric.Int64ObservableUpDownCounter
 
-	joining    sync.Mutex // not held by observe, which the MeterProvider calls with locks of its own
+	joining    sync.Mutex // not held by observe, which the MeterProvider calls with its own locks held
 	registered metric.Registration
 	mu         sync.Mutex
 	conns      map[*rpc.Conn]struct{}
 }
 
-// The bounds of the buckets of histograms: a turn may take an hour, a context may have millions of tokens.
+// The bucket boundaries of histograms: a turn may take an hour, and a context may have millions of tokens.
 var (
 	seconds = metric.WithExplicitBucketBoundaries(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
 	tokens  = metric.WithExplicitBucketBoundaries(1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6)
@@ -76,7 +76,7 @@ func newMetrics(meter metric.Meter) *metrics {
 	return m
 }
 
-// made is an instrument; one that was refused is reported, and does nothing.
+// made returns an instrument; if it was refused, that is reported, and the instrument does nothing.
 func made[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
@@ -86,7 +86,7 @@ func made[T any](instrument T, err error) T {
 
 func (r role) attribute() attribute.KeyValue { return attribute.String("acp.role", r.String()) }
 
-// turn records one that has ended.
+// turn records a turn that has ended.
 func (m *metrics) turn(r role, took, first time.Duration, stop, failure string) {
 	if first > 0 {
 		m.firstUpdates.Record(context.Background(), first.Seconds(), m.byRole[r])
@@ -98,7 +98,7 @@ func (m *metrics) turn(r role, took, first time.Duration, stop, failure string) 
 	m.turns.Record(context.Background(), took.Seconds(), metric.WithAttributes(failed(attrs, failure)...))
 }
 
-// permission records a question that was answered, or has failed.
+// permission records a question that was answered or has failed.
 func (m *metrics) permission(r role, wait time.Duration, outcome, failure string) {
 	attrs := []attribute.KeyValue{r.attribute()}
 	if outcome != "" {
@@ -122,7 +122,7 @@ func (m *metrics) repaired(method string) {
 	m.repairs.Add(context.Background(), 1, metric.WithAttributes(attribute.String("rpc.method", clipped(method))))
 }
 
-// usage records what a usage_update says, and by how much the cost of its session has grown.
+// usage records the values of a usage_update, and by how much the cost of its session has grown.
 func (m *metrics) usage(ctx context.Context, r role, said *usage, spent float64, currency string) {
 	m.used.Record(ctx, said.Used, m.byRole[r])
 	m.size.Record(ctx, said.Size, m.byRole[r])
@@ -131,7 +131,7 @@ func (m *metrics) usage(ctx context.Context, r role, said *usage, spent float64,
 	}
 }
 
-// currencyCode is a currency if it has the form of ISO 4217, which leaves a peer little choice.
+// currencyCode returns s if it has the form of ISO 4217, which leaves a peer few choices.
 func currencyCode(s string) string {
 	if len(s) != 3 {
 		return "_OTHER"
@@ -150,8 +150,8 @@ var byQueue = []metric.MeasurementOption{
 	metric.WithAttributes(attribute.String("acp.queue.kind", "loops")),
 }
 
-// watch has the queues of a connection observed, until the function that it returns is called. While there is no
-// connection, the MeterProvider knows of nobody to ask.
+// watch observes the queues of a connection until leave is called. While there is no connection, nothing is registered
+// with the MeterProvider.
 func (m *metrics) watch(conn *rpc.Conn) (leave func()) {
 	m.joining.Lock()
 	defer m.joining.Unlock()
@@ -170,7 +170,7 @@ func (m *metrics) watch(conn *rpc.Conn) (leave func()) {
 	}
 }
 
-// change adds a connection or takes it out, and returns how many there are then.
+// change adds or removes a connection, and returns how many there then are.
 func (m *metrics) change(conn *rpc.Conn, add bool) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

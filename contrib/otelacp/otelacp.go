@@ -17,24 +17,24 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/acpgo/sdk/contrib/otelacp"
 
-// Options say where telemetry goes. Nil, and the zero value of each field, mean the defaults.
+// Options configures telemetry. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// TracerProvider makes the spans. Nil means that of otel.GetTracerProvider.
+	// TracerProvider creates the spans. Nil means that of otel.GetTracerProvider.
 	TracerProvider trace.TracerProvider
-	// MeterProvider takes the metrics. Nil means that of otel.GetMeterProvider.
+	// MeterProvider receives the metrics. Nil means that of otel.GetMeterProvider.
 	MeterProvider metric.MeterProvider
 	// Propagator writes and reads the trace context. Nil means W3C trace context and baggage, whatever
 	// otel.SetTextMapPropagator has set; propagation.TraceContext{} alone keeps baggage from the other side. Only the
-	// members traceparent, tracestate and baggage pass, because the protocol keeps other names in _meta for itself.
+	// members traceparent, tracestate and baggage are used, because the protocol reserves other names in _meta.
 	Propagator propagation.TextMapPropagator
-	// ErrorMessages puts the texts of errors, at most 1 KiB, into the status of spans. They may name files, or repeat
-	// what the user has written.
+	// ErrorMessages includes the texts of errors, at most 1 KiB, in the status of spans. They may name files, or repeat
+	// text of the user.
 	ErrorMessages bool
 }
 
-// Instrument returns hooks that make spans and metrics of connections, and call those that are given. They may serve any
-// number of connections, of agents and clients, one after the other or at once; all that is kept of a connection is
-// given up when it ends. Instrument cannot fail: an instrument that the MeterProvider refuses is reported to
+// Instrument returns hooks that produce spans and metrics for connections, and also call the given hooks. They may
+// serve any number of connections, of agents and clients, in sequence or concurrently; the state of a connection is
+// released when it ends. Instrument cannot fail: an instrument that the MeterProvider refuses is reported to
 // otel.Handle, and records nothing.
 func Instrument(hooks rpc.Hooks, opts *Options) rpc.Hooks {
 	if opts == nil {
@@ -63,7 +63,7 @@ func Instrument(hooks rpc.Hooks, opts *Options) rpc.Hooks {
 	return hooks
 }
 
-// telemetry is what the connections of one Instrument share.
+// telemetry is shared by the connections of one Instrument.
 type telemetry struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
@@ -71,14 +71,14 @@ type telemetry struct {
 	metrics    *metrics
 }
 
-// connection is what is kept for one connection.
+// connection is the state of one connection.
 type connection struct {
 	*telemetry
-	agent atomic.Pointer[[]attribute.KeyValue] // its name and version, after initialize
+	agent atomic.Pointer[[]attribute.KeyValue] // the agent's name and version, after initialize
 
 	mu    sync.Mutex
-	turns map[string][]*turn  // in progress, the oldest first, by session
-	costs map[string]*expense // by session, of those that were opened on this connection
+	turns map[string][]*turn  // turns in progress, oldest first, by session
+	costs map[string]*expense // by session, for those that were opened on this connection
 }
 
 // connect wraps the hooks of one connection.

@@ -11,15 +11,15 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// The members of _meta that the protocol keeps for the trace context.
+// The members of _meta that the protocol reserves for the trace context.
 const (
 	memberParent  = "traceparent"
 	memberState   = "tracestate"
 	memberBaggage = "baggage"
 )
 
-// inject puts the trace context of ctx into a call, beside what its caller has set. A traceparent and a tracestate
-// belong together, so one of the caller's keeps both out.
+// inject adds the trace context of ctx to a call, beside the members that its caller has set. A traceparent and a
+// tracestate belong together, so if the caller has set one, neither is added.
 func (t *telemetry) inject(ctx context.Context, call *rpc.CallInfo) {
 	if call.NoMeta {
 		return
@@ -31,12 +31,12 @@ func (t *telemetry) inject(ctx context.Context, call *rpc.CallInfo) {
 	_, baggage := call.Meta[memberBaggage]
 	for name, taken := range map[string]bool{memberParent: parent || state, memberState: parent || state, memberBaggage: baggage} {
 		if value := members[name]; value != "" && !taken {
-			_ = call.Meta.Set(name, value) // a string can be encoded
+			_ = call.Meta.Set(name, value) // encoding a string cannot fail
 		}
 	}
 }
 
-// parent is the context of what is served, with the span that its own is a child of, or none.
+// parent returns the context for a served call, with the span that is the parent of its own, or none.
 func (c *connection) parent(ctx context.Context, call *rpc.CallInfo) context.Context {
 	parent, sent := c.remote(ctx, call)
 	if _, malformed := call.Meta[memberParent]; sent || malformed {
@@ -48,8 +48,8 @@ func (c *connection) parent(ctx context.Context, call *rpc.CallInfo) context.Con
 	return parent
 }
 
-// remote is ctx with the trace context that came with a call, and nothing of the trace in which the connection was
-// made. It reports whether there was one.
+// remote returns ctx with the trace context that was received with a call, and without that of the trace in which the
+// connection was made. It reports whether there was any.
 func (t *telemetry) remote(ctx context.Context, call *rpc.CallInfo) (parent context.Context, sent bool) {
 	if len(call.Meta) > 0 {
 		parent = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), metaCarrier(call.Meta))
@@ -61,10 +61,10 @@ func (t *telemetry) remote(ctx context.Context, call *rpc.CallInfo) (parent cont
 	return ctx, false
 }
 
-// metaCarrier is _meta as propagators read it.
+// metaCarrier is _meta in the form that propagators read.
 type metaCarrier codec.Meta
 
-// maxMember is the longest member that is looked at, in bytes: W3C allows baggage of 8192.
+// maxMember is the longest member that is examined, in bytes: W3C allows baggage of 8192.
 const maxMember = 16 << 10
 
 // Get returns a member, or "" if it is not a string.
@@ -85,10 +85,10 @@ func (m metaCarrier) Get(name string) string {
 	return value
 }
 
-// Set does nothing: what came is not changed.
+// Set does nothing: received parameters are not changed.
 func (metaCarrier) Set(string, string) {}
 
-// Keys returns the names of the members that may be asked for.
+// Keys returns the names of the members that may be read.
 func (m metaCarrier) Keys() []string {
 	var names []string
 	for _, name := range []string{memberParent, memberState, memberBaggage} {

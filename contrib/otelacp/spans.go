@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// The methods that mean something here.
+// The methods that are treated specially.
 const (
 	methodInitialize = "initialize"
 	methodPrompt     = "session/prompt"
@@ -36,10 +36,10 @@ var (
 	wasCancelled = attribute.Bool("acp.cancelled", true)
 )
 
-// next goes on with a call.
+// next continues a call.
 type next = func(context.Context) error
 
-// around puts outer round inner, which may be nil.
+// around wraps inner, which may be nil, in outer.
 func around(outer, inner rpc.Middleware) rpc.Middleware {
 	if inner == nil {
 		return outer
@@ -49,7 +49,7 @@ func around(outer, inner rpc.Middleware) rpc.Middleware {
 	}
 }
 
-// serve is the middleware of what this side serves.
+// serve is the middleware for calls that this side serves.
 func (c *connection) serve(ctx context.Context, call *rpc.CallInfo, next next) error {
 	switch {
 	case isUpdate(call):
@@ -87,7 +87,7 @@ func conversation(session string) attribute.KeyValue {
 
 func isUpdate(call *rpc.CallInfo) bool { return call.Notification && call.Method == methodUpdate }
 
-// isEnvelopeOfUpdate reports whether a proxy hands an update on, of which there are as many.
+// isEnvelopeOfUpdate reports whether a proxy forwards an update; such calls are as frequent as updates.
 func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
 	if !call.Notification || call.Method != methodSuccessor {
 		return false
@@ -100,10 +100,10 @@ func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
 	return l.decoder.Kind() == '"' && l.decoder.Str() == methodUpdate
 }
 
-// errNoReturn is what a handler has failed with that has ended its goroutine.
+// errNoReturn is the error of a handler that has ended its goroutine.
 var errNoReturn = errors.New("the call did not return")
 
-// span makes the span of a call; ctx has its parent.
+// span starts the span of a call; ctx has its parent.
 func (c *connection) span(ctx context.Context, call *rpc.CallInfo, kind trace.SpanKind, next next) error {
 	name := clipped(call.Method)
 	attrs := append(make([]attribute.KeyValue, 0, 4), rpcSystem, attribute.String("rpc.method", name))
@@ -126,7 +126,7 @@ func (c *connection) span(ctx context.Context, call *rpc.CallInfo, kind trace.Sp
 	return err
 }
 
-// conclude says on the span how the call has ended, and returns the type of its failure, or "".
+// conclude records in the span how the call ended, and returns the type of its failure, or "".
 func (c *connection) conclude(ctx context.Context, call *rpc.CallInfo, span trace.Span, err error) (failure string) {
 	if !call.Notification && !call.ID.IsNull() {
 		span.SetAttributes(attribute.String("jsonrpc.request.id", clipped(idText(call.ID))))
@@ -153,7 +153,7 @@ func (c *connection) conclude(ctx context.Context, call *rpc.CallInfo, span trac
 	return failure
 }
 
-// cancelled reports whether a call with ctx has failed because somebody wanted it to end.
+// cancelled reports whether a call with ctx failed because it was cancelled.
 func cancelled(ctx context.Context, err error) bool {
 	if errors.Is(err, rpc.ErrClosed) {
 		return false
@@ -162,7 +162,7 @@ func cancelled(ctx context.Context, err error) bool {
 		errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Cause(ctx))
 }
 
-// failureType is the type of an error that no peer has answered.
+// failureType returns the type of an error that is not a peer's answer.
 func failureType(err error) string {
 	if _, ok := errors.AsType[*codec.Error](err); ok {
 		return "invalid"
@@ -196,7 +196,7 @@ func resultAs[T any](call *rpc.CallInfo) (members T) {
 	return members
 }
 
-// clipped is text of a peer's as attributes have it.
+// clipped returns text of a peer in a form for attributes.
 func clipped(s string) string { return cut(s, 128) }
 
 func cut(s string, n int) string {

@@ -14,17 +14,17 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// turn is one in progress. Its span is set once; connection.mu guards the rest.
+// turn is a turn in progress. Its span is set once; connection.mu guards the rest.
 type turn struct {
 	span  trace.Span
 	start time.Time
 
 	updates, bytes int64
-	first, token   time.Duration // until the first update, and the first of the agent's words; 0 if there was none
-	usage          *usage        // the last
+	first, token   time.Duration // times until the first update and until the first text of the agent; 0 if there was none
+	usage          *usage        // the last usage
 }
 
-// role is that of this side.
+// role is the role of this side.
 type role int
 
 const (
@@ -40,7 +40,7 @@ func (r role) String() string {
 	return "client"
 }
 
-// roleIn is the role of this side in a call that agents serve, or clients.
+// roleIn returns the role of this side in a call that agents, or clients, serve.
 func roleIn(call *rpc.CallInfo, servedBy role) role {
 	if call.Incoming {
 		return servedBy
@@ -48,8 +48,8 @@ func roleIn(call *rpc.CallInfo, servedBy role) role {
 	return roles - 1 - servedBy
 }
 
-// follow takes note of a call that begins. The function that it returns takes note of the end: whether there is a
-// result, and the type of the failure, if it has failed.
+// follow records the beginning of a call. The function that it returns records the end: whether there is a result, and
+// the type of the failure, if any.
 func (c *connection) follow(call *rpc.CallInfo, span trace.Span, start time.Time) (ended func(ok bool, failure string)) {
 	if call.Notification {
 		return func(bool, string) {}
@@ -95,7 +95,7 @@ func (c *connection) follow(call *rpc.CallInfo, span trace.Span, start time.Time
 	return func(bool, string) {}
 }
 
-// meet keeps the agent's name and version, which are in the answer to initialize.
+// meet records the agent's name and version, which are in the answer to initialize.
 func (c *connection) meet(call *rpc.CallInfo) {
 	info := resultAs[struct {
 		AgentInfo struct{ Name, Version string }
@@ -110,14 +110,14 @@ func (c *connection) meet(call *rpc.CallInfo) {
 	c.agent.Store(&attrs)
 }
 
-// begin puts a turn among those in progress.
+// begin adds a turn to those in progress.
 func (c *connection) begin(session string, t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turns[session] = append(c.turns[session], t)
 }
 
-// turn is the oldest turn in progress of a session, or nil.
+// turn returns the oldest turn in progress of a session, or nil.
 func (c *connection) turn(session string) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *connection) turnLocked(session string) *turn {
 	return nil
 }
 
-// endTurn says on a turn's span, and in metrics, how it was.
+// endTurn records the result of a turn in its span and in metrics.
 func (c *connection) endTurn(call *rpc.CallInfo, t *turn, ok bool, failure string) {
 	c.mu.Lock()
 	turns := slices.DeleteFunc(c.turns[call.Session], func(other *turn) bool { return other == t })
@@ -169,7 +169,7 @@ func (c *connection) endTurn(call *rpc.CallInfo, t *turn, ok bool, failure strin
 	c.metrics.turn(roleIn(call, agent), time.Since(t.start), was.first, stop, failure)
 }
 
-// endQuestion says on the span of a permission request, and in metrics, how it was answered.
+// endQuestion records the answer to a permission request in its span and in metrics.
 func (c *connection) endQuestion(call *rpc.CallInfo, span trace.Span, wait time.Duration, ok bool, failure string) {
 	outcome := ""
 	if ok {
@@ -179,7 +179,7 @@ func (c *connection) endQuestion(call *rpc.CallInfo, span trace.Span, wait time.
 	c.metrics.permission(roleIn(call, client), wait, outcome, failure)
 }
 
-// update takes note of an update that was sent or received, and returns its turn, or nil.
+// update records an update that was sent or received, and returns its turn, or nil.
 func (c *connection) update(ctx context.Context, call *rpc.CallInfo) *turn {
 	kind, said := describe(call.Params)
 	us := roleIn(call, client)
@@ -217,15 +217,15 @@ func (c *connection) update(ctx context.Context, call *rpc.CallInfo) *turn {
 	return t
 }
 
-// expense is the cost of a session as far as it is known.
+// expense is the cost of a session, as far as it is known.
 type expense struct {
 	amount   float64
 	currency string
-	fresh    bool // the session is new, so that all of its cost was caused here
+	fresh    bool // the session is new, so all of its cost was incurred here
 	known    bool
 }
 
-// grow takes the cost that the agent has reported, and returns by how much it has grown.
+// grow records the cost that the agent has reported, and returns by how much it has grown.
 func (e *expense) grow(amount float64, currency string) (float64, string) {
 	before := *e
 	*e = expense{amount: amount, currency: currency, known: true}
@@ -238,7 +238,7 @@ func (e *expense) grow(amount float64, currency string) (float64, string) {
 	return 0, currency
 }
 
-// open begins to follow the cost of a session, and reports false if it was followed before.
+// open starts to track the cost of a session. It returns false if the cost was already tracked.
 func (c *connection) open(session string, fresh bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +249,7 @@ func (c *connection) open(session string, fresh bool) bool {
 	return true
 }
 
-// closed ends that.
+// closed stops tracking the cost of a session.
 func (c *connection) closed(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,11 +259,11 @@ func (c *connection) closed(session string) {
 // kindOfUpdate is an index into updateKinds.
 type kindOfUpdate int
 
-// updateKinds are the kinds of updates. The first stands for those that are not known, so that a peer cannot make up
-// as many as it likes.
+// updateKinds lists the kinds of updates. The first stands for unknown ones, so that a peer cannot invent an unlimited
+// number.
 var updateKinds = []struct {
 	name  string
-	words bool // the agent's
+	words bool // text of the agent
 }{
 	{name: "_OTHER"},
 	{name: "user_message_chunk"},
@@ -297,7 +297,7 @@ var kindByName = func() map[string]kindOfUpdate {
 	return kinds
 }()
 
-// usage is what a usage_update says.
+// usage holds the values of a usage_update.
 type usage struct {
 	Used, Size int64
 	Cost       *struct {
@@ -306,7 +306,7 @@ type usage struct {
 	}
 }
 
-// describe says what the parameters of an update are about.
+// describe returns the kind of an update and its usage, given its parameters.
 func describe(params any) (kind kindOfUpdate, said *usage) {
 	l := lookAt(params, "update")
 	if l == nil {
@@ -318,13 +318,13 @@ func describe(params any) (kind kindOfUpdate, said *usage) {
 	if string(tag) == usageUpdate {
 		said = new(usage)
 		if err := json.Unmarshal(l.decoder.Raw(), said); err != nil {
-			said = nil // what it says is no usage
+			said = nil // it is not a valid usage
 		}
 	}
 	return kind, said
 }
 
-// look is what it takes to look into parameters.
+// look holds what is needed to inspect parameters.
 type look struct {
 	text    []byte
 	decoder *codec.Decoder
@@ -332,16 +332,16 @@ type look struct {
 
 var looks = sync.Pool{New: func() any { return &look{decoder: codec.NewDecoder(nil)} }}
 
-// maxLook is how much memory is kept for the next look, in bytes.
+// maxLook is how many bytes of memory are kept for the next look.
 const maxLook = 64 << 10
 
-// lookAt puts a decoder at the value of a member of parameters, of whatever type they are. It returns nil if they do not
-// have it; otherwise done is to be called.
+// lookAt positions a decoder at the value of a member of parameters, of any type. It returns nil if they do not have
+// the member; otherwise done must be called.
 func lookAt(params any, member string) *look {
 	l := looks.Get().(*look)
 	text, err := l.textOf(params)
 	l.decoder.Reset(text)
-	if err == nil && l.decoder.Kind() == '{' { // an error is said when they are sent
+	if err == nil && l.decoder.Kind() == '{' { // an error is reported when they are sent
 		for o := l.decoder.Object(); o.Next(); {
 			if string(o.Name()) == member {
 				return l

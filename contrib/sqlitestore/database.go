@@ -23,28 +23,28 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Options tune a Store. Nil, and the zero value of each field, mean the defaults.
+// Options configures a Store. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// MaxSession is how many bytes the updates of a session may take. Default 256 MiB.
+	// MaxSession is the greatest total size of a session's updates, in bytes. The default is 256 MiB.
 	MaxSession int64
-	// MaxUpdate is how many bytes one update may take. Default 32 MiB.
+	// MaxUpdate is the greatest size of one update, in bytes. The default is 32 MiB.
 	MaxUpdate int
-	// LockTime is how long to wait for another process that is writing to the database; then a method fails. The wait
-	// also ends with its context. Default 10 s.
+	// LockTime is how long a method waits for another process that is writing to the database before it fails. The wait
+	// also ends with the method's context. The default is 10 s.
 	LockTime time.Duration
-	// Sync has what was written reach the disk before a method returns, so that it outlives a failure of the power
-	// supply. Without it, it outlives the end of the process, and the database stays whole in any case.
+	// Sync syncs written data to the disk before a method returns, so that it survives a power failure. Without it, the
+	// data survives the end of the process, and the database stays intact in any case.
 	Sync bool
-	// Damaged is told of what was left out because it cannot be read. It must be quick, must not call the store, and may
-	// be called by several goroutines at once. Nil means a warning to slog.Default.
+	// Damaged is called for data that is skipped because it cannot be read. It must be quick, must not call the store,
+	// and may be called by several goroutines at once. Nil means a warning to slog.Default.
 	Damaged func(Damage)
 }
 
-// Damage is a row in the database that cannot be read and was left out: another program has changed it.
+// Damage is a row in the database that cannot be read, because another program has changed it, and was skipped.
 type Damage struct {
 	Table string // session or session_update
-	Key   int64  // of the row
-	Err   error  // what is wrong
+	Key   int64  // primary key of the row
+	Err   error  // what is wrong with it
 }
 
 // Error describes the damage.
@@ -60,17 +60,17 @@ type Store = StoreOf[acp.SessionUpdate]
 type StoreOf[U any] struct {
 	db   *sql.DB
 	opts Options
-	// protocol is the version of the protocol whose sessions these are.
+	// protocol is the version of the protocol of these sessions.
 	protocol int
 	encode   func(u *U) ([]byte, error)
 	decode   func(data []byte, u *U) error
-	writing  chan struct{} // has room for one: the transaction of this process that writes
+	writing  chan struct{} // capacity 1: held by the write transaction of this process
 	closed   atomic.Bool
 }
 
 var _ sessionstore.Store = (*Store)(nil)
 
-// application marks the file as one of this package: "ACPs". version is that of the tables.
+// application marks the file as belonging to this package: "ACPs". version is the version of the tables.
 const (
 	application = 0x41435073
 	version     = 1
@@ -100,19 +100,19 @@ CREATE TABLE session_update (
 CREATE INDEX session_update_by_session ON session_update (session, key);
 `
 
-// Open opens the database in a file, and makes the file and its folder if they are not there. It fails for a database
-// of another program, or of a newer version of this package. ctx bounds opening only.
+// Open opens the database in a file, creating the file and its directory if necessary. It fails for a database of
+// another program, or of a newer version of this package. ctx bounds only opening.
 func Open(ctx context.Context, path string, opts *Options) (store *Store, err error) {
 	return OpenOf[acp.SessionUpdate](ctx, path, 1, opts)
 }
 
-// OpenOf is Open for sessions of a version of the protocol, whose type of updates is U. Stores of several versions may
-// share a database: each has the sessions of its own version, and finds none of another.
+// OpenOf is Open for sessions of another version of the protocol, whose type of updates is U. Stores of several
+// versions may share a database: each sees only the sessions of its own version.
 func OpenOf[U any, P sessionstore.Update[U]](
 	ctx context.Context, path string, protocol int, opts *Options,
 ) (store *StoreOf[U], err error) {
 	if protocol < 1 {
-		return nil, fmt.Errorf("opening the session store: there is no version %d of the protocol", protocol)
+		return nil, fmt.Errorf("opening the session store: the protocol has no version %d", protocol)
 	}
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func OpenOf[U any, P sessionstore.Update[U]](
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("opening the session store: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would let others read it
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would create a file that others can read
 	if err != nil {
 		return nil, fmt.Errorf("opening the session store: %w", err)
 	}
@@ -150,7 +150,7 @@ func OpenOf[U any, P sessionstore.Update[U]](
 			store, err = nil, errors.Join(fmt.Errorf("opening the session store %s: %w", path, err), s.db.Close())
 		}
 	}()
-	var ready bool // before anything is changed
+	var ready bool // checked before anything is changed
 	err = s.retry(ctx, func() (err error) {
 		ready, err = check(ctx, s.db)
 		return err
@@ -158,14 +158,14 @@ func OpenOf[U any, P sessionstore.Update[U]](
 	if err != nil {
 		return nil, err
 	}
-	// Readers then do not wait for who writes. The file remembers it.
+	// Readers then do not wait for a writer. The setting is stored in the file.
 	err = s.retry(ctx, func() error {
 		var mode string
 		if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode); err != nil {
 			return err
 		}
 		if mode != "wal" {
-			return fmt.Errorf("the database stays in the mode %q: it needs a local disk", mode)
+			return fmt.Errorf("the database remains in mode %q: it must be on a local disk", mode)
 		}
 		return nil
 	})
@@ -175,13 +175,13 @@ func OpenOf[U any, P sessionstore.Update[U]](
 	return s, err
 }
 
-// source is how database/sql names the file.
+// source returns the name of the file for database/sql.
 func source(path string, sync bool) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") { // C:/…
 		path = "/" + path
 	}
-	// Waiting is done by retry, which contexts end; the driver waits as long as a transaction usually takes.
+	// retry does the waiting, so that contexts can end it; the driver waits for the usual duration of a transaction.
 	pragmas := []string{"busy_timeout(20)", "foreign_keys(on)", "synchronous(normal)"}
 	if sync {
 		pragmas[2] = "synchronous(full)"
@@ -190,7 +190,7 @@ func source(path string, sync bool) string {
 	return u.String()
 }
 
-// check reports whether the tables are there, and refuses those of others.
+// check reports whether the tables exist, and refuses those of other programs.
 func check(ctx context.Context, q querier) (ready bool, err error) {
 	var app, v, others int
 	err = q.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
@@ -203,12 +203,12 @@ func check(ctx context.Context, q querier) (ready bool, err error) {
 	case app == application && v > version:
 		return false, fmt.Errorf("the tables have the version %d, and this program knows %d", v, version)
 	case app != 0 || v != 0 || others > 0:
-		return false, errors.New("the database is another program's")
+		return false, errors.New("the database belongs to another program")
 	}
 	return false, nil
 }
 
-// prepare makes the tables, unless another process has done so meanwhile.
+// prepare creates the tables, unless another process has done so in the meantime.
 func prepare(ctx context.Context, tx *sql.Tx) error {
 	if ready, err := check(ctx, tx); ready || err != nil {
 		return err
@@ -225,8 +225,7 @@ func (s *StoreOf[U]) Close() error {
 	return s.db.Close()
 }
 
-// write runs a transaction that writes, of which there is one at a time. What did it, and to which session, stands in
-// the error.
+// write runs a write transaction, one at a time. The error names the operation and the session.
 func (s *StoreOf[U]) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
 	return s.explain(ctx, doing, id, s.transact(ctx, do))
 }
@@ -236,14 +235,14 @@ func (s *StoreOf[U]) read(ctx context.Context, doing string, id acp.SessionID, d
 	return s.explain(ctx, doing, id, s.retry(ctx, do))
 }
 
-// explain makes of an error what callers look for.
+// explain converts an error to one that callers can match.
 func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case s.closed.Load():
 		return sessionstore.ErrClosed
-	case ctx.Err() != nil: // of the statement that it has ended, the driver says so in its own words
+	case ctx.Err() != nil: // if a statement was interrupted, the driver has its own error
 		return context.Cause(ctx)
 	case id == "":
 		return fmt.Errorf("%s sessions: %w", doing, err)
@@ -275,7 +274,7 @@ func (s *StoreOf[U]) transact(ctx context.Context, do func(*sql.Tx) error) error
 	return tx.Commit()
 }
 
-// retry does something until no other process is in the way, for at most as long as LockTime says.
+// retry calls do until no other process holds the lock, for at most LockTime.
 func (s *StoreOf[U]) retry(ctx context.Context, do func() error) error {
 	const longest = 50 * time.Millisecond
 	end := time.Now().Add(s.opts.LockTime)
@@ -296,7 +295,7 @@ func (s *StoreOf[U]) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// busy says that another process is in the way.
+// busy reports whether an error means that another process holds the lock.
 func busy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code()&0xff == sqlitecodes.SQLITE_BUSY || e.Code()&0xff == sqlitecodes.SQLITE_LOCKED)

@@ -1,17 +1,19 @@
-// Package sqlitestore keeps the sessions of an agent in an SQLite database: a sessionstore.Store in one file, for agents
-// that have a database already, or whose people want to ask questions about the sessions in SQL. It does not serve
-// several machines: the file must be on a local disk. It does not encrypt what it keeps, and does not make the file
-// smaller when sessions are deleted: their room is used again.
+// Package sqlitestore keeps the sessions of an agent in an SQLite database: a sessionstore.Store in one file, for
+// agents that already have a database, or whose users want to query the sessions with SQL. It does not serve several
+// machines: the file must be on a local disk. It does not encrypt its data, and does not shrink the file when sessions
+// are deleted; their space is reused.
 //
-// An agent that needs neither takes the default of package sessionstore, a folder of files, and saves the dependency: this
-// package is a module of its own, because of modernc.org/sqlite, which is SQLite translated to Go and needs no C compiler.
+// Agents that do not need this can use the default of package sessionstore, a directory of files, and avoid the
+// dependency: this package is a separate module because it needs modernc.org/sqlite, which is SQLite translated to Go
+// and does not need a C compiler.
 //
 // # The database
 //
-// Any number of processes may use the file at once; each change is a transaction. While it is open there are two files
-// beside it, of its name with -wal and -shm. The file and a folder that is made for it are for their owner only.
+// Any number of processes may use the file at once; each change is a transaction. While the database is open there are
+// two more files, with the same name followed by -wal and -shm. The file, and a directory that is created for it, are
+// accessible only to their owner.
 //
-// The tables may be read by others, with any tool:
+// Other programs may read the tables, with any tool:
 //
 //	session         a session in each row: protocol (its version), id, cwd, title, directories (a JSON array),
 //	                created and updated (in microseconds since 1970), state (JSON), size (bytes of its updates)

@@ -59,8 +59,8 @@ func get(ctx context.Context, q querier, protocol int, id acp.SessionID) (r sess
 	return r, err
 }
 
-// scan reads the key of a session and its Info, and what follows in the row. If there is a key, the error is about the
-// directories alone.
+// scan reads the key of a session and its Info, and any more columns of the row. If there is a key, the error is only
+// about the directories.
 func scan(row interface{ Scan(...any) error }, more ...any) (key int64, info sessionstore.Info, err error) {
 	var id, dirs []byte
 	var created, updated int64
@@ -76,12 +76,12 @@ func scan(row interface{ Scan(...any) error }, more ...any) (key int64, info ses
 	return key, info, nil
 }
 
-// directories and state are how the columns hold these.
+// directories and state return the values of these columns.
 func directories(dirs []string) string {
 	if len(dirs) == 0 {
 		return "null"
 	}
-	text, _ := json.Marshal(dirs) // of strings, which cannot fail
+	text, _ := json.Marshal(dirs) // a slice of strings cannot fail
 	return string(text)
 }
 
@@ -92,7 +92,7 @@ func state(raw json.RawMessage) any {
 	return []byte(raw)
 }
 
-// changedOne is none if a statement has changed no row.
+// changedOne returns none if a statement has changed no row.
 func changedOne(res sql.Result, none error) error {
 	n, err := res.RowsAffected()
 	if err == nil && n == 0 {
@@ -160,7 +160,7 @@ func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U)
 	})
 }
 
-// pageBytes is about how much Updates reads at once. Between its pages nothing in the database is held.
+// pageBytes is approximately how many bytes Updates reads at once. Between pages it holds nothing in the database.
 const pageBytes = 1 << 20
 
 // Updates implements sessionstore.Store.
@@ -203,13 +203,13 @@ func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U,
 	}
 }
 
-// line is an update as it is kept.
+// line is a stored update.
 type line struct {
 	key  int64
 	text []byte
 }
 
-// page reads updates of a session behind the one with the key from, and returns the key of the last one.
+// page reads updates of a session after the one with the key from, and returns the key of the last one.
 func (s *StoreOf[U]) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
 	if err != nil {
@@ -272,8 +272,8 @@ func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessi
 	return page, err
 }
 
-// Delete implements sessionstore.Store. On a full disk it writes where the write-ahead log has room that is not needed any
-// more; it fails if there is too little.
+// Delete implements sessionstore.Store. On a full disk it writes to space in the write-ahead log that is no longer
+// needed; it fails if there is too little.
 func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	remove := func() error {
 		return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
@@ -291,7 +291,7 @@ func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 	return err
 }
 
-// noRoom reports whether a disk, a quota or a limit kept a file from growing.
+// noRoom reports whether a disk, a quota or a limit prevented a file from growing.
 func noRoom(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code() == sqlitecodes.SQLITE_FULL || e.Code() == sqlitecodes.SQLITE_IOERR_WRITE)

@@ -17,25 +17,25 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// capability is the key under which the agent says what it can do beyond the protocol.
+// capability is the key under which the agent advertises its methods beyond the protocol.
 const capability = "acme.example.com"
 
-// agent is an agent that can index the folders of its sessions.
+// agent is an agent that can index the directories of its sessions.
 type agent struct {
 	mu       sync.Mutex
 	sessions map[acp.SessionID]*session
 }
 
-// session is a session, and what was indexed in it last.
+// session is a session, with the files that were last indexed in it.
 type session struct {
 	cwd   string
 	files map[string]vendoracp.FileCount
 }
 
-// maxSessions is how many sessions there may be: the client opens them.
+// maxSessions bounds the number of sessions, because the client opens them.
 const maxSessions = 1000
 
-// serve is the agent, until its client closes the connection.
+// serve runs the agent until its client closes the connection.
 func serve(ctx context.Context) error {
 	a := &agent{sessions: map[acp.SessionID]*session{}}
 	extensions := &acp.Extensions[acp.AgentConn]{}
@@ -46,7 +46,7 @@ func serve(ctx context.Context) error {
 		Extensions: extensions,
 	}, &acp.AgentOptions{
 		Info: acp.Implementation{Name: "acme", Version: "1.0"},
-		// What is not part of the protocol is advertised in _meta.
+		// Features outside the protocol are advertised in _meta.
 		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
 			return res.AgentCapabilities.Meta.Set(capability, vendoracp.Capability{Index: true})
 		},
@@ -74,7 +74,7 @@ func (a *agent) session(id acp.SessionID) (*session, error) {
 	return nil, acp.SessionNotFound(id)
 }
 
-// folder opens a folder for reading, which must be in the directory of the session, also when links are followed.
+// folder opens a directory for reading. It must be inside the directory of the session, even if links are followed.
 func (s *session) folder(path string) (*os.Root, error) {
 	rel, err := filepath.Rel(s.cwd, path)
 	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(rel) {
@@ -92,7 +92,7 @@ func (s *session) folder(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// index serves _acme/index: it counts the files of each language, and tells the client of each file.
+// index serves _acme/index: it counts the files of each language, and notifies the client of each file.
 func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
 	s, err := a.session(acp.SessionID(req.SessionID))
 	if err != nil {
@@ -138,14 +138,14 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 // languages are the languages of the files that are indexed.
 var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypeScript, ".json": "json"}
 
-// prompt says what is in the session's index.
+// prompt reports the session's index.
 func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 	s, err := a.session(client.ID())
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
-	files := s.files // which nobody changes any more
+	files := s.files // this slice no longer changes
 	a.mu.Unlock()
 	var counts []string
 	for _, language := range slices.Sorted(maps.Keys(files)) {

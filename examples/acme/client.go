@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// ask is the client: it has an agent index a folder, and prints what the agent tells of that.
+// ask is the client: it asks an agent to index a directory, and prints the agent's notifications about it.
 func ask(ctx context.Context, folder string, out io.Writer) error {
 	root, err := filepath.Abs(folder)
 	if err != nil {
@@ -62,7 +62,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	return agent.Close()
 }
 
-// show prints an event of a kind that is known.
+// show prints an event of a known kind.
 func show(out io.Writer, event vendoracp.IndexEvent) error {
 	var err error
 	switch e := event.Variant.(type) {

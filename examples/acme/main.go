@@ -1,8 +1,8 @@
-// Command acme shows a vendor's own methods beside those of the protocol, on one connection: vendor.json
-// describes them, package vendoracp is generated from that, and the agent and the client of this program
-// serve and call them. It is a module of its own, as a vendor's is.
+// Command acme shows a vendor's own methods alongside those of the protocol, on one connection: vendor.json describes
+// them, package vendoracp is generated from it, and the agent and the client of this program serve and call them. It is
+// a separate module, as a vendor's would be.
 //
-//	acme FOLDER     starts itself as an agent, has it index the folder, and asks it what is there
+//	acme FOLDER     starts itself as an agent, asks it to index the folder, and asks it what is there
 //	acme -agent     is that agent, over standard input and output
 package main
 

@@ -16,29 +16,29 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// config says how an agent is set up.
+// config configures an agent.
 type config struct {
-	state       string // the directory that sessions are kept in
+	state       string // the directory for sessions
 	requireAuth bool
-	pageSize    int           // sessions in one answer to session/list; 0 is agentkit's
-	commandTime time.Duration // for a command in a terminal; 0 is defaultCommandTime
-	maxSessions int           // that are open; 0 is agentkit's
-	maxServers  int           // MCP servers of all sessions; 0 is defaultMaxServers
+	pageSize    int           // sessions in one answer to session/list; 0 means agentkit's default
+	commandTime time.Duration // for a command in a terminal; 0 means defaultCommandTime
+	maxSessions int           // open sessions; 0 means agentkit's default
+	maxServers  int           // MCP servers of all sessions; 0 means defaultMaxServers
 	log         *slog.Logger
 }
 
 // agent serves one client.
 type agent struct {
 	config
-	dir      *os.Root // of the state
+	dir      *os.Root // the state directory
 	store    *sessionstore.Dir
 	sessions *agentkit.Sessions[*state]
-	running  slots // for MCP servers
-	starting slots // for those that start
+	running  slots // running MCP servers
+	starting slots // starting MCP servers
 
 	mu            sync.Mutex
 	authenticated bool
-	prompts       map[*prompt]bool // in progress
+	prompts       map[*prompt]bool // prompts in progress
 }
 
 func newAgent(c config) (*agent, error) {
@@ -80,8 +80,8 @@ func (a *agent) close() error {
 	return errors.Join(a.store.Close(), a.dir.Close())
 }
 
-// handlers are what the agent serves; all but authenticate is for who is logged in. session/cancel needs no handler: it
-// ends the context of the prompt.
+// handlers returns the agent's handlers; all but authenticate require a login. session/cancel needs no handler: it ends
+// the context of the prompt.
 func (a *agent) handlers() acp.AgentHandlers {
 	h := a.sessions.Handlers()
 	return acp.AgentHandlers{
@@ -99,7 +99,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	}
 }
 
-// options are what the agent says of itself beyond what its handlers show.
+// options returns what the agent advertises in addition to its handlers.
 func (a *agent) options() *acp.AgentOptions {
 	return a.sessions.Options(&acp.AgentOptions{
 		Info:                  acp.Implementation{Name: "acp-example-agent", Title: acp.Some("Example agent"), Version: "1.0.0"},
@@ -110,8 +110,8 @@ func (a *agent) options() *acp.AgentOptions {
 	})
 }
 
-// answer answers a prompt. When the turn was cancelled it returns the error that this led to, and the runtime answers
-// with the stop reason cancelled (PRM-11, PRM-12).
+// answer answers a prompt. If the turn was cancelled, it returns the resulting error, and the runtime answers with the
+// stop reason cancelled (PRM-11, PRM-12).
 func (a *agent) answer(ctx context.Context, kit *agentkit.Turn[*state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t := &turn{Turn: kit, commandTime: a.commandTime, log: a.log.With("session", kit.ID()), stop: acp.StopReasonEndTurn}
 	for _, block := range req.Prompt {

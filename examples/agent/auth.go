@@ -15,13 +15,14 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// The ids of the ways to authenticate.
+// The ids of the authentication methods.
 const (
-	authAgent    acp.AuthMethodID = "example-login"    // by the method authenticate
+	authAgent    acp.AuthMethodID = "example-login"    // with the method authenticate
 	authTerminal acp.AuthMethodID = "example-terminal" // by running this program with -login
 )
 
-// authMethods are what initialize offers; the runtime keeps the terminal's from clients without one.
+// authMethods returns the methods that initialize offers; the runtime does not offer terminal methods to clients that
+// cannot run them.
 func authMethods() []acp.AuthMethod {
 	return []acp.AuthMethod{
 		acp.NewAuthMethodAgent(acp.AuthMethodAgent{
@@ -38,7 +39,7 @@ func authMethods() []acp.AuthMethod {
 	}
 }
 
-// authorized serves a method to nobody who is not logged in (AUT-9, AUT-10).
+// authorized wraps a handler so that it requires a login (AUT-9, AUT-10).
 func authorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R, error) {
 	return func(ctx context.Context, client C, req *P) (*R, error) {
 		a.mu.Lock()
@@ -51,13 +52,13 @@ func authorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, e
 	}
 }
 
-// prompt is a prompt that is being answered.
+// prompt is a prompt being answered.
 type prompt struct {
 	end  context.CancelCauseFunc // ends it early
 	over chan struct{}           // closed when it has ended
 }
 
-// whileAuthorized serves prompts to nobody who is not logged in, and ends them with the login.
+// whileAuthorized wraps the handler of prompts so that they require a login, and end with it.
 func whileAuthorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R, error) {
 	return func(ctx context.Context, client C, req *P) (*R, error) {
 		ctx, end := context.WithCancelCause(ctx)
@@ -82,7 +83,7 @@ func whileAuthorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (
 	}
 }
 
-// authorize fails when nobody is logged in. a.mu is held.
+// authorize fails if no one is logged in. a.mu is held.
 func (a *agent) authorize() error {
 	if a.requireAuth && !a.authenticated && !loggedIn(a.dir) {
 		return acp.ErrAuthRequired
@@ -100,8 +101,8 @@ func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn, req *acp.Authe
 	return &acp.AuthenticateResponse{}, nil
 }
 
-// logout ends the turns in progress, if they are only for who is logged in, before it answers. They fail with the error
-// that says so.
+// logout ends the turns in progress, if they require a login, before it answers. They fail with the error that reports
+// this.
 func (a *agent) logout(ctx context.Context, _ *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse, error) {
 	prompts, err := a.forgetLogin()
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *agent) logout(ctx context.Context, _ *acp.AgentConn, _ *acp.LogoutReque
 	return &acp.LogoutResponse{}, nil
 }
 
-// forgetLogin returns the prompts that must not go on. None begins between the two.
+// forgetLogin ends the login, and returns the prompts that must end. No prompt can begin in between.
 func (a *agent) forgetLogin() ([]*prompt, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,10 +153,10 @@ func logIn(state string, in io.Reader, out io.Writer) (err error) {
 	return err
 }
 
-// loginFile is there when somebody is logged in.
+// loginFile exists while a user is logged in.
 const loginFile = "login"
 
-// openState opens the directory of the state. Others could log in, or plant sessions, in one that everybody may write in.
+// openState opens the state directory. If everyone could write to it, others could log in, or plant sessions.
 func openState(path string) (*os.Root, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func openState(path string) (*os.Root, error) {
 	}
 	info, err := dir.Stat(".")
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		err = fmt.Errorf("everybody may write in %s", path)
+		err = fmt.Errorf("everyone can write to %s", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -174,7 +175,7 @@ func openState(path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// loggedIn reports whether somebody is; only a regular file says so.
+// loggedIn reports whether a user is logged in, which only a regular file shows.
 func loggedIn(dir *os.Root) bool {
 	info, err := dir.Lstat(loginFile)
 	return err == nil && info.Mode().IsRegular()

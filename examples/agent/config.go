@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// settings are the values of a session's options beside the mode.
+// settings are the values of a session's options other than the mode.
 type settings struct {
 	Thoughts acp.SessionConfigValueID `json:"thoughts"`
 	Usage    bool                     `json:"usage"`
@@ -19,7 +19,7 @@ const (
 	modeAuto acp.SessionModeID = "auto"
 )
 
-// The config options beside the mode, and the values of the one that is not boolean.
+// The config options other than the mode, and the values of the one that is not boolean.
 const (
 	optionThoughts acp.SessionConfigID = "thoughts"
 	optionUsage    acp.SessionConfigID = "usage"
@@ -40,8 +40,8 @@ var thoughts = []acp.SessionConfigSelectOption{
 	acp.SelectValue(thoughtsHidden, "Hidden"),
 }
 
-// options are all config options but the mode with their values (CFG-17, CFG-18), for the client given: one that does not
-// know boolean options must not see any (CFG-3).
+// options returns all config options except the mode, with their values (CFG-17, CFG-18), for the given client: boolean
+// options must not be sent to a client that does not support them (CFG-3).
 func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 	thought := acp.SelectOption(optionThoughts, "Thoughts", s.Thoughts, thoughts...)
 	thought.Category = acp.Some(acp.SessionConfigOptionCategoryThoughtLevel)
@@ -52,7 +52,7 @@ func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 	return options
 }
 
-// setOption serves session/set_config_option, but for the mode.
+// setOption serves session/set_config_option, except for the mode.
 func setOption(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) (options []acp.SessionConfigOption, err error) {
 	err = change(ctx, s, func(state *state) error {
 		err := state.Settings.set(s.Conn(), req)

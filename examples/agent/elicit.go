@@ -1,4 +1,4 @@
-// Questions to the user. Whatever the client does with one, the turn goes on (ELI-17, ELI-18).
+// This file asks the user questions. Whatever the client answers, the turn continues (ELI-17, ELI-18).
 
 package main
 
@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// The fields of the form, and what they may hold.
+// The fields of the form, and their limits.
 const (
 	fieldName   = "name"
 	fieldColour = "colour"
@@ -47,7 +47,7 @@ func askForm(ctx context.Context, t *turn) error {
 	return t.say(ctx, "Hello %s, who likes %s.\n\n", name, colour)
 }
 
-// readForm takes the answers from a form, if they are what was asked for.
+// readForm reads the answers of a form. ok is false if they do not fit the form.
 func readForm(content map[string]acp.ElicitationContentValue) (name, colour string, ok bool) {
 	given, ok := content[fieldName].Variant.(acp.ElicitationContentValueString)
 	if n := utf8.RuneCountInString(string(given)); !ok || n < 1 || n > maxName {
@@ -62,7 +62,7 @@ func readForm(content map[string]acp.ElicitationContentValue) (name, colour stri
 	return string(given), string(liked), true
 }
 
-// askURL asks the user to open a page, and reports that what was to be done there is done (ELI-21).
+// askURL asks the user to open a page, and reports that the user has finished there (ELI-21).
 func askURL(ctx context.Context, t *turn) error {
 	id := acp.ElicitationID("elic_" + rand.Text())
 	res, err := t.ElicitURL(ctx, "Please look at this page.", id, "https://example.com/welcome")
@@ -73,8 +73,8 @@ func askURL(ctx context.Context, t *turn) error {
 	return t.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: id})
 }
 
-// accepted returns what the user gave. If that is nothing, it says so to the user, and returns nil and
-// the error that ends the turn, if there is one.
+// accepted returns the user's answer. If there is none, it tells the user so, and returns nil and the error that ends
+// the turn, if any.
 func (t *turn) accepted(
 	ctx context.Context, res *acp.CreateElicitationResponse, err error,
 ) (*acp.CreateElicitationResponseAccept, error) {
@@ -89,5 +89,5 @@ func (t *turn) accepted(
 	if accepted, ok := res.Variant.(*acp.CreateElicitationResponseAccept); ok {
 		return accepted, nil
 	}
-	return nil, t.say(ctx, "Then I go on without an answer.\n\n") // also for actions that nobody knows (SCH-9)
+	return nil, t.say(ctx, "Then I go on without an answer.\n\n") // also for unknown actions (SCH-9)
 }

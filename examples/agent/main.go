@@ -1,6 +1,6 @@
-// Command agent is an agent without a model: it speaks the Agent Client Protocol over standard input
-// and output, and plays turns that the words of a prompt choose. It is the project's reference: whole
-// in what it implements and the same on every run, so that clients can be tried against it.
+// Command agent is an agent without a model: it speaks the Agent Client Protocol over standard input and output, and
+// plays turns selected by the words of a prompt. It is the project's reference agent: complete in the features that it
+// implements, and the same on every run, so that clients can be tested against it.
 //
 // It is a fixture of this module's tests and imports internal packages. To start an agent of your own, copy
 // examples/kit-agent.
@@ -12,12 +12,12 @@
 // A prompt that begins with "Write a very long" streams text until it is cancelled, for two minutes at
 // most. In any other prompt each of these words plays a scene, in this order:
 //
-//	plan            a plan of what follows, brought up to date at each step
+//	plan            a plan of the following steps, updated at each step
 //	think           thoughts, if the option "thoughts" shows them
 //	read PATH       reads a file of the session (notes.txt if no path is named)
 //	edit PATH       adds a line to a file (demo.txt if no path is named), after asking
-//	run `COMMAND`   runs a command in a terminal of the client's, after asking
-//	permission      asks for permission whatever the mode is, and does nothing
+//	run `COMMAND`   runs a command in a terminal of the client, after asking
+//	permission      asks for permission regardless of the mode, and does nothing
 //	form            asks the user to fill in a form
 //	link            asks the user to open a page
 //	mode            switches to the other mode
@@ -29,19 +29,20 @@
 // At the end it repeats the prompt, says what was attached to it, and links what was linked. These words choose how a turn ends,
 // which is with end_turn otherwise: max_tokens, max_turn_requests, refuse.
 //
-// Where the client lacks what a scene needs, files are read and written directly, within the
-// directories of the session, and everything else is said in words.
+// If the client lacks a feature that a scene needs, files are read and written directly, within the directories of the
+// session, and everything else is described in words.
 //
 // # State
 //
 // Sessions are kept in the directory that -state names, as package sessionstore does, so that another process can load
-// them; by default in acp-example-agent within the user's cache directory. Without such a directory -state must name one. It
-// is refused if everybody may write in it.
+// them; by default in acp-example-agent within the user's cache directory. Without such a directory -state must name
+// one. It is refused if everyone can write to it.
 //
-// A command that runs for longer than -command-time says is killed.
+// A command that runs for longer than -command-time is killed.
 //
-// With -require-auth, nothing but initialize and authenticate is served before authenticate, or before somebody ran the
-// program with -login, which clients that can do that in a terminal are told of. Logout ends the turns in progress.
+// With -require-auth, only initialize and authenticate are served until the client has authenticated, or a user has run
+// the program with -login; clients that can run this in a terminal are offered it as a login. Logout ends the turns in
+// progress.
 package main
 
 import (
@@ -66,7 +67,7 @@ func main() {
 	login := flag.Bool("login", false, "log in, in a terminal, and end")
 	flag.Parse()
 
-	// Standard output belongs to the protocol.
+	// Standard output carries the protocol.
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	run := serve
 	if *login {
@@ -98,8 +99,8 @@ func serve(ctx context.Context, c config) error {
 	return errors.Join(err, a.close())
 }
 
-// withState calls run with the directory for sessions. The default is one of the user's own, because others could plant
-// sessions in one that is shared. Editors may start agents without HOME: then it is a temporary directory.
+// withState calls run with the directory for sessions. The default is a directory of the user, because others could
+// plant sessions in a shared one. Editors may start agents without HOME; then it is a temporary directory.
 func withState(dir string, log *slog.Logger, run func(dir string) error) error {
 	if dir != "" {
 		return run(dir)

@@ -1,5 +1,5 @@
-// The MCP servers of a session. MCP over stdio frames its messages as ACP does, so the runtime's own connection speaks
-// it; mcp_http.go speaks it over HTTP.
+// This file connects to the MCP servers of a session. MCP over stdio frames its messages as ACP does, so the runtime's
+// own connection can be used; mcp_http.go implements MCP over HTTP.
 
 package main
 
@@ -19,28 +19,27 @@ import (
 )
 
 const (
-	mcpTime     = 10 * time.Second // for the start of a server, and for a call to it
-	mcpStopTime = time.Second      // to end with its input, and again when it is asked to
+	mcpTime     = 10 * time.Second // for the start of a server, and for a call
+	mcpStopTime = time.Second      // to end after its input, and again after being asked
 )
 
-// mcpVersion is the version of MCP that is asked for. Whatever the server answers is fine for listing
-// its tools.
+// mcpVersion is the version of MCP that is requested. Any version in the answer is sufficient to list tools.
 const mcpVersion = "2025-06-18"
 
-// How many MCP servers may run and start at once, in all sessions: a client could name any number.
+// Bounds on the MCP servers that run and start at once, in all sessions, because a client could name any number.
 const (
 	defaultMaxServers = 64
 	maxStarting       = 4
 )
 
-// slots bound what there is at once: each holds one.
+// slots bounds a number: each user holds one slot.
 type slots chan struct{}
 
-// mcpServer is an MCP server that runs.
+// mcpServer is a running MCP server.
 type mcpServer struct {
 	name string
 	peer mcpPeer
-	slot slots // that it holds one of
+	slot slots // it holds one of these
 }
 
 // mcpPeer is a connection to an MCP server.
@@ -50,7 +49,7 @@ type mcpPeer interface {
 	close() error
 }
 
-// stdioPeer is one on stdio.
+// stdioPeer is a connection over stdio.
 type stdioPeer struct{ conn *rpc.Conn }
 
 func (p stdioPeer) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
@@ -77,8 +76,8 @@ type mcpInitialize struct {
 	ClientInfo      mcpImplementation `json:"clientInfo"`
 }
 
-// startServers starts all servers of a session, a few at once, but for those that are too many. broken says which do not
-// run.
+// startServers starts the servers of a session, a few at a time, except those that exceed the limit. broken describes
+// those that do not run.
 func (a *agent) startServers(ctx context.Context, dir string, wanted []acp.MCPServer) (running []*mcpServer, broken []error) {
 	servers, errs := make([]*mcpServer, len(wanted)), make([]error, len(wanted))
 	var wg sync.WaitGroup
@@ -90,7 +89,7 @@ func (a *agent) startServers(ctx context.Context, dir string, wanted []acp.MCPSe
 			left++
 			continue
 		}
-		a.starting <- struct{}{} // for a start, which mcpTime bounds
+		a.starting <- struct{}{} // held for a start, which mcpTime bounds
 		wg.Go(func() {
 			defer func() { <-a.starting }()
 			if servers[i], errs[i] = startServer(ctx, server, dir); errs[i] != nil {
@@ -129,7 +128,7 @@ func startServer(ctx context.Context, server acp.MCPServer, dir string) (*mcpSer
 		name, peer = config.Name, stdioPeer{conn}
 	case *acp.MCPServerHTTP:
 		name, peer = config.Name, &httpPeer{config: config}
-	default: // the runtime has refused the session
+	default: // the runtime refuses such sessions
 		return nil, errors.New("an MCP server of an unknown type")
 	}
 	_, err := peer.call(ctx, "initialize", mcpInitialize{
@@ -159,7 +158,7 @@ func startCommand(ctx context.Context, config *acp.MCPServerStdio, dir string) (
 	return rpc.Connect(ctx, transport, serve, nil)
 }
 
-// stopServers ends all servers at once.
+// stopServers ends all servers concurrently.
 func stopServers(servers []*mcpServer) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
@@ -173,7 +172,7 @@ func stopServers(servers []*mcpServer) error {
 	return errors.Join(errs...)
 }
 
-// tools says which tools a server has.
+// tools describes the tools of a server.
 func (s *mcpServer) tools(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, mcpTime)
 	defer cancel()

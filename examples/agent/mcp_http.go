@@ -15,15 +15,15 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxMCPAnswer is how many bytes of an answer are read.
+// maxMCPAnswer bounds the size of an answer, in bytes.
 const maxMCPAnswer = 1 << 20
 
-// httpPeer is a connection to an MCP server over HTTP. Its calls are made one after the other.
+// httpPeer is a connection to an MCP server over HTTP. Calls are made one at a time.
 type httpPeer struct {
 	config  *acp.MCPServerHTTP
 	client  http.Client
-	session string // as the server named it, if it did
-	version string // of MCP, as it was agreed
+	session string // if the server has assigned one
+	version string // the negotiated version of MCP
 	calls   int64
 }
 
@@ -71,7 +71,7 @@ func (p *httpPeer) notify(ctx context.Context, method string) error {
 	return res.Body.Close()
 }
 
-// close ends the server's session, if it keeps one and can end it.
+// close ends the server's session, if the server has sessions and can end them.
 func (p *httpPeer) close() error {
 	if p.session == "" {
 		return nil
@@ -88,7 +88,7 @@ func (p *httpPeer) close() error {
 	return res.Body.Close()
 }
 
-// A statusError is a status that is none of success.
+// A statusError is an HTTP status other than success.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("HTTP status %d", int(e)) }
@@ -126,7 +126,7 @@ func (p *httpPeer) send(ctx context.Context, method string, m *mcpMessage) (*htt
 	return res, nil
 }
 
-// findAnswer reads the answer to a call. A stream may have other messages before it, which are for nobody here.
+// findAnswer reads the answer to a call. A stream may have other messages before it, which are ignored.
 func findAnswer(res *http.Response, id int64) (*mcpMessage, error) {
 	body := io.LimitReader(res.Body, maxMCPAnswer)
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))

@@ -11,15 +11,15 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// scene is what its word in a prompt plays.
+// scene is what a word in a prompt plays.
 type scene struct {
-	word  string // also the command's name
+	word  string // also the name of the command
 	title string
 	hint  string // what may follow the command
 	play  func(ctx context.Context, t *turn) error
 }
 
-// scenes are all scenes, in the order in which they are played.
+// scenes returns all scenes, in the order in which they are played.
 func scenes() []scene {
 	return []scene{
 		{word: "think", title: "Think about it", play: thinkAloud},
@@ -37,7 +37,7 @@ func scenes() []scene {
 	}
 }
 
-// commands are the slash commands: the scenes, and the plan.
+// commands returns the slash commands: the scenes, and the plan.
 func commands() []acp.AvailableCommand {
 	list := []acp.AvailableCommand{{Name: "plan", Description: "Make a plan of what follows"}}
 	for _, sc := range scenes() {
@@ -50,14 +50,14 @@ func commands() []acp.AvailableCommand {
 	return list
 }
 
-// stopReasons are the words that choose how a turn ends.
+// stopReasons maps words to the reason for which the turn ends.
 var stopReasons = map[string]acp.StopReason{
 	"max_tokens":        acp.StopReasonMaxTokens,
 	"max_turn_requests": acp.StopReasonMaxTurnRequests,
 	"refuse":            acp.StopReasonRefusal,
 }
 
-// play plays what the prompt asks for.
+// play plays the scenes that the prompt selects.
 func (t *turn) play(ctx context.Context) error {
 	words := t.words()
 	if len(words) >= 4 && slices.Equal(words[:4], []string{"write", "a", "very", "long"}) {
@@ -90,7 +90,7 @@ func (t *turn) play(ctx context.Context) error {
 	return nil
 }
 
-// plan is the whole plan (PLN-3) when the scenes before current have been played.
+// plan returns the whole plan (PLN-3) with the scenes before current completed.
 func plan(scenes []scene, current int) acp.SessionUpdate {
 	entries := make([]acp.PlanEntry, len(scenes))
 	for i, sc := range scenes {
@@ -129,7 +129,7 @@ func writeVeryLong(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// answer is the end of every turn.
+// answer is the last part of every turn.
 func answer(ctx context.Context, t *turn) error {
 	if t.stop == acp.StopReasonRefusal {
 		return t.say(ctx, "I would rather not.")
@@ -154,7 +154,7 @@ func thinkAloud(ctx context.Context, t *turn) error {
 	return t.think(ctx, "The user wants something. There is no model here, so the script says what comes next.")
 }
 
-// switchMode changes the mode from this side (MOD-3).
+// switchMode changes the mode from the agent's side (MOD-3).
 func switchMode(ctx context.Context, t *turn) error {
 	mode := modeAsk
 	if t.Mode() == modeAsk {
@@ -163,7 +163,7 @@ func switchMode(ctx context.Context, t *turn) error {
 	return t.Update(ctx, acp.ModeUpdate(mode))
 }
 
-// sendNotice sends a notice, which not every client takes (SCH-12).
+// sendNotice sends a notice, which not every client supports (SCH-12).
 func sendNotice(ctx context.Context, t *turn) error {
 	err := t.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
 		Severity: acp.NoticeSeverityInfo, Title: "The script is at its notice",
@@ -174,7 +174,7 @@ func sendNotice(ctx context.Context, t *turn) error {
 	return err
 }
 
-// compact reports a compaction, which not every client takes (SCH-13).
+// compact reports a compaction, which not every client supports (SCH-13).
 func compact(ctx context.Context, t *turn) error {
 	id := acp.CompactionID("comp_" + rand.Text())
 	for _, update := range []acp.SessionUpdate{

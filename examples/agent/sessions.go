@@ -1,5 +1,5 @@
-// Sessions: what the agent keeps of one beside the conversation, and what is there while it is open. Package agentkit
-// does the rest.
+// This file has the state of sessions: what the agent stores about one in addition to the conversation, and what it has
+// while the session is open. Package agentkit does the rest.
 
 package main
 
@@ -13,22 +13,22 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 )
 
-// state is that of a session. What has a name in JSON is kept.
+// state is the state of a session. Fields with a JSON name are stored.
 type state struct {
 	Settings settings `json:"settings"`
 	Titled   bool     `json:"titled"`
-	Used     uint64   `json:"used"` // bytes of the conversation, about
+	Used     uint64   `json:"used"` // approximate size of the conversation in bytes
 
-	mu      sync.Mutex            // guards all but servers
-	allowed map[acp.ToolKind]bool // what the user allowed for good
+	mu      sync.Mutex            // guards everything except servers
+	allowed map[acp.ToolKind]bool // kinds of tools that the user has always allowed
 	servers []*mcpServer          // not changed while the session is open
 }
 
 // session is an open session.
 type session = agentkit.Session[*state]
 
-// open prepares a session that is new, loaded or resumed. Its MCP servers are started and initialized; those that do not
-// start are no reason to refuse it.
+// open prepares a session that is new, loaded or resumed. It starts and initializes the session's MCP servers; the
+// session is not refused if some do not start.
 func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) error {
 	if s.State == nil {
 		s.State = &state{Settings: defaultSettings}
@@ -40,7 +40,7 @@ func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) error
 	if len(broken) == 0 {
 		return nil
 	}
-	// Clients drop what is about a session that they do not know yet (SES-31).
+	// Clients drop messages about a session that they do not know yet (SES-31).
 	acp.AfterResponse(ctx, func(ctx context.Context) {
 		for _, err := range broken {
 			a.log.Warn("MCP server did not start", "session", s.ID(), "error", err)
@@ -55,14 +55,14 @@ func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) error
 	return nil
 }
 
-// ended lets go of what a session holds that is closed.
+// ended releases the resources of a closed session.
 func (a *agent) ended(s *session) {
 	if err := stopServers(s.State.servers); err != nil {
 		a.log.Warn("MCP servers did not end", "session", s.ID(), "error", err)
 	}
 }
 
-// change changes the state, and keeps it.
+// change changes the state, and stores it.
 func change(ctx context.Context, s *session, do func(*state) error) error {
 	s.State.mu.Lock()
 	defer s.State.mu.Unlock()
@@ -72,21 +72,21 @@ func change(ctx context.Context, s *session, do func(*state) error) error {
 	return s.SaveState(ctx)
 }
 
-// settings are those of now.
+// settings returns the current settings.
 func (s *state) settings() settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Settings
 }
 
-// allows reports whether the user allowed tools of a kind for good.
+// allows reports whether the user has always allowed tools of a kind.
 func (s *state) allows(kind acp.ToolKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.allowed[kind]
 }
 
-// allow remembers that the user did.
+// allow records that the user always allows tools of a kind.
 func (s *state) allow(kind acp.ToolKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func (t *turn) absolute(path string) string {
 	return filepath.Join(t.Cwd(), path)
 }
 
-// locate finds the directory of the session that bounds an absolute path (SES-24), and the path in there.
-// There is none for a path outside of them all.
+// locate finds the directory of the session that contains an absolute path (SES-24), and the path relative to it. ok is
+// false for a path outside all of them.
 func (t *turn) locate(path string) (root, rel string, ok bool) {
 	for _, root := range append([]string{t.Cwd()}, t.AdditionalDirectories()...) {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {

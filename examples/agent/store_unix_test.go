@@ -49,13 +49,13 @@ func TestPipesInTheState(t *testing.T) {
 	}
 }
 
-// Others could plant sessions in a directory that everybody may write in.
+// Others could plant sessions in a directory that everyone can write to.
 func TestSharedState(t *testing.T) {
 	state := t.TempDir()
 	if err := os.Chmod(state, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAgent(config{state: state}); err == nil || !strings.Contains(err.Error(), "may write") {
+	if _, err := newAgent(config{state: state}); err == nil || !strings.Contains(err.Error(), "can write") {
 		t.Errorf("got %v", err)
 	}
 	state = filepath.Join(t.TempDir(), "state")

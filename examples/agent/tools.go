@@ -16,8 +16,8 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 )
 
-// use announces a tool call (TOL-1), runs it and sees to it that it ends (TOL-9). A tool that fails does
-// not end the turn; the end of the turn, by error or cancellation, is returned.
+// use announces a tool call (TOL-1), runs it, and ensures that it ends (TOL-9). A tool that fails does not end the
+// turn; if the turn ends, by an error or a cancellation, use returns the error.
 func (t *turn) use(
 	ctx context.Context, kind acp.ToolKind, title string, about []acp.ToolCallOption, run func(*agentkit.ToolCall) error,
 ) error {
@@ -28,17 +28,17 @@ func (t *turn) use(
 	if err = run(call); err != nil {
 		t.log.Debug("tool call failed", "title", title, "error", err)
 	}
-	return call.End(acp.Public(err)) // the user may read why
+	return call.End(acp.Public(err)) // the user may read the reason
 }
 
-// The answers that the user may choose from.
+// The options from which the user can choose.
 var permissionOptions = []acp.PermissionOption{
 	acp.AllowOnce("allow", "Allow"),
 	acp.AllowAlways("always", "Always allow"),
 	acp.RejectOnce("reject", "Reject"),
 }
 
-// permit asks the user, unless the mode says that there is no need, or the user once said so.
+// permit asks the user, unless the mode makes that unnecessary, or the user has always allowed it.
 func (t *turn) permit(ctx context.Context, c *agentkit.ToolCall) error {
 	if t.Mode() == modeAuto || t.State.allows(c.State().Kind) {
 		return c.Begin()
@@ -55,7 +55,7 @@ func (t *turn) ask(ctx context.Context, c *agentkit.ToolCall) error {
 	return err
 }
 
-// askPermission only asks.
+// askPermission only asks for permission.
 func askPermission(ctx context.Context, t *turn) error {
 	return t.use(ctx, acp.ToolKindDelete, "Delete everything (not really)", nil, func(c *agentkit.ToolCall) error {
 		if err := t.ask(ctx, c); err != nil {
@@ -89,10 +89,10 @@ func readFile(ctx context.Context, t *turn) error {
 
 const (
 	maxShown = 32 << 10 // bytes of a file or an output that are shown
-	maxFile  = 10 << 20 // bytes of a file that is read
+	maxFile  = 10 << 20 // greatest size of a file that is read
 )
 
-// shorten makes of a text what is shown of it.
+// shorten returns the part of a text that is shown.
 func shorten(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -136,8 +136,8 @@ func (t *turn) pathAfter(word, def string) string {
 	return t.absolute(def)
 }
 
-// readText reads a file of the session: through the client, which knows what its editor has not saved
-// yet, or else from the disk (FS-1).
+// readText reads a file of the session: through the client, which knows the unsaved changes of its editor, or otherwise
+// from the disk (FS-1).
 func (t *turn) readText(ctx context.Context, path string) (string, error) {
 	root, rel, ok := t.locate(path)
 	if !ok {
@@ -168,7 +168,7 @@ func readDisk(dir, rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() { // a pipe, which would keep us waiting
+	if !info.Mode().IsRegular() { // reading a pipe could block
 		return "", fmt.Errorf("%s is not a regular file", rel)
 	}
 	file, err := root.Open(rel)
@@ -183,7 +183,7 @@ func readDisk(dir, rel string) (string, error) {
 	return string(text), err
 }
 
-// writeText writes a file of the session as readText reads it.
+// writeText writes a file of the session, in the same way as readText.
 func (t *turn) writeText(ctx context.Context, path, text string) error {
 	root, rel, ok := t.locate(path)
 	if !ok {
@@ -208,7 +208,7 @@ func writeDisk(dir, rel, text string) error {
 // defaultCommandTime is how long a command may run.
 const defaultCommandTime = time.Minute
 
-// runCommand runs the command that the prompt names in a terminal of the client's.
+// runCommand runs the command that the prompt names in a terminal of the client.
 func runCommand(ctx context.Context, t *turn) error {
 	if !t.Conn().Initialized().ClientCapabilities.Terminal {
 		return t.say(ctx, "I would run a command, but your client has no terminals.\n\n")
@@ -238,7 +238,7 @@ func runCommand(ctx context.Context, t *turn) error {
 	})
 }
 
-// command is the command that the prompt names between backquotes.
+// command returns the command in backquotes in the prompt.
 func (t *turn) command() []string {
 	if _, rest, ok := strings.Cut(t.text, "`"); ok {
 		quoted, _, closed := strings.Cut(rest, "`")

@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// contextSize is how many tokens this agent pretends to have room for.
+// contextSize is the size of the context that this agent claims to have, in tokens.
 const contextSize = 200_000
 
 // turn is a prompt being answered.
@@ -27,18 +27,18 @@ type turn struct {
 	commandTime time.Duration
 	log         *slog.Logger
 
-	text     string             // what the user wrote
-	attached []string           // what came with it, described
-	links    []acp.ContentBlock // of it
-	used     int                // bytes of it, and of what the agent has said
+	text     string             // the user's text
+	attached []string           // descriptions of its attachments
+	links    []acp.ContentBlock // links in the prompt
+	used     int                // size of the prompt and of the agent's answer, in bytes
 	stop     acp.StopReason
 }
 
 func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
 
-// take takes a block of the prompt.
+// take processes a block of the prompt.
 func (t *turn) take(block acp.ContentBlock) {
-	const length = 256 // of a block that is not text, and of the names of one that is
+	const length = 256 // for a block that is not text, and for the names in one
 	t.used += length
 	describe := func(format string, args ...any) { t.attached = append(t.attached, fmt.Sprintf(format, args...)) }
 	switch b := block.Variant.(type) {
@@ -64,7 +64,7 @@ func (t *turn) take(block acp.ContentBlock) {
 	}
 }
 
-// size says how much data there is in base64.
+// size returns the amount of data in base64 text, as words.
 func size(data string) string {
 	bytes, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -73,20 +73,20 @@ func size(data string) string {
 	return fmt.Sprintf("%d bytes", len(bytes))
 }
 
-// words are the words of the text in lower case, without what surrounds them.
+// words returns the words of the text in lower case, without surrounding punctuation.
 func (t *turn) words() []string {
 	return strings.FieldsFunc(strings.ToLower(t.text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 	})
 }
 
-// finish tells the client what the turn has changed of the session. It all comes before the answer (PRM-13), also when
-// the turn was cancelled.
+// finish reports to the client what the turn has changed in the session. These updates precede the answer (PRM-13),
+// even if the turn was cancelled.
 func (t *turn) finish(ctx context.Context) error {
 	changed := acp.SessionInfoUpdate{UpdatedAt: acp.Some(sessionstore.FormatTime(time.Now()))}
 	var usage []acp.SessionUpdate
 	err := change(context.WithoutCancel(ctx), t.Session, func(s *state) error {
-		if !s.Titled && t.text != "" && t.stop != acp.StopReasonRefusal { // what was refused is not part of the conversation
+		if !s.Titled && t.text != "" && t.stop != acp.StopReasonRefusal { // a refused prompt is not part of the conversation
 			s.Titled, changed.Title = true, acp.Some(title(t.text))
 		}
 		s.Used += uint64(t.used)
@@ -102,7 +102,7 @@ func (t *turn) finish(ctx context.Context) error {
 	return err
 }
 
-// title makes a title of a prompt: its first words on one line.
+// title returns the first words of a prompt, on one line.
 func title(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) > 60 {
@@ -111,12 +111,12 @@ func title(text string) string {
 	return string(runes)
 }
 
-// say sends a message, in chunks of a few words as a model would.
+// say sends a message, in chunks of a few words, like a model.
 func (t *turn) say(ctx context.Context, format string, args ...any) error {
 	return t.stream(ctx, acp.NewSessionUpdateAgentMessageChunk, fmt.Sprintf(format, args...))
 }
 
-// think sends thoughts, unless the user does not want to see any.
+// think sends thoughts, unless the user has turned them off.
 func (t *turn) think(ctx context.Context, text string) error {
 	if t.State.settings().Thoughts == thoughtsHidden {
 		return nil

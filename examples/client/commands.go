@@ -1,5 +1,5 @@
-// What the user can have done besides sending prompts: the lines that begin with a colon. The slash is for the agent's
-// commands.
+// This file has the commands that the user can type in addition to prompts: lines that begin with a colon. The slash is
+// for the agent's commands.
 
 package main
 
@@ -19,7 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// command is one that the user can type.
+// command is a command that the user can type.
 type command struct {
 	name, args, about string
 	run               func(ctx context.Context, t *talk, args []string) error
@@ -42,7 +42,7 @@ func commands() []command {
 	}
 }
 
-// How a command can be wrong.
+// Errors in commands.
 var (
 	errUsage     = errors.New("no such command, or not with these words: see :help")
 	errNoSession = errors.New("there is no session: see :new, :load and :resume")
@@ -50,7 +50,7 @@ var (
 	errNoOption  = errors.New("the session has no such option")
 )
 
-// command runs a line of the user's without its colon.
+// command runs a line typed by the user, without its colon.
 func (t *talk) command(ctx context.Context, line string) error {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -72,15 +72,15 @@ func help(_ context.Context, t *talk, _ []string) error {
 	return nil
 }
 
-// workspace is what every session of this client has.
+// workspace is what all sessions of this client share.
 type workspace struct {
 	root    string
-	more    []string // further directories
+	more    []string // additional directories
 	servers []acp.MCPServer
 }
 
-// directories are the further directories, if the agent takes any (SES-19). They go along each time: those that are left
-// out when a session is opened again are taken away from it (SES-18).
+// directories returns the additional directories, if the agent supports them (SES-19). They are sent each time:
+// directories that are left out when a session is opened again are removed from it (SES-18).
 func (t *talk) directories() []string {
 	if len(t.workspace.more) > 0 && !t.agent.Capabilities().SessionCapabilities.AdditionalDirectories.Present() {
 		t.printer.line("The agent takes no further directories.")
@@ -118,7 +118,7 @@ func resumeSession(ctx context.Context, t *talk, args []string) error {
 	return t.enter(ctx, session, err)
 }
 
-// enter goes on in a session that was opened, and closes the one before.
+// enter continues in a session that was opened, and closes the previous one.
 func (t *talk) enter(ctx context.Context, session *acp.ClientSession, err error) error {
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (t *talk) enter(ctx context.Context, session *acp.ClientSession, err error)
 	return t.leave(ctx, last)
 }
 
-// leave closes a session if the agent can do that, and has not done it yet (ERR-8).
+// leave closes a session if the agent supports that and has not closed it yet (ERR-8).
 func (t *talk) leave(ctx context.Context, session *acp.ClientSession) error {
 	err := session.Close(ctx)
 	if errors.Is(err, acp.ErrUnsupported) || errors.Is(err, acp.ErrResourceNotFound) {
@@ -141,7 +141,7 @@ func (t *talk) leave(ctx context.Context, session *acp.ClientSession) error {
 	return err
 }
 
-// sessionID is the session that the user names, or the one that is open.
+// sessionID returns the session that the user names, or the open one.
 func (t *talk) sessionID(args []string) (acp.SessionID, error) {
 	switch {
 	case len(args) > 0:
@@ -253,11 +253,11 @@ func attach(_ context.Context, t *talk, args []string) error {
 	return nil
 }
 
-// fileURL is the URL of a file.
+// fileURL returns the URL of a file.
 func fileURL(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive of Windows
+		path = "/" + path // a Windows drive
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
@@ -279,7 +279,7 @@ func parseServer(text string) (acp.MCPServer, error) {
 	}
 	program, err := exec.LookPath(words[0])
 	if err == nil {
-		program, err = filepath.Abs(program) // as it must be (SES-29)
+		program, err = filepath.Abs(program) // must be absolute (SES-29)
 	}
 	if err != nil {
 		return acp.MCPServer{}, err

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// elicit serves elicitation/create. It answers "cancel" when no user can be asked.
+// elicit serves elicitation/create. It answers "cancel" if there is no user to ask.
 func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
@@ -29,7 +29,7 @@ func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateEli
 		answer, err = t.fillIn(ctx, r.RequestedSchema)
 	case *acp.CreateElicitationRequestURL:
 		answer, err = t.openPage(ctx, r)
-	default: // which the runtime has refused
+	default: // the runtime refuses other modes
 		return nil, acp.InvalidParamsf("an unknown mode")
 	}
 	if err != nil {
@@ -38,14 +38,14 @@ func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateEli
 	return &answer, nil
 }
 
-// fillIn has the user fill in a form, whose fields begin with their defaults.
+// fillIn asks the user to fill in a form, whose fields begin with their defaults.
 func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.CreateElicitationResponse, error) {
 	form := map[string]*field{}
 	content := map[string]acp.ElicitationContentValue{}
 	names := slices.Sorted(maps.Keys(schema.Properties))
 	for _, name := range names {
 		f := newField(schema.Properties[name])
-		if f == nil { // a field of a kind that is not known (SCH-10)
+		if f == nil { // a field of an unknown kind (SCH-10)
 			t.printer.line("  The form has a field that this client does not know.")
 			return acp.NewCreateElicitationResponseDecline(), nil
 		}
@@ -82,7 +82,8 @@ func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.Cr
 	}
 }
 
-// openPage has the user open a page, which this program does not touch: it cannot know where it leads (ELI-28).
+// openPage asks the user to open a page, which this program does not touch, because it cannot know where the page leads
+// (ELI-28).
 func (t *talk) openPage(ctx context.Context, r *acp.CreateElicitationRequestURL) (acp.CreateElicitationResponse, error) {
 	t.printer.line("  Open this page in a browser, if you trust it: %s", r.URL)
 	for {
@@ -104,7 +105,7 @@ const (
 	answerNo  = "2"
 )
 
-// decide asks the user, unless everything is refused.
+// decide asks the user, unless everything is rejected.
 func (t *talk) decide(ctx context.Context, question string) (string, error) {
 	t.mu.Lock()
 	policy := t.policy
@@ -122,7 +123,7 @@ type field struct {
 	parse               func(text string) (acp.ElicitationContentValue, error)
 }
 
-// newField returns a property as a field, nil if it is of a kind that is not known.
+// newField returns a property as a field, or nil if it is of an unknown kind.
 func newField(property acp.ElicitationPropertySchema) *field {
 	switch p := property.Variant.(type) {
 	case *acp.ElicitationPropertySchemaString:
@@ -134,7 +135,7 @@ func newField(property acp.ElicitationPropertySchema) *field {
 			n := utf8.RuneCountInString(text)
 			matches := true
 			if pattern, ok := p.Pattern.Get(); ok {
-				// What Go cannot read is left to the agent.
+				// Patterns that Go cannot parse are left to the agent.
 				if re, err := regexp.Compile(pattern); err == nil {
 					matches = re.MatchString(text)
 				}
@@ -185,7 +186,7 @@ func newField(property acp.ElicitationPropertySchema) *field {
 	return nil
 }
 
-// preset is a default as the user would type it.
+// preset returns a default in the form that the user would type.
 func preset[T any](value acp.Opt[T]) string {
 	if v, ok := value.Get(); ok {
 		return fmt.Sprint(v)
@@ -193,7 +194,7 @@ func preset[T any](value acp.Opt[T]) string {
 	return ""
 }
 
-// inside says if a value is not within bounds.
+// inside returns an error if a value is out of bounds.
 func inside[T int64 | uint64 | float64](value T, least, most acp.Opt[T]) error {
 	low, bounded := least.Get()
 	high, capped := most.Get()

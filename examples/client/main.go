@@ -5,41 +5,41 @@
 //
 //	client [flags] -- AGENT [arguments]
 //
-// What it says comes from -p, which may be repeated, from the file that -script names, or else from
-// standard input, one prompt a line. It prints what the agent does, asks for permission when the agent
-// wants it (or decides itself, with -allow or -reject), has forms filled in, and serves files and terminals in the
-// directory -root, in which the agent is started. Ctrl-C cancels the turn; without one, or a second time,
-// it quits.
+// Its prompts come from -p, which may be repeated, from the file that -script names, or otherwise from standard input,
+// one per line. It prints what the agent does, asks the user for permission on the agent's behalf (or decides itself,
+// with -allow or -reject), asks the user to fill in forms, and serves files and terminals in the directory -root, in
+// which the agent is started. Ctrl-C cancels the turn; without a turn, or the second time, it quits.
 //
 // A line that begins with a colon is a command to this client: :sessions lists the sessions, :load ID opens one again,
-// :mode MODE switches the mode, :help says the others. The conversation begins in a new session, or in that of -load or
-// -resume. Sessions get the further directories of -add and the MCP servers of -mcp. Who has to log in in a terminal does
-// that at the start, if the prompts come from standard input.
+// :mode MODE switches the mode, :help lists the others. The conversation begins in a new session, or in that of -load
+// or -resume. Sessions get the additional directories of -add and the MCP servers of -mcp. If a login in a terminal is
+// required, it happens at the start, if the prompts come from standard input.
 //
-// In ACP it is up to the agent to ask for permission: one that does not ask can have files in the root written, and
-// commands run, all the same. With -reject it cannot: all requests for permission are refused, and the client offers
-// neither terminals nor writing of files; it still reads files of the root. What the agent's own process does by itself
-// is in nobody's hands but the system's: run an agent that you do not trust in a sandbox.
+// In ACP an agent need not ask for permission: an agent that does not ask can still have files in the root written, and
+// commands run. With -reject it cannot: all permission requests are refused, and the client offers neither terminals
+// nor writing of files; it still reads files of the root. Only the operating system can restrict what the agent's own
+// process does: run an agent that you do not trust in a sandbox.
 //
-// What the agent says is printed with a mark in front of each line ("< ", and "agent: " for its standard error), without
-// characters that would do more than appear.
+// Text from the agent is printed with a mark at the beginning of each line ("< ", and "agent: " for its standard
+// error), and with characters escaped that a terminal would not simply show.
 //
-// Some agents ask for a whole command line where the protocol has the name of a program. Where there is no
-// such program the system's shell runs the line, unless -shell=false forbids it.
+// Some agents send a whole command line where the protocol requires the name of a program. If there is no such program,
+// the system's shell runs the line, unless -shell=false forbids it.
 //
-// A script has one prompt a line, after what to do with it:
+// A script has one prompt per line, after an action:
 //
 //	# a comment
-//	allow: a prompt whose requests for permission are granted
-//	reject: one whose requests are refused; until the next prompt no file is written and no command started
-//	cancel: one that is cancelled after its first few updates; its requests are granted
+//	allow: a prompt whose permission requests are granted
+//	reject: a prompt whose permission requests are refused; until the next one, no file is written or command started
+//	cancel: a prompt that is cancelled after its first few updates; its permission requests are granted
 //	:mode code
 //
 // With -reject, every line of a script rejects.
 //
 // With -check, and with a script, every message is judged by the protocol's schema and rules. Each finding is printed,
-// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. What breaks no MUST is
-// only found with -warnings, and so are members that the schema does not know, which most agents send.
+// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. Violations other than
+// those of a MUST are only findings with -warnings, and so are members that the schema does not define, which most
+// agents send.
 package main
 
 import (
@@ -60,17 +60,17 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// config is what the command line says.
+// config is the parsed command line.
 type config struct {
 	workspace
-	load        string // the session to begin with, or resume
+	load        string // the session to load or resume first
 	resume      string
-	plays       []play // what to say
-	interactive bool   // say what standard input says
-	policy      policy // of that; policyReject is that of everything
+	plays       []play // prompts and commands
+	interactive bool   // read prompts from standard input
+	policy      policy // for those prompts; policyReject applies to everything
 	check       bool
-	warnings    bool // are findings
-	shell       bool // runs whole command lines
+	warnings    bool // warnings are findings
+	shell       bool // a shell runs whole command lines
 	command     []string
 }
 
@@ -164,10 +164,10 @@ func parse(args []string, usage io.Writer) (config, error) {
 	return c, err
 }
 
-// errFindings says that the check found something, which was printed.
+// errFindings reports that there were findings, which have been printed.
 var errFindings = errors.New("messages did not conform")
 
-// run starts the agent and plays everything. The last thing that it prints is the result of the check.
+// run starts the agent and runs all plays. The last line that it prints is the result of the check.
 func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	p := &printer{w: out}
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
@@ -201,7 +201,7 @@ func logIn(ctx context.Context, c config, method *acp.AuthMethodTerminal, in io.
 	return command.Login(ctx, method, launch.Terminal{Stdin: in, Stdout: out, Stderr: os.Stderr})
 }
 
-// converse starts the agent, opens a session, plays everything in it, and ends all three.
+// converse starts the agent, opens a session, runs all plays in it, and ends all three.
 func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *conformance.Monitor) (err error) {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -244,7 +244,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		Info:          acp.Implementation{Name: "acp-example-client", Title: acp.Some("Example client"), Version: "1.0.0"},
 		Session:       acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
 		BooleanConfig: true,
-		TerminalAuth:  c.interactive, // somebody is there
+		TerminalAuth:  c.interactive, // there is a user
 		Elicitation: acp.ElicitationCapabilities{
 			Form: acp.Some(acp.ElicitationFormCapabilities{}),
 			URL:  acp.Some(acp.ElicitationURLCapabilities{}),
@@ -254,7 +254,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		return err
 	}
 	defer func() { err = errors.Join(err, agent.Close()) }()
-	// Quitting ends the agent, and with that whatever waits for it.
+	// Quitting ends the agent, and with it everything that waits for it.
 	defer context.AfterFunc(ctx, func() { agent.Close() })()
 
 	signals := make(chan os.Signal, 1)
@@ -273,7 +273,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		err = talk.interact(ctx, c.policy)
 	}
 	if ctx.Err() != nil {
-		return nil // the user wants to go, whatever that broke
+		return nil // the user wants to quit, whatever that interrupted
 	}
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	return talk.leave(ctx, talk.session)
 }
 
-// isTerminal says whether somebody types what comes from r.
+// isTerminal reports whether r is a terminal.
 func isTerminal(r io.Reader) bool {
 	file, ok := r.(*os.File)
 	if !ok {
@@ -294,7 +294,7 @@ func isTerminal(r io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// agentCommand is the agent's command, in the root. Its program is found from here.
+// agentCommand returns the agent's command, to be run in the root. Its program is looked up from the current directory.
 func agentCommand(c config) (*launch.Command, error) {
 	program, err := launch.New(c.command[0]).Find()
 	return &launch.Command{Program: program, Args: c.command[1:], Dir: c.root}, err

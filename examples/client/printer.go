@@ -1,5 +1,6 @@
-// What the user sees. All text of the agent's goes through text or printf, which take out what would make the terminal
-// do more than show it, and every line of it has a mark in front: it cannot pass for the client's own words.
+// This file prints the output. All text from the agent goes through text or printf, which escape everything that a
+// terminal would do more with than show it, and every line of it begins with a mark, so that it cannot be mistaken for
+// the client's own words.
 
 package main
 
@@ -18,41 +19,41 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// printer prints what happens. It may be used concurrently.
+// printer prints events. It may be used concurrently.
 type printer struct {
 	mu    sync.Mutex
 	w     io.Writer
-	flow  string  // what the last text belongs to: its continuation needs no new line
-	mid   bool    // the last line is not ended
+	flow  string  // what the last text belongs to; its continuation needs no new line
+	mid   bool    // the last line is unfinished
 	asked string  // the question that waits for an answer
-	tools []*tool // the latest last
+	tools []*tool // most recent last
 }
 
-// maxTools is how many tool calls are known; of older ones the title is forgotten. Whatever the agent sends, a tool
-// takes no more than its title does: of ids and contents there are sums only.
+// maxTools is how many tool calls are remembered; the titles of older ones are forgotten. Whatever the agent sends, a
+// tool call takes only as much memory as its title: ids and contents are kept as hashes.
 const maxTools = 256
 
-// tool is a tool call as it is known so far.
+// tool is a tool call, as far as it is known.
 type tool struct {
-	id     uint64 // sum of it
+	id     uint64 // hash of the id
 	title  string
 	status acp.ToolCallStatus
-	shown  uint64 // sum of the content that was printed last
+	shown  uint64 // hash of the content that was last printed
 }
 
-// seed makes sums that no agent can foresee.
+// seed makes hashes that an agent cannot predict.
 var seed = maphash.MakeSeed()
 
 func sum(text string) uint64 { return maphash.String(seed, text) }
 
-// line prints a line, of arguments that may be the agent's.
+// line prints a line; its arguments may come from the agent.
 func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printf(format, args...)
 }
 
-// ask prints a question, which is answered on the same line. It is printed again after whatever comes before
+// ask prints a question, which is answered on the same line. It is repeated after anything else that is printed before
 // the answer.
 func (p *printer) ask(text string) {
 	p.mu.Lock()
@@ -61,7 +62,7 @@ func (p *printer) ask(text string) {
 	p.asked = text
 }
 
-// answered says that the question was answered, which has ended the line, or that there will be no answer.
+// answered records that the question was answered, which ended the line, or that there will be no answer.
 func (p *printer) answered(answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,13 +72,12 @@ func (p *printer) answered(answered bool) {
 	}
 }
 
-// printf prints one line, whatever is in args.
+// printf prints a single line, whatever the arguments contain.
 func (p *printer) printf(format string, args ...any) {
 	p.text("", "", plain.Sprintf(format, args...)+"\n")
 }
 
-// text prints text that continues what was printed last if that belongs to the same flow. Each of its
-// lines begins with prefix.
+// text prints text. It continues the last text if that belongs to the same flow. Each of its lines begins with prefix.
 func (p *printer) text(flow, prefix, text string) {
 	if p.mid && p.flow != flow {
 		fmt.Fprintln(p.w)
@@ -94,7 +94,7 @@ func (p *printer) text(flow, prefix, text string) {
 	}
 }
 
-// askAgain prints the open question below what was printed meanwhile.
+// askAgain repeats the open question after other output.
 func (p *printer) askAgain() {
 	if p.asked == "" {
 		return
@@ -106,8 +106,8 @@ func (p *printer) askAgain() {
 	p.flow, p.mid = "ask", true
 }
 
-// besides writes lines to another stream that the user may see in the same place. The line that is being printed ends first:
-// what the agent says next would begin a line without a mark otherwise.
+// besides writes lines to another stream that the user may see in the same place. It ends the current line first;
+// otherwise the agent's next text would begin a line without a mark.
 type besides struct {
 	p *printer
 	w io.Writer
@@ -166,7 +166,7 @@ func (p *printer) update(update acp.SessionUpdate) {
 	}
 }
 
-// chunk prints a piece of a message. Another message begins on another line.
+// chunk prints a piece of a message. A different message begins on a new line.
 func (p *printer) chunk(who, prefix string, c acp.ContentChunk) {
 	p.text(who+string(c.MessageID.Value()), prefix, blockText(c.Content))
 }
@@ -192,7 +192,7 @@ func blockText(block acp.ContentBlock) string {
 	return "[content of an unknown kind]"
 }
 
-// plan prints a plan, which stands for the one before (PLN-4).
+// plan prints a plan, which replaces the previous one (PLN-4).
 func (p *printer) plan(entries []acp.PlanEntry) {
 	p.printf("plan:")
 	marks := map[acp.PlanEntryStatus]string{acp.PlanEntryStatusCompleted: "x", acp.PlanEntryStatusInProgress: ">"}
@@ -201,7 +201,7 @@ func (p *printer) plan(entries []acp.PlanEntry) {
 	}
 }
 
-// options prints config options; those of a kind that is not known are left out (CFG-15).
+// options prints config options, except those of unknown kinds (CFG-15).
 func (p *printer) options(options []acp.SessionConfigOption) {
 	for _, o := range options {
 		switch v := o.Variant.(type) {
@@ -227,7 +227,7 @@ func (p *printer) toolCall(c acp.ToolCall) {
 	p.content(t, c.Content)
 }
 
-// toolUpdate prints what has changed of a tool call; what is absent or null has not (TOL-3).
+// toolUpdate prints what has changed in a tool call; members that are absent or null have not changed (TOL-3).
 func (p *printer) toolUpdate(u acp.ToolCallUpdate) {
 	t := p.tool(u.ToolCallID)
 	if title, ok := u.Title.Get(); ok {
@@ -240,7 +240,7 @@ func (p *printer) toolUpdate(u acp.ToolCallUpdate) {
 	p.content(t, u.Content.Value())
 }
 
-// tool finds a tool call, or begins to know it.
+// tool finds a tool call, or adds it.
 func (p *printer) tool(id acp.ToolCallID) *tool {
 	key := sum(string(id))
 	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.id == key }); i >= 0 {
@@ -254,25 +254,25 @@ func (p *printer) tool(id acp.ToolCallID) *tool {
 	return t
 }
 
-// cleanStatus is a status in a form that may be kept: agents may send any text.
+// cleanStatus returns a status in a form that may be kept, because agents may send any text.
 func cleanStatus(status acp.ToolCallStatus) acp.ToolCallStatus {
 	return acp.ToolCallStatus(plain.Line(string(status)))
 }
 
-// content prints the content of a tool call, unless it is what was printed last.
+// content prints the content of a tool call, unless it was the last content printed.
 func (p *printer) content(t *tool, content []acp.ToolCallContent) {
 	var b strings.Builder
 	for _, item := range content {
 		switch c := item.Variant.(type) {
 		case *acp.ToolCallContentContent:
 			text := strings.TrimSuffix(blockText(c.Content), "\n")
-			b.Grow(len(text) + 1) // a question may have 60 MiB, which are not copied more often than needed
+			b.Grow(len(text) + 1) // a question may have 60 MiB; avoid copying it
 			b.WriteString(text)
 			b.WriteByte('\n')
 		case *acp.ToolCallContentDiff:
 			b.WriteString(diff(c.OldText.Value(), c.NewText))
 		}
-		// A terminal is a command of ours, whose output is printed as it comes.
+		// A terminal is a command of this client, whose output is printed as it arrives.
 	}
 	if text := b.String(); text != "" && sum(text) != t.shown {
 		t.shown = sum(text)
@@ -280,7 +280,7 @@ func (p *printer) content(t *tool, content []acp.ToolCallContent) {
 	}
 }
 
-// diff is the lines that differ, without those before and behind that do not.
+// diff returns the lines that differ, without equal lines before and after them.
 func diff(before, after string) string {
 	from, to := slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(after))
 	for len(from) > 0 && len(to) > 0 && from[0] == to[0] {
@@ -299,8 +299,8 @@ func diff(before, after string) string {
 	return b.String()
 }
 
-// cancelled says that the turn is being cancelled. Its tool calls count as cancelled at once (PRM-8);
-// what the agent still says of them is printed all the same.
+// cancelled records that the turn is being cancelled. Its tool calls count as cancelled at once (PRM-8); further
+// updates about them are still printed.
 func (p *printer) cancelled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,7 +312,7 @@ func (p *printer) cancelled() {
 	}
 }
 
-// permission prints what the agent wants, and the answers that it offers.
+// permission prints the agent's request, and the answers that it offers.
 func (p *printer) permission(req *acp.RequestPermissionRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -321,7 +321,7 @@ func (p *printer) permission(req *acp.RequestPermissionRequest) {
 		t.title = plain.Line(title)
 	}
 	p.printf("? %s", t.title)
-	t.shown = 0 // what was printed far above is printed again: who decides must see it
+	t.shown = 0 // repeat content printed much earlier: the user must see it to decide
 	p.content(t, req.ToolCall.Content.Value())
 	for i, o := range req.Options {
 		p.printf("  %d. (%s) %s", i+1, o.Kind, o.Name)
@@ -335,7 +335,7 @@ func (p *printer) terminal(_ local.Session, terminal acp.TerminalID, output []by
 	p.text("terminal "+string(terminal), "  | ", string(output))
 }
 
-// findings prints what is wrong with a message, or with the end of the connection.
+// findings prints the findings about a message, or about the end of the connection.
 func (p *printer) findings(findings []conformance.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// policy says who decides about permissions. Asking for one is up to the agent; under policyReject it can do without
-// neither: the client writes no file and runs no command then.
+// policy determines who decides about permissions. An agent need not ask for permission; therefore, under policyReject,
+// the client writes no files and runs no commands.
 type policy int
 
 const (
@@ -26,14 +26,14 @@ const (
 	policyReject
 )
 
-// play is one prompt, or a command, which begins with a colon.
+// play is one prompt, or one command, which begins with a colon.
 type play struct {
 	text   string
 	policy policy
 	cancel bool // after the first few updates
 }
 
-// fewUpdates is when a play that is to be cancelled is.
+// fewUpdates is after how many updates a play is cancelled.
 const fewUpdates = 3
 
 // parseScript reads a script.
@@ -72,16 +72,16 @@ type talk struct {
 	quit      func()
 	workspace workspace
 	agent     *acp.ClientConn
-	session   *acp.ClientSession // nil when it was closed or deleted
+	session   *acp.ClientSession // nil if it was closed or deleted
 	attached  []acp.ContentBlock // for the next prompt
 
 	asking sync.Mutex // one question at a time
 
 	mu        sync.Mutex
 	policy    policy
-	end       context.CancelFunc // of the turn in progress, or nil
+	end       context.CancelFunc // ends the turn in progress; nil if there is none
 	playing   play
-	updates   int // of it, so far
+	updates   int // number of its updates so far
 	cancelled bool
 }
 
@@ -99,10 +99,10 @@ func (t *talk) open(ctx context.Context, agent *acp.ClientConn, c config) error 
 	})
 }
 
-// A loginError says that the user has to log in in a terminal, after which the agent is started anew.
+// A loginError reports that the user must log in in a terminal, after which the agent is restarted.
 type loginError struct {
 	method *acp.AuthMethodTerminal
-	err    error // the agent's
+	err    error // the agent's error
 }
 
 func (e *loginError) Error() string {
@@ -110,7 +110,7 @@ func (e *loginError) Error() string {
 }
 func (e *loginError) Unwrap() error { return e.err }
 
-// authenticated calls f, and when that takes authentication, authenticates and calls it once more.
+// authenticated calls f and, if that requires authentication, authenticates and calls it once more.
 func (t *talk) authenticated(ctx context.Context, f func() error) error {
 	err := f()
 	if !errors.Is(err, acp.ErrAuthRequired) {
@@ -124,14 +124,14 @@ func (t *talk) authenticated(ctx context.Context, f func() error) error {
 				return err
 			}
 			return f()
-		case *acp.AuthMethodTerminal: // its id is none for authenticate (AUT-2)
+		case *acp.AuthMethodTerminal: // its id must not be passed to authenticate (AUT-2)
 			err = &loginError{m, err}
 		}
 	}
 	return err
 }
 
-// playAll plays what is given.
+// playAll runs the given plays.
 func (t *talk) playAll(ctx context.Context, plays []play) error {
 	for _, p := range plays {
 		t.printer.line("> %s", p.text)
@@ -142,7 +142,7 @@ func (t *talk) playAll(ctx context.Context, plays []play) error {
 	return nil
 }
 
-// interact plays what the user types.
+// interact runs what the user types.
 func (t *talk) interact(ctx context.Context, policy policy) error {
 	for {
 		text, err := t.ask(ctx, "> ", false)
@@ -159,7 +159,7 @@ func (t *talk) interact(ctx context.Context, policy policy) error {
 			if ctx.Err() != nil || errors.Is(err, acp.ErrClosed) {
 				return err
 			}
-			t.printer.line("error: %v", err) // another line may be better
+			t.printer.line("error: %v", err) // the next line may be better
 		}
 	}
 }
@@ -193,14 +193,14 @@ func (t *talk) play(ctx context.Context, p play) error {
 	return nil
 }
 
-// set says what is played, and how it is cancelled; nil means that nothing is.
+// set records the play in progress, and how to cancel it; nil means none.
 func (t *talk) set(end context.CancelFunc, p play) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end, t.playing, t.policy, t.updates, t.cancelled = end, p, p.policy, 0, false
 }
 
-// cancel cancels the turn, and reports whether there is one that was not cancelled before.
+// cancel cancels the turn. It returns false if there is none, or it has already been cancelled.
 func (t *talk) cancel() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +213,7 @@ func (t *talk) cancel() bool {
 	return true
 }
 
-// interrupts does what Ctrl-C asks for.
+// interrupts handles Ctrl-C.
 func (t *talk) interrupts(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
@@ -240,8 +240,8 @@ func (t *talk) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNot
 	return nil
 }
 
-// requestPermission serves session/request_permission. When the turn is cancelled, the runtime has
-// answered already, and ctx ends.
+// requestPermission serves session/request_permission. If the turn is cancelled, the runtime has already answered, and
+// ctx ends.
 func (t *talk) requestPermission(
 	ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
@@ -270,10 +270,11 @@ func (t *talk) requestPermission(
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
 }
 
-// errRejects answers what would change something while everything is refused.
+// errRejects refuses requests that would change something while everything is rejected.
 var errRejects = acp.ErrInvalidRequest.WithMessagef("the user has everything refused: no file is written and no command run")
 
-// unlessRejecting serves a method that changes something unless everything is refused.
+// unlessRejecting wraps the handler of a method that changes something, so that it refuses while everything is
+// rejected.
 func unlessRejecting[P, R any](
 	t *talk, serve func(context.Context, *acp.ClientSession, *P) (*R, error),
 ) func(context.Context, *acp.ClientSession, *P) (*R, error) {
@@ -288,7 +289,7 @@ func unlessRejecting[P, R any](
 	}
 }
 
-// firstOf returns the first option of the first kind that there is, or nil.
+// firstOf returns the first option of the first kind for which there is one, or nil.
 func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) *acp.PermissionOption {
 	for _, kind := range kinds {
 		if i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
@@ -298,7 +299,7 @@ func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) 
 	return nil
 }
 
-// choose has the user choose. Without a user, nothing is chosen.
+// choose lets the user choose. Without a user, nothing is chosen.
 func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.PermissionOption {
 	for {
 		text, err := t.ask(ctx, "  number: ", true)
@@ -311,8 +312,8 @@ func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.
 	}
 }
 
-// ask asks the user. What was typed before a question that is fresh is not an answer to it: an agent could have talked the
-// user into typing it.
+// ask asks the user. If the question is fresh, anything typed before it is not an answer: an agent could have talked
+// the user into typing it.
 func (t *talk) ask(ctx context.Context, question string, fresh bool) (answer string, err error) {
 	t.printer.ask(question)
 	answer, err = t.input.line(ctx, fresh)
@@ -320,30 +321,30 @@ func (t *talk) ask(ctx context.Context, question string, fresh bool) (answer str
 	return answer, err
 }
 
-// input gives the lines of a reader to who wants the next one. Nothing is read before somebody does.
+// input passes the lines of a reader to callers that want one. It does not read before that.
 type input struct {
 	r        io.Reader
-	terminal bool // somebody types
+	terminal bool // a user is typing
 	once     sync.Once
 	lines    chan typed // closed at the end
 }
 
-// typed is a line, and when it came.
+// typed is a line, with the time at which it arrived.
 type typed struct {
 	text string
 	at   time.Time
 }
 
-// typedAhead is how many lines a user can type before they are asked for.
+// typedAhead is how many lines a user can type before they are wanted.
 const typedAhead = 16
 
-// line waits for the next line, which at a terminal must come after the call if it is to be fresh. Its error is io.EOF
-// at the end, or the cause of ctx.
+// line waits for the next line; at a terminal, if fresh is set, it must arrive after the call. The error is io.EOF at
+// the end, or the cause of ctx.
 func (i *input) line(ctx context.Context, fresh bool) (string, error) {
 	asked := time.Now()
 	i.once.Do(func() {
 		i.lines = make(chan typed, typedAhead)
-		go i.read() // it ends with the input; nothing can end a read from a terminal
+		go i.read() // it ends with the input; a read from a terminal cannot be interrupted
 	})
 	for {
 		select {
@@ -361,7 +362,7 @@ func (i *input) line(ctx context.Context, fresh bool) (string, error) {
 	}
 }
 
-// read reads the lines. At a terminal it never waits for who takes them: they would lose the time at which they came.
+// read reads the lines. At a terminal it never waits for a caller, so that the times of the lines are correct.
 func (i *input) read() {
 	defer close(i.lines)
 	for r := bufio.NewReader(i.r); ; {
@@ -373,7 +374,7 @@ func (i *input) read() {
 			} else {
 				select {
 				case i.lines <- line:
-				default: // more than anybody types ahead
+				default: // more than a user would type ahead
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-// Command hello is a complete agent, the smallest one: it repeats what it is told.
+// Command hello is the smallest complete agent: it repeats each prompt.
 package main
 
 import (

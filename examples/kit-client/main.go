@@ -1,11 +1,12 @@
-// Command kit-client talks to an agent in the terminal, with the building blocks for clients: acp/view folds and prints the
-// updates and asks the user, acp/policy decides about permissions, acp/reconnect starts an agent again that has died and brings
-// the session back, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a question, or
-// one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C cancels the turn, or quits.
+// Command kit-client talks to an agent in the terminal, built from the packages for clients: acp/view folds and prints
+// updates and asks the user, acp/policy decides about permissions, acp/reconnect restarts an agent that died and
+// restores the session, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a
+// question, or one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C cancels the turn, or quits.
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES is a file of rules, as acp/policy reads it; the rest is asked. $KIT_CLIENT_LOGIN is the agent's method to log in with.
+// RULES is a file of rules in the format of acp/policy; the user is asked about everything else. $KIT_CLIENT_LOGIN is
+// the authentication method to log in with.
 package main
 
 import (
@@ -89,7 +90,7 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		turn, stop := signal.NotifyContext(ctx, os.Interrupt)
 		err = c.do(turn, text)
-		if stop(); err != nil { // the agent may have died: the next turn is with another
+		if stop(); err != nil { // the agent may have died: the next turn uses another one
 			c.Printf("error: %v", err)
 		}
 	}
@@ -103,7 +104,7 @@ func login(ctx context.Context, conn *acp.ClientConn) (err error) {
 	return err
 }
 
-// do does what a line says.
+// do handles a line of input.
 func (c *client) do(ctx context.Context, text string) error {
 	session, err := c.session.Current(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// methodCancelRequest is the protocol's own notification, which either side may send.
+// methodCancelRequest is a notification of the protocol itself, which either side may send.
 const methodCancelRequest = "$/cancel_request"
 
 // notify sends a notification.
@@ -26,7 +26,7 @@ func (c *Conn) notify(ctx context.Context, method string, params any) error {
 func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) error {
 	sent, err := c.wire.TryNotify(method, params)
 	if !sent {
-		// It waits for the peer as a call does, and the peer may wait for what our queues hold.
+		// Sending waits for the peer, as a call does, and the peer may be waiting for us to empty our queues.
 		var f *nestedCall
 		ctx, f = c.calls.begin(ctx)
 		defer c.calls.end(f)
@@ -39,8 +39,8 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 	return nil
 }
 
-// failure translates an error of sending or waiting, and says whether it is the context's, whose cause
-// it is then; otherwise the value was bad, or the connection is over.
+// failure translates an error of sending or waiting. ended reports whether ctx ended, and the error is its cause;
+// otherwise the value was invalid, or the connection is over.
 func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return true, context.Cause(ctx)
@@ -70,7 +70,7 @@ func (p *pending) run(ctx context.Context, params wire.Encodable) error {
 	return named(p.method, err)
 }
 
-// named adds the method to an error that does not say it.
+// named adds the method to an error that does not include it.
 func named(method string, err error) error {
 	switch e := err.(type) {
 	case nil:
@@ -81,27 +81,27 @@ func named(method string, err error) error {
 	return fmt.Errorf("%s: %w", method, err)
 }
 
-// answered is what the peer answered, which names the method by itself.
+// answered is an error with which the peer answered; it includes the method itself.
 type answered struct{ error }
 
-// pending is a request of ours.
+// pending is a request of this side.
 type pending struct {
 	conn    *Conn
 	method  string
 	result  result
 	call    wire.Call
-	session string // its id
-	failed  func() // if set, the reader calls it when the answer is an error, or could not be decoded
+	session string // the session's id
+	failed  func() // if set, called by the reader when the answer is an error or could not be decoded
 
 	// Set by the reader before the wire's call is done.
 	err   error
-	queue *queue // nil when nothing of it is queued
-	after uint64 // the notifications of the session that come before the response
+	queue *queue // nil if nothing of the session is queued
+	after uint64 // position: the notifications of the session before the response
 }
 
-// A result is where the result of a call goes.
+// A result receives the result of a call.
 type result interface {
-	// decode and tryDecode are called by the reader; see wire.Caller.
+	// The reader calls decode and tryDecode; see wire.Caller.
 	decode(raw []byte) error
 	tryDecode(rest []byte) bool
 }
@@ -118,13 +118,13 @@ func (p *pending) start(ctx context.Context, params wire.Encodable) error {
 	return err
 }
 
-// Sent notes the session of the request; the wire's lock for sending is held.
+// Sent records the session of the request; the wire's lock for sending is held.
 func (p *pending) Sent(params []byte) {
 	p.session = sessionOf(p.conn.sniff, params)
-	p.conn.sniff.Reset(nil) // they may be long
+	p.conn.sniff.Reset(nil) // params may be long
 }
 
-// Answered takes the response; the reader calls it.
+// Answered receives the response; the reader calls it.
 func (p *pending) Answered(resp wire.Response) {
 	p.note(resp.Result)
 	switch e, ok := errors.AsType[*wire.Error](resp.Err); {
@@ -136,20 +136,20 @@ func (p *pending) Answered(resp wire.Response) {
 		p.err = p.result.decode(resp.Result)
 	}
 	if p.err != nil && context.Cause(p.conn.base) == ErrClosed {
-		p.err = ErrClosed // the peer may only have noticed that this side is closing
+		p.err = ErrClosed // the peer may have noticed that this side is closing
 	}
 	if p.err != nil && p.failed != nil {
 		p.failed()
 	}
 }
 
-// TryAnswered takes a response of which the result is the last member; the reader calls it.
+// TryAnswered receives a response whose last member is the result; the reader calls it.
 func (p *pending) TryAnswered(rest []byte) bool {
 	p.note(rest)
 	return p.result.tryDecode(rest)
 }
 
-// note notes what of the session comes before the response. The text of its result may go on.
+// note records the notifications of the session before the response. More text may follow the result.
 func (p *pending) note(result []byte) {
 	id := p.session
 	if id == "" {
@@ -158,7 +158,7 @@ func (p *pending) note(result []byte) {
 	p.queue, p.after = p.conn.lookUp(id)
 }
 
-// response waits for the response, and says whether ctx ended first, which is the error then.
+// response waits for the response. ended reports whether ctx ended first; then the error is its cause.
 func (p *pending) response(ctx context.Context) (ended bool, err error) {
 	if err = p.call.Wait(ctx); err != nil {
 		return p.conn.failure(ctx, err)
@@ -166,8 +166,8 @@ func (p *pending) response(ctx context.Context) (ended bool, err error) {
 	return false, nil
 }
 
-// barrier waits for the notifications before the response, unless ctx belongs to a notification
-// handler, which would wait for itself.
+// barrier waits for the notifications before the response, unless ctx belongs to a notification handler, which would be
+// a deadlock.
 func (p *pending) barrier(ctx context.Context) {
 	if p.queue == nil || insideHandler(ctx) {
 		return
@@ -178,13 +178,13 @@ func (p *pending) barrier(ctx context.Context) {
 	}
 }
 
-// giveUp tells the peer that nobody waits for the response.
+// giveUp tells the peer that no one waits for the response.
 func (p *pending) giveUp() {
 	p.call.Abandon()
 	p.cancel()
 }
 
-// id is the id under which the request was sent, or null if it was not.
+// id returns the id with which the request was sent, or null if it was not sent.
 func (p *pending) id() ID {
 	if id := p.call.ID(); id != wire.IntID(0) {
 		return id

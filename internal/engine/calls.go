@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// bell wakes one goroutine that looks again for what it waits for. It may ring for nothing.
+// bell wakes one goroutine, which then checks again whether it must wait. It may ring without need.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
@@ -18,21 +18,21 @@ func (b bell) ring() {
 	}
 }
 
-// A holder is what keeps notifications from being handled while it runs: a handler of one, or the body of a loop over
-// the updates of a turn. Only the reader can end a call that a holder waits for, so while there is one the reader must
-// not wait for the holder: more is kept for it, up to a limit, at which the call fails. Calls made with the context
+// A holder prevents notifications from being handled while it runs: it is a handler of one, or the body of a loop over
+// the updates of a turn. Only the reader can end a call that a holder waits for, so during such a call the reader must
+// not wait for the holder: more is queued for it, up to a limit, at which the call fails. Calls made with the context
 // that a holder was given are its calls.
 type holder interface {
-	// beginWait notes that the holder waits for one call more, and reports false when it has returned;
+	// beginWait records that the holder waits for one more call; it returns false if the holder has returned.
 	// callsInFlight.mu is held.
 	beginWait() bool
-	// endWait notes that it does not any more.
+	// endWait records that one of these calls has ended.
 	endWait()
-	// outer is the holder that this one runs in, or nil.
+	// outer returns the holder inside which this one runs, or nil.
 	outer() holder
 }
 
-// holderKey is the context key under which a holder is found.
+// holderKey is the context key of the holder.
 type holderKey struct{}
 
 func holderOf(ctx context.Context) holder {
@@ -46,17 +46,18 @@ type nestedCall struct {
 	holders []holder
 }
 
-// callsInFlight are the calls that wait for the peer.
+// callsInFlight holds the calls that wait for the peer.
 type callsInFlight struct {
-	waits  atomic.Int64 // callers that wait for the peer
-	stalls atomic.Int32 // how many are in stalled; spares callers the lock
+	waits  atomic.Int64 // number of callers that wait for the peer
+	stalls atomic.Int32 // len(stalled); saves callers the lock
 
 	mu      callsLock
-	nested  map[*nestedCall]struct{} // those that a holder waits for
-	stalled map[bell]struct{}        // of the loops that hold up the reader
+	nested  map[*nestedCall]struct{} // calls that holders wait for
+	stalled map[bell]struct{}        // bells of the loops that hold up the reader
 }
 
-// begin notes that the caller waits for the peer. It must wait with the context that is returned, and then call end.
+// begin records that the caller waits for the peer. The caller must wait with the context that begin returns, and then
+// call end.
 func (f *callsInFlight) begin(ctx context.Context) (context.Context, *nestedCall) {
 	h := holderOf(ctx)
 	if h == nil {
@@ -66,7 +67,7 @@ func (f *callsInFlight) begin(ctx context.Context) (context.Context, *nestedCall
 	return ctx, f.beginIn(h, cancel)
 }
 
-// beginIn is begin for a caller within a holder, or nil. cancel ends its waiting.
+// beginIn is begin for a caller inside h, which may be nil. cancel ends the caller's wait.
 func (f *callsInFlight) beginIn(h holder, cancel context.CancelCauseFunc) *nestedCall {
 	f.waits.Add(1)
 	f.ringStalled()
@@ -74,7 +75,7 @@ func (f *callsInFlight) beginIn(h holder, cancel context.CancelCauseFunc) *neste
 		return nil
 	}
 	call := &nestedCall{cancel: cancel}
-	// Under the lock, so that whoever finds that a holder waits for a call finds the call.
+	// With the lock held, so that anyone who sees that a holder waits for a call also finds the call.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for ; h != nil; h = h.outer() {
@@ -112,8 +113,8 @@ func (f *callsInFlight) overflow(match func(holder) bool) {
 	}
 }
 
-// stall notes that a loop holds up the reader, or does not any more. Its bell rings when a call begins to wait, or
-// another loop has room.
+// stall records whether a loop holds up the reader. Its bell rings when a call begins to wait, or another loop has
+// room.
 func (f *callsInFlight) stall(loop bell, stalled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +127,7 @@ func (f *callsInFlight) stall(loop bell, stalled bool) {
 	}
 }
 
-// ringStalled has the loops that hold up the reader look again.
+// ringStalled makes the loops that hold up the reader check again.
 func (f *callsInFlight) ringStalled() {
 	if f.stalls.Load() == 0 {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Config tunes a connection; package rpc's Options say what the fields mean. The zero value of each field
-// means its default, but of Errors, which must be set.
+// Config configures a connection; the fields are documented in package rpc's Options. The zero value of each field
+// means its default, except that Errors must be set.
 type Config struct {
 	Logger          *slog.Logger
 	MaxRequests     int
@@ -27,7 +27,7 @@ type Config struct {
 	Repair  func(method string, repair codec.Repair)
 	Invalid func(line []byte, reason error)
 	Panic   func(method string, value any, stack []byte)
-	// Serve wraps handlers, and Call calls of this side and its notifications.
+	// Serve wraps handlers, and Call wraps this side's calls and notifications.
 	Serve, Call Middleware
 	// End is called when the connection is over.
 	End func()
@@ -39,7 +39,7 @@ type Config struct {
 // another one.
 type Middleware func(ctx context.Context, call *Call, next func(context.Context) error) error
 
-// Call is what a Middleware is about; package rpc's CallInfo has the same fields and says what they mean.
+// Call describes what a Middleware wraps; package rpc's CallInfo has the same fields and documents them.
 type Call struct {
 	Method       string
 	ID           ID
@@ -53,11 +53,11 @@ type Call struct {
 	Result       any
 }
 
-// Errors is how errors look to those who use a connection.
+// Errors converts errors for the users of a connection.
 type Errors struct {
-	// Answered makes what a call returns when the peer answered with an error.
+	// Answered returns the error of a call that the peer answered with an error.
 	Answered func(method string, e *Error) error
-	// Visible is what the peer sees of a handler's error, and says whether that hides what it is.
+	// Visible returns what the peer sees of a handler's error. hidden reports whether that leaves out the actual error.
 	Visible func(err error) (e *Error, hidden bool)
 	// RequestCancelled is the cause of the context of a request that the peer has cancelled.
 	RequestCancelled error
@@ -86,7 +86,7 @@ func setDefault[T int | time.Duration](v *T, d T) {
 
 var errNextTwice = errors.New("acp: middleware called next more than once")
 
-// once is a middleware whose second call of next fails, because a call and its result are used once.
+// once returns a middleware whose second call of next fails, because a call and its result can be used only once.
 func (m Middleware) once() Middleware {
 	if m == nil {
 		return nil

@@ -12,24 +12,24 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// Conn is one connection to a peer. All methods are safe for concurrent use. Package rpc says what its users can rely
-// on.
+// Conn is one connection to a peer. All methods are safe for concurrent use. Its guarantees are documented in package
+// rpc.
 type Conn struct {
 	opts          Config
 	wire          *wire.Conn
 	requests      map[string]*Route // by method; "" is the fallback
 	notifications map[string]*Route
 
-	base   context.Context // of all handlers
+	base   context.Context // parent of all handlers' contexts
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
-	decode *codec.Decoder // the reader's
-	sniff  *codec.Decoder // of whoever sends a request
+	decode *codec.Decoder // owned by the reader
+	sniff  *codec.Decoder // owned by the sender of a request
 
 	mu       connLock
 	sessions map[string]*worker
-	inbound  map[ID]*incoming // requests in progress, by the peer's canonical id
+	inbound  map[ID]*incoming // the peer's requests in progress, by canonical id
 	serving  int
 
 	tasks     tasks
@@ -38,13 +38,13 @@ type Conn struct {
 	load      load
 	loops     loops
 
-	requested atomic.Int64 // the bytes of requests in progress
-	following atomic.Int32 // turns of this side that go on after their answer
-	feeding   atomic.Int32 // turns of this side whose updates are read
-	stuck     bool         // handlers have not ended in time
+	requested atomic.Int64 // size of the requests in progress, in bytes
+	following atomic.Int32 // turns of this side that continue after their answer
+	feeding   atomic.Int32 // turns of this side whose updates are read by a loop
+	stuck     bool         // some handlers have not ended in time
 	readEnd   time.Time    // when the peer ended the stream
-	cause     error        // why the connection is over, nil when this side ended it
-	closeErr  error        // what closing the stream gave
+	cause     error        // why the connection is over; nil if this side ended it
+	closeErr  error        // result of closing the stream
 }
 
 // worker is the task that handles the queued notifications of one session.
@@ -53,19 +53,19 @@ type worker struct {
 	conn *Conn
 }
 
-// ending is the cause of what ends because the connection does.
+// ending returns the cause for everything that ends with the connection.
 func (c *Conn) ending() error { return cmp.Or(closedErr(c.wire.Err()), error(ErrClosed)) }
 
-// TakesConcurrentTurns reports whether a session may have more than one turn of the peer's at a time.
+// TakesConcurrentTurns reports whether the peer may have more than one turn at a time in a session.
 func (c *Conn) TakesConcurrentTurns() bool { return c.opts.ConcurrentTurns }
 
 // Logger returns the logger of the connection's owner.
 func (c *Conn) Logger() *slog.Logger { return c.opts.Logger }
 
-// Go runs f in a goroutine that Close waits for, unless the connection has ended, and reports whether it does.
+// Go runs f in a goroutine that Close waits for. It returns false if the connection has ended.
 func (c *Conn) Go(f func()) bool { return c.tasks.spawn(taskFunc(f)) }
 
-// Load is what a connection holds at one moment; package rpc says what the fields mean.
+// Load is what a connection holds at one moment; the fields are documented in package rpc.
 type Load struct{ Requests, Queued, Loops int }
 
 // Load returns what the connection holds.
@@ -91,7 +91,7 @@ func (c *Conn) sessionLocked(id string) *worker {
 	return w
 }
 
-// lookUp returns the queue of a session and how much was queued so far; it is nil when all of that was handled.
+// lookUp returns the queue of a session and how much was queued so far; the queue is nil if all of it has been handled.
 func (c *Conn) lookUp(id string) (*queue, uint64) {
 	c.mu.Lock()
 	w := c.sessions[id]
@@ -106,7 +106,7 @@ func (c *Conn) lookUp(id string) (*queue, uint64) {
 	return &w.queue, position
 }
 
-// release forgets a session that has nothing going on.
+// release forgets a session in which nothing is in progress.
 func (c *Conn) release(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Conn) release(s *session) {
 	}
 }
 
-// step makes a step in a session, and does what comes of it.
+// step makes a step in a session, and carries out its effects.
 func (c *Conn) step(s *session, e event) error {
 	c.mu.Lock()
 	do := s.step(e)
@@ -124,7 +124,7 @@ func (c *Conn) step(s *session, e event) error {
 	return do.refuse
 }
 
-// carryOut does what comes of a step. tell tells the peer of a cancellation; nil is the usual way.
+// carryOut carries out the effects of a step. tell tells the peer of a cancellation; nil means the usual way.
 func (c *Conn) carryOut(do effects, tell func()) {
 	for _, in := range do.end {
 		in.cancel(ErrTurnCancelled)
@@ -137,7 +137,7 @@ func (c *Conn) carryOut(do effects, tell func()) {
 	}
 	if tell == nil && len(do.told) > 0 {
 		spec := &do.told[0].spec
-		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // which logs
+		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // it logs the error
 	}
 	cancelQuestions(do.withdraw, do.posted, tell)
 	for _, wait := range do.after {
@@ -145,7 +145,7 @@ func (c *Conn) carryOut(do effects, tell func()) {
 	}
 }
 
-// postCancel sends a cancellation, however much is unsent.
+// postCancel sends a cancellation, even if much is unsent.
 func (c *Conn) postCancel(method string, params any) error {
 	err := c.wire.Post(method, encodable(params))
 	if err != nil {
@@ -155,7 +155,8 @@ func (c *Conn) postCancel(method string, params any) error {
 }
 
 // cancelQuestions tells the peer that turns are cancelled, answers their questions as cancelled, and closes posted.
-// After tell, no question is answered another way. tell may run middleware, whose panic must not keep others waiting.
+// After tell, no question is answered in another way. tell may run middleware, whose panic must not keep others
+// waiting.
 func cancelQuestions(questions []*incoming, posted []chan struct{}, tell func()) {
 	questions = slices.DeleteFunc(questions, func(in *incoming) bool { return !in.question.withdraw() })
 	defer func() {

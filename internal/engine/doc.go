@@ -1,6 +1,6 @@
-// Package engine runs connections: it reads what a peer sends, has it handled in the order that the protocol needs,
-// and runs the turns of both sides. It knows no message of the protocol; package acp and its siblings say by Routes
-// what each method means. Users see it through packages acp and rpc.
+// Package engine runs connections: it reads messages from a peer, has them handled in the order that the protocol
+// requires, and runs the turns of both sides. It does not know the messages of the protocol: package acp and its
+// siblings define with Routes what each method means. Users see it through packages acp and rpc.
 //
 // # Who runs
 //
@@ -9,7 +9,7 @@
 //	   ▼ lines            │ lines
 //	reader              writer             one of each for a connection (package wire)
 //	   │                  ▲
-//	   │ decides:         │ messages are appended to its buffer, by whoever sends
+//	   │ decides:         │ senders append messages to its buffer
 //	   │                  │
 //	   ├─ answer ───────► caller           goroutines of the user: calls, turns, loops over updates
 //	   ├─ cancellation ─► contexts end, at once
@@ -18,51 +18,52 @@
 //	                                 │
 //	                                 └──► handler, or the loop over the updates of a turn
 //
-// The reader never runs a handler. It waits for one only where the route says so, as that of initialize does, and for
-// room in a queue: that is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it
-// acts on at once, ahead of the queues. All goroutines belong to the Conn, which waits for them when it ends.
+// The reader never runs a handler. It waits for a handler only if its route says so, like that of initialize, and for
+// room in a queue: this is how a slow side holds up the other one. It acts on answers and cancellations at once, ahead
+// of the queues, because these must not wait. All goroutines belong to the Conn, which waits for them when it ends.
 //
 // # In which order
 //
 // A queue counts its notifications. The position of an answer or a request is how many were queued when it was read;
-// the caller gets the answer, and the handler the request, when so many were handled: returned from the handler, or
-// given to the loop. That is the only order between the goroutines, and needs no other lock. The reader takes the
-// position in pending.note; a call waits for it in pending.barrier, a turn in Conn.awaitTurn, a request in its inbound,
-// all by queue.reached.
+// the caller gets the answer, and the handler the request, when that many have been handled, which means that the
+// handler has returned or the loop has received them. This is the only order between the goroutines, and needs no other
+// lock. The reader takes the position in pending.note; a call waits for it in pending.barrier, a turn in
+// Conn.awaitTurn, a request in its inbound; all of them use queue.reached.
 //
 // # Who may wait for whom
 //
-// A handler of a notification, and the body of a loop over updates, is a holder: while it runs, what is behind it waits.
-// If it calls the peer, only the reader can bring the answer, so the reader must not wait for it then. The context that
-// a holder is given marks its calls. While there is one, the holder's queue grows beyond QueueBytes, up to QueueLimit,
+// A handler of a notification, and the body of a loop over updates, is a holder: while it runs, everything after it
+// waits. If it calls the peer, only the reader can deliver the answer, so the reader must not wait for the holder. The
+// holder's context marks its calls. During such a call, the holder's queue grows beyond QueueBytes, up to QueueLimit,
 // where the call fails with ErrOverflow. Requests of the session do not wait for such a holder either, because the peer
-// may need their answer first. A call of a loop's body with another context cannot be told from anybody's: while any
-// caller waits, a loop's queue grows too, and at the limit the loop ends, with ErrOverflow; neither a call nor a turn of
-// somebody else is ever ended for it, unless all loops together have reached their limit.
+// may need their answer first. If a loop's body makes a call with another context, the call cannot be attributed to the
+// loop: while any caller waits, a loop's queue grows too, and at the limit the loop ends with ErrOverflow. No other
+// call or turn is ever ended for it, unless all loops together have reached their limit.
 //
 // # What a connection holds
 //
-// The peer decides how much comes, and when it reads what goes, so each kind of message that is held has its part of
-// MaxBytes. No part waits for another one:
+// The peer decides how much it sends, and when it reads, so each kind of message that the connection holds has its part
+// of MaxBytes. No part waits for another one:
 //
-//	requests in progress     the next one is refused: the reader must go on, for what a handler waits for
-//	answers                  Reserve waits, in the order of asking, for those who have reserved before
+//	requests in progress     the next one is refused: the reader must continue, because handlers may wait for it
+//	answers                  Reserve waits, in order of arrival, for earlier reservations
 //	queues                   the reader waits for handlers, while none of them waits for a call
-//	loops                    the worker, and then the reader, waits for loops, while nobody waits for a call
-//	unsent messages          who sends waits for the peer to read; the reader only when a flood of its own answers is unsent
+//	loops                    the worker, and then the reader, waits for loops, while no one waits for a call
+//	unsent messages          senders wait for the peer to read; the reader only when a flood of its own answers is unsent
 //
-// What is alone in its part always passes, so that every message does, sooner or later. A cancellation, whichever side
-// sends it, and an answer to a call of this side need no room. So the only waiting on the peer is that of senders, and
-// who has reserved waits for nothing else: when both sides are full, each still reads, and what it reads is refused,
-// or answers what somebody waits for.
+// A message that is alone in its part always passes, so every message passes sooner or later. Cancellations, from
+// either side, and answers to calls of this side need no room. Therefore only senders wait for the peer, and a handler
+// that has reserved room waits for nothing else: when both sides are full, each still reads, and what it reads is
+// either refused or the answer to a waiting call.
 //
-// An answer has room in the writer when what is unsent, and what others are about to append, leaves some; see
-// wire.Request.TakeRoom. Otherwise all that wait would append when there is room for one. The reservation ends when
-// the answer is appended, because so few are there: one that is written, and one that waits for that.
+// An answer has room in the writer if the unsent messages, and those that others are about to append, leave some; see
+// wire.Request.TakeRoom. Otherwise all waiting answers would be appended as soon as there is room for one. The
+// reservation ends when the answer is appended, because few answers are there at a time: one that is being written, and
+// one that waits for it.
 //
 // # Where the rules are
 //
-// A file uses only files above it in this list, so each can be read without those below:
+// A file uses only files above it in this list, so each can be read without those below it:
 //
 //	locks, errors, values, tasks   errors and answers, JSON values of any type, goroutines
 //	calls, budget                  holders and the calls they wait for, room for answers
@@ -70,40 +71,42 @@
 //	queue, flow                    order and byte limits: of a session's notifications, of a loop's updates
 //	session                        the turns of one session, and their cancellation
 //	conn                           a connection: its sessions, and all of the above together
-//	report, middleware             what the owner is told, and what the owner puts around calls
+//	report, middleware             reports to the owner, and what the owner puts around calls
 //	request                        a request of the peer, up to its answer
 //	call, method                   a call of this side; typed methods
 //	follow, turn, keep             turns of this side, their ends, turns of the peer beyond their requests
 //	notification                   from the reader to a queue, and from there to a handler or a loop
 //	reader, start, rpc             what the reader decides; how a connection begins and ends
 //
-// Up to session nothing knows a connection. What happens to the turns of a session, and to the questions that belong to
-// them, is session.step: one function from an event to the session's next state and what is to be done, under one lock;
-// Conn.carryOut does it, without the lock. A turn of this side is in one of these phases, see phase:
+// The files up to session do not know the connection. session.step decides what happens to the turns of a session, and
+// to the questions that belong to them: it is one function from an event to the session's next state and its effects,
+// under one lock; Conn.carryOut carries the effects out, without the lock. A turn of this side is in one of these
+// phases, see phase:
 //
 //	                           ┌──► recalling ──┐
 //	                           │                ▼
 //	waiting ──► sending ──► running ──────► cancelling ──► finished
 //
-// A cancellation makes a step, and whoever made the step sends session/cancel before it returns, behind the request and
-// ahead of all that its caller sends next; whoever cancels the same turn meanwhile waits for that. A turn is over for
-// its caller only when no cancellation of it is still to be sent.
+// A cancellation makes a step, and the goroutine that made the step sends session/cancel before it returns, after the
+// turn's request and before anything that its caller sends next; other goroutines that cancel the same turn in the
+// meantime wait for that. A turn is over for its caller only when none of its cancellations is still to be sent.
 //
-// A turn that the peer holds behind another one is recalled instead: $/cancel_request is sent in the same way. Its
-// answer may say that it has begun all the same. Then the reader sends session/cancel. Turns that are begun after the
-// recall are sent when the answer has come, or CancelGrace has passed, so that they come behind that too.
+// A turn that the peer holds until an earlier one ends is recalled instead: $/cancel_request is sent in the same way.
+// Its answer may report that the turn has begun nevertheless; then the reader sends session/cancel. Turns that are
+// begun after the recall are sent when the answer has arrived, or CancelGrace has passed, so that they follow that
+// cancellation too.
 //
 // # Locks
 //
-// There are five kinds, and a goroutine takes them in this order only; see locks_race.go:
+// There are five kinds, and a goroutine takes them only in this order; see locks_race.go:
 //
-//  1. inbound.mu, while one request's answer is written, so that a cancellation comes before or behind it
+//  1. inbound.mu, while one request's answer is written, so that a cancellation comes either before or after it
 //  2. Conn.mu, the sessions' states, and the requests in progress
 //  3. callsInFlight.mu, the calls that holders wait for
 //  4. queue.mu, one session's queue
-//  5. flow.mu, what waits for one loop
+//  5. flow.mu, the updates waiting for one loop
 //
-// No other lock is taken while that of tasks or of reserving is held.
-// The locks of package wire come behind these. Functions of users are called with none of them held.
-// Under the race detector TestLockOrder checks the order of every lock in this list.
+// While the lock of tasks or of reserving is held, no other lock is taken. The locks of package wire come after these.
+// Functions of users are called with none of them held. Under the race detector, TestLockOrder checks the order of
+// every lock in this list.
 package engine

@@ -23,13 +23,13 @@ type UnsentError struct {
 	Err    error
 }
 
-// Error gives method and error.
+// Error returns the method and the error.
 func (e *UnsentError) Error() string { return e.Method + ": acp: not sent: " + e.Err.Error() }
 
-// Unwrap returns why the call was refused.
+// Unwrap returns the reason for the refusal.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
-// The error codes that the engine answers with.
+// The error codes with which the engine answers.
 const (
 	codeInvalidRequest   = -32600
 	codeMethodNotFound   = -32601
@@ -38,13 +38,13 @@ const (
 	codeRequestCancelled = -32800
 )
 
-// Sentinel is an error that is nothing but its text, and a constant.
+// Sentinel is a constant error that consists of its text.
 type Sentinel string
 
 // Error implements the error interface.
 func (s Sentinel) Error() string { return string(s) }
 
-// What ends a call or a turn; package rpc says when.
+// The errors that end a call or a turn; they are documented in package rpc.
 const (
 	ErrClosed        Sentinel = "acp: connection closed"
 	ErrUnsupported   Sentinel = "acp: not supported by the peer"
@@ -54,7 +54,7 @@ const (
 	ErrOverflow      Sentinel = "acp: update queue overflow while its consumer waits for a call"
 )
 
-// closedErr is the error that says that the connection is over, and why if this side did not end it.
+// closedErr returns the error for a connection that is over, with the cause if this side did not end it.
 func closedErr(cause error) error {
 	if cause == nil || errors.Is(cause, wire.ErrClosed) {
 		return nil
@@ -62,22 +62,22 @@ func closedErr(cause error) error {
 	return fmt.Errorf("%w: %w", ErrClosed, cause)
 }
 
-// A refusal is an Error that the engine answers with by itself.
+// refusal returns an Error with which the engine itself answers.
 func refusal(code int, message string, data map[string]string) *Error {
 	e := &Error{Code: code, Message: message}
 	if data != nil {
-		e.Data, _ = json.Marshal(data) // of strings, which cannot fail
+		e.Data, _ = json.Marshal(data) // a map of strings cannot fail
 	}
 	return e
 }
 
-// MethodNotFound is the answer to a request for a method that does not exist here. Of a very long name it
-// has the beginning.
+// MethodNotFound is the answer to a request for a method that does not exist on this side. It truncates a very long
+// name.
 func MethodNotFound(method string) *Error {
 	return refusal(codeMethodNotFound, "Method not found", map[string]string{"method": echoed(method)})
 }
 
-// invalidParams is the answer to parameters that do not fit: the pointer is in the message and in the data.
+// invalidParams is the answer to invalid parameters: the pointer is in the message and in the data.
 func invalidParams(err error) *Error {
 	bad, ok := errors.AsType[*codec.Error](err)
 	if !ok {
@@ -88,17 +88,17 @@ func invalidParams(err error) *Error {
 }
 
 var (
-	// requestCancelled is the answer to a request whose handler has failed because the peer cancelled it.
+	// requestCancelled is the answer to a request whose handler failed because the peer cancelled the request.
 	requestCancelled = refusal(codeRequestCancelled, "Request cancelled", nil)
 
 	errHandlerEnded = errors.New("the handler has ended its goroutine")
 	errNilResult    = errors.New("acp: the handler returned neither a result nor an error")
 )
 
-// maxEcho is how many bytes of what the peer sent an error repeats.
+// maxEcho is how many bytes of the peer's text an error repeats.
 const maxEcho = 256
 
-// echoed is s as an error repeats it.
+// echoed returns s in the form in which an error repeats it.
 func echoed(s string) string {
 	if len(s) <= maxEcho {
 		return s

@@ -6,28 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// loops is what all loops of a connection over updates share.
+// loops is the state shared by all loops of a connection over updates.
 type loops struct {
 	limits  *queueLimits
 	calls   *callsInFlight
 	closing <-chan struct{} // closed when the connection ends
-	bytes   atomic.Int64    // that wait for loops; see flow.makeRoom
+	bytes   atomic.Int64    // size of the updates waiting for loops; see flow.makeRoom
 }
 
-// flow is what waits for the loop over a turn's updates, by its size, and what the loop's body waits for. It is the
-// body as a holder.
+// flow counts the size of the updates that wait for the loop over a turn's updates, and the calls that the loop's body
+// waits for. As a holder, it is the body.
 type flow struct {
 	loops   *loops
-	starter holder // in which the turn was started, or nil
-	more    bell   // for the loop
-	room    bell   // for who delivers
+	starter holder // the holder inside which the turn was started, or nil
+	more    bell   // wakes the loop
+	room    bell   // wakes the goroutine that delivers
 
 	mu       flowLock
 	bytes    int
-	calls    int  // that the body waits for
-	discard  bool // nobody will read what comes
-	ended    bool // nothing more comes
-	overflow bool // the loop was ended, because it held up calls
+	calls    int  // number of calls that the body waits for
+	discard  bool // further updates will not be read
+	ended    bool // no more updates will be delivered
+	overflow bool // the loop was ended because it held up calls
 	once     sync.Once
 }
 
@@ -52,14 +52,15 @@ func (w *flow) endWait() {
 
 func (w *flow) outer() holder { return w.starter }
 
-// throwAway notes that nobody will read what comes; mu is held. taken is to be called without it.
+// throwAway records that further updates will not be read; mu is held. The caller must then call taken without it.
 func (w *flow) throwAway() {
 	w.count(-w.bytes)
 	w.discard = true
 	w.more.ring()
 }
 
-// end notes that nothing more comes. What waits still is the owner's from then on, as a result is.
+// end records that no more updates will be delivered. From then on the waiting updates belong to the caller, as a
+// result does.
 func (w *flow) end() {
 	w.mu.Lock()
 	w.loops.bytes.Add(-w.beyond(w.bytes))
@@ -69,11 +70,11 @@ func (w *flow) end() {
 	w.taken()
 }
 
-// beyond is how much of what waits for a loop counts for all loops together. A little does not, so that loops that
-// keep up need not tell each other.
+// beyond returns how much of the updates waiting for a loop counts toward the total of all loops. A small amount does
+// not count, so that loops that keep up need not synchronize with each other.
 func (w *flow) beyond(bytes int) int64 { return int64(max(0, bytes-w.loops.limits.bytes/64)) }
 
-// count changes what waits for the loop; mu is held.
+// count changes the size of the waiting updates; mu is held.
 func (w *flow) count(change int) {
 	before := w.bytes
 	w.bytes += change
@@ -82,13 +83,13 @@ func (w *flow) count(change int) {
 	}
 }
 
-// taken has those look again that deliver to this loop, or to others.
+// taken makes the goroutines that deliver to this loop, or to others, check again.
 func (w *flow) taken() {
 	w.room.ring()
 	w.loops.calls.ringStalled()
 }
 
-// await waits for more. In a handler of notifications, or another loop, that is a call.
+// await waits for more updates. Inside a notification handler, or another loop, this counts as a call.
 func (w *flow) await(cancel context.CancelCauseFunc) {
 	if w.starter != nil {
 		calls := w.loops.calls
@@ -97,10 +98,11 @@ func (w *flow) await(cancel context.CancelCauseFunc) {
 	<-w.more
 }
 
-// makeRoom waits until the loop may be given so much more, and counts it; mu is held, but not while it waits. While too
-// much waits to be read, the session's worker waits here, and with it the session and then the reader. While the loop's
-// body, or anybody, waits for a call, it does not, up to the limit: there the body's calls fail, and if it has made none,
-// it cannot be told whether the body waits for those of others, and the loop ends.
+// makeRoom waits until the loop may be given size more bytes, and counts them; mu is held, but released while it waits.
+// While too much is waiting to be read, the session's worker waits here, and with it the session and then the reader.
+// While the loop's body, or any other caller, waits for a call, it does not wait, up to the limit: there the body's
+// calls fail. If the body has made none, it may be waiting for the calls of others, which cannot be known, and the loop
+// ends.
 func (w *flow) makeRoom(size int) {
 	l, stalled, thrown := w.loops, false, false
 	for !w.discard && !w.ended {
@@ -113,7 +115,7 @@ func (w *flow) makeRoom(size int) {
 				w.bytes += size
 				break
 			}
-			continue // another loop was given something
+			continue // another loop has received something
 		}
 		if atLimit && !calls && waits {
 			w.overflow, thrown = true, true
@@ -123,11 +125,12 @@ func (w *flow) makeRoom(size int) {
 		w.mu.Unlock()
 		switch {
 		case !stalled:
-			// Who waits, or makes room, from now on rings; who has already is seen when it is looked again.
+			// From now on, callers that begin to wait or make room ring the bell; those that did so before are seen by
+			// checking again.
 			stalled = true
 			l.calls.stall(w.room, true)
 			w.room.ring()
-		case atLimit && calls: // those of another connection go on
+		case atLimit && calls: // those of another connection continue
 			l.calls.overflow(func(h holder) bool { return h == w })
 		}
 		select {
@@ -135,7 +138,7 @@ func (w *flow) makeRoom(size int) {
 			w.mu.Lock()
 		case <-l.closing:
 			w.mu.Lock()
-			w.throwAway() // a later one must not come without this one
+			w.throwAway() // a later update must not be delivered without this one
 			thrown = true
 		}
 	}
@@ -151,9 +154,10 @@ func (w *flow) makeRoom(size int) {
 	}
 }
 
-// full reports whether the loop holds up who delivers to it while nobody waits for a call, and whether also while
-// somebody does. All loops together have four times as much as one, or twice; there each may have as much as is left for
-// others, so that those which are read find room. What is alone always has it. mu is held.
+// full reports whether the loop holds up the goroutine that delivers while no one waits for a call, and whether it does
+// even while someone does. All loops together may have four times as much as one, or twice the limit; then each may
+// have as much as is left for others, so that loops that are being read find room. An update that is alone always has
+// room. mu is held.
 func (w *flow) full(size int, total int64) (full, atLimit bool) {
 	limits := w.loops.limits
 	if own := w.bytes + size; w.bytes > 0 {

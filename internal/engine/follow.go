@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// A TurnEnd says when a turn is over that its answer only begins, and with what result. The reader calls
-// its methods, one at a time and in the order of the wire, from before the request is sent until one of
-// them has returned a result. They must be quick.
+// A TurnEnd determines when a turn whose answer only begins it is over, and with what result. The reader calls its
+// methods, one at a time and in the order of the wire, from before the request is sent until one of them has returned a
+// result. They must be quick.
 type TurnEnd[A, R any] interface {
-	// Answered is given the answer. It returns the result if the turn is over with that, else nil.
+	// Answered receives the answer. It returns the result if the turn is then over, and otherwise nil.
 	Answered(answer *A) *R
-	// Notified is given the parameters of a notification that feeds the session's turns (see
-	// Route.Feeds). It returns the result if the turn is over with that, else nil.
+	// Notified receives the parameters of a notification that feeds the session's turns (see Route.Feeds). It returns
+	// the result if the turn is then over, and otherwise nil.
 	Notified(params any) *R
 }
 
-// byAnswer is the end of a turn that its answer ends.
+// byAnswer is the TurnEnd of a turn that ends with its answer.
 type byAnswer[R any] struct{}
 
 func (byAnswer[R]) Answered(answer *R) *R { return answer }
@@ -25,7 +25,7 @@ func (byAnswer[R]) Notified(any) *R       { return nil }
 // outcome is the result of a turn, from its end.
 type outcome[A, R any] struct {
 	end    TurnEnd[A, R]
-	result *R // the reader's until the turn is over
+	result *R // owned by the reader until the turn is over
 }
 
 // expect prepares a turn for its end, before it enters its session.
@@ -48,35 +48,36 @@ func (out *outcome[A, R]) notified(params any) bool {
 	return out.result != nil
 }
 
-// answered shows the answer to the turn, which may be over with it. Only the reader calls it.
+// answered passes the answer to the turn, which may then be over. Only the reader calls it.
 func (turn *outgoingTurn) answered(c *Conn, isEnd func() bool) {
 	switch {
-	case turn.endRead != nil && turn.notified == nil: // it has ended before
+	case turn.endRead != nil && turn.notified == nil: // the turn has ended before
 	case isEnd():
 		turn.end(c)
 	default:
-		_ = c.step(turn.session, event{kind: turnAccepted, turn: turn}) // which refuses nothing
+		_ = c.step(turn.session, event{kind: turnAccepted, turn: turn}) // this event is never refused
 	}
 }
 
-// failed notes that the answer was an error, or could not be decoded, which ends every turn. Only the reader calls it.
+// failed records that the answer was an error, or could not be decoded, which ends every turn. Only the reader calls
+// it.
 func (turn *outgoingTurn) failed(c *Conn) {
 	if turn.endRead == nil || turn.notified != nil {
 		turn.end(c)
 	}
 }
 
-// end notes that the turn is over with what was queued so far. Only the reader calls it.
+// end records that the turn is over with the notifications queued so far. Only the reader calls it.
 func (turn *outgoingTurn) end(c *Conn) {
 	turn.notified = nil
-	_ = c.step(turn.session, event{kind: turnEnded, turn: turn}) // which refuses nothing
+	_ = c.step(turn.session, event{kind: turnEnded, turn: turn}) // this event is never refused
 	if turn.endRead != nil {
 		close(turn.endRead)
 	}
 }
 
-// follow shows a notification to the turns of its session that may end with it. Only the reader calls it, when all that
-// came up to the notification is queued: what ends a turn is the last of it.
+// follow passes a notification to the turns of its session that may end with it. Only the reader calls it, when
+// everything up to the notification has been queued: a notification that ends a turn is its last.
 func (c *Conn) follow(id string, params any) {
 	c.mu.Lock()
 	var turns []*outgoingTurn
@@ -91,10 +92,10 @@ func (c *Conn) follow(id string, params any) {
 	}
 }
 
-// await waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
-// It says whether ctx ended first.
+// await waits for the end of a turn: for its answer and, if it continues after that, for the event that ends it.
+// cancelled reports whether ctx ended first.
 func (turn *outgoingTurn) await(ctx context.Context, p *pending) (cancelled bool, err error) {
-	cancelled, err = p.response(ctx) // at once, if it has come
+	cancelled, err = p.response(ctx) // returns at once if it has arrived
 	if cancelled || err != nil || p.err != nil || turn.endRead == nil {
 		return cancelled, err
 	}
@@ -113,7 +114,7 @@ func (turn *outgoingTurn) await(ctx context.Context, p *pending) (cancelled bool
 	}
 }
 
-// giveUp gives the turn's request up, and tells the peer so, unless the answer has come or that was said.
+// giveUp gives up the turn's request, and tells the peer so, unless the answer has arrived or the peer knows already.
 func (turn *outgoingTurn) giveUp(p *pending) {
 	c := p.conn
 	c.mu.Lock()

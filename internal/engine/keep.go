@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// KeepTurn has run called after the answer to the turn's request that ctx belongs to was sent, as the rest
-// of that turn: what cancels the turn ends the context of run, with the cause ErrTurnCancelled, and what
-// ends the turn waits for run to return. run calls free before it tells the peer that the turn is over,
-// because the peer may react with its next one; until then the session is busy. If the request is answered
-// with an error, drop is called instead. Outside the handler of a turn's request KeepTurn returns false and
-// does nothing.
+// KeepTurn arranges for run to be called after the answer to the turn's request that ctx belongs to has been sent, as
+// the rest of that turn: cancelling the turn ends the context of run, with the cause ErrTurnCancelled, and ending the
+// turn waits until run has returned. run must call free before it tells the peer that the turn is over, because the
+// peer may respond with its next one; until then the session is busy. If the request is answered with an error, drop is
+// called instead. Outside the handler of a turn's request KeepTurn returns false and does nothing.
 func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), drop func()) bool {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	if !ok || !in.route.Turn {
@@ -25,10 +24,9 @@ func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), d
 	return true
 }
 
-// OpenTurn begins a turn in a session of the peer's that no request has asked for. The context that it
-// returns ends when the peer cancels the turn, with the cause ErrTurnCancelled, when ctx ends, or the
-// connection. free and end must be called, as in KeepTurn, free before end. It fails when the session is
-// busy.
+// OpenTurn begins a turn in a session of the peer that no request has asked for. The context that it returns ends when
+// the peer cancels the turn, with the cause ErrTurnCancelled, and when ctx or the connection ends. free and end must be
+// called, free first, as in KeepTurn. OpenTurn fails if the session is busy.
 func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
 	in := &inbound{conn: c, incoming: incoming{route: &Route{Turn: true}, done: make(chan struct{})}}
 	in.answered.Store(true)
@@ -49,9 +47,9 @@ func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, f
 	return in, in.free, func() { stop(); in.end() }, nil
 }
 
-// AwaitTurn waits until the turns are over that began in their session before the one that ctx belongs to,
-// for agents that hold prompts until their turn comes; see Options.ConcurrentTurns. It returns the cause of
-// ctx if that ends first.
+// AwaitTurn waits until all turns that began in their session before the one that ctx belongs to are over, for agents
+// that hold prompts until it is their turn; see Options.ConcurrentTurns. It returns the cause of ctx if that ends
+// first.
 func AwaitTurn(ctx context.Context) error {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	if !ok {
@@ -67,9 +65,9 @@ func AwaitTurn(ctx context.Context) error {
 	return nil
 }
 
-// EnterTurn calls enter for the turn that ctx belongs to, after it was called for all turns of the session that came
-// before, or those were over: handlers run at the same time, and with it they know in which order their turns came. It
-// returns the cause of ctx if that ends first. It is called once for a turn, when Options.ConcurrentTurns is set, and
+// EnterTurn calls enter for the turn that ctx belongs to, after it has been called for all earlier turns of the
+// session, or those are over: handlers run concurrently, and learn from it in which order their turns arrived. It
+// returns the cause of ctx if that ends first. It is called once for a turn, if Options.ConcurrentTurns is set, and
 // enter must be quick.
 func EnterTurn(ctx context.Context, enter func()) error {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
@@ -78,7 +76,7 @@ func EnterTurn(ctx context.Context, enter func()) error {
 		return nil
 	}
 	for _, turn := range in.earlier() {
-		if turn.entered == nil { // one that no request has asked for
+		if turn.entered == nil { // no request has asked for this turn
 			continue
 		}
 		select {
@@ -93,7 +91,7 @@ func EnterTurn(ctx context.Context, enter func()) error {
 	return nil
 }
 
-// earlier are the turns of the session that came before this one and are not over, the first one first.
+// earlier returns the turns of the session that came before this one and are not over, the first one first.
 func (in *inbound) earlier() []*incoming {
 	in.conn.mu.Lock()
 	defer in.conn.mu.Unlock()

@@ -4,9 +4,9 @@ package engine
 
 import "sync"
 
-// rank is the place of a lock in the order in which a goroutine may take several: only one of a higher rank than
-// all that it holds. The wire's locks come behind all of these; the wire calls nothing of the engine's with one
-// held but pending.Sent.
+// rank is the position of a lock in the order in which a goroutine may take several: each must have a higher rank than
+// all that it holds. The wire's locks come after all of these; with one held, the wire calls nothing of the engine
+// except pending.Sent.
 type rank int
 
 const (
@@ -14,11 +14,11 @@ const (
 	rankConn                   // Conn.mu: the sessions and their turns, the requests in progress
 	rankCalls                  // callsInFlight.mu: the calls that holders wait for
 	rankQueue                  // queue.mu: one session's queue
-	rankFlow                   // flow.mu: what waits for one loop over updates
+	rankFlow                   // flow.mu: the updates waiting for one loop
 )
 
-// The locks of each rank, which tests can watch. Without the race detector they are plain mutexes, because a
-// generic method is not inlined, and costs 3 % of a round trip.
+// The locks of each rank, which tests can observe. Without the race detector they are plain mutexes, because a generic
+// method is not inlined, which costs 3 % of a round trip.
 type (
 	answerLock = lock[ofAnswer]
 	connLock   = lock[ofConn]
@@ -27,10 +27,10 @@ type (
 	flowLock   = lock[ofFlow]
 )
 
-// lockHook, if set, is told of every lock that is taken or let go. Tests set it, to check the order.
+// lockHook, if set, is called for every lock that is taken or released. Tests set it to check the order.
 var lockHook func(r rank, taken bool)
 
-// lock is a mutex that has a rank.
+// lock is a mutex with a rank.
 type lock[R interface{ rank() rank }] struct{ mu sync.Mutex }
 
 func (l *lock[R]) Lock() {

@@ -13,20 +13,20 @@ import (
 type RequestMethod[P, R any] struct {
 	// Name is the method's name on the wire.
 	Name string
-	// NullResult says that R has no required members, so that null, which peers send for it, is
-	// accepted, and a handler's nil result is sent as {}.
+	// NullResult means that R has no required members, so null, which peers send for it, is accepted, and a handler's
+	// nil result is sent as {}.
 	NullResult bool
 }
 
-// Call sends the request and waits for the answer. It returns the peer's *Error, an error that matches
-// ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
-// by $/cancel_request, and a late answer is dropped.
+// Call sends the request and waits for the answer. It returns the peer's *Error, an error that matches ErrClosed, an
+// error that describes what is wrong with the answer, or, if ctx ends first, its cause; then $/cancel_request is sent
+// to the peer, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params *P) (*R, error) {
 	return m.CallThen(ctx, c, params, nil)
 }
 
-// CallThen is Call with a function that the reader calls with the result, before anything behind it is
-// handled; nil is none.
+// CallThen is Call with a function that the reader calls with the result, before anything after it is handled; it may
+// be nil.
 func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, then func(*R)) (*R, error) {
 	if params == nil {
 		params = new(P)
@@ -34,7 +34,7 @@ func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, t
 	return call(ctx, c, m.Name, params, m.NullResult, then)
 }
 
-// Handle makes a route. A nil fn makes one that answers that the method does not exist.
+// Handle returns a route. If fn is nil, the route answers that the method does not exist.
 func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Route {
 	r := Route{Method: m.Name}
 	if fn == nil {
@@ -66,9 +66,8 @@ type NotificationMethod[P any] struct {
 	Name string
 }
 
-// Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
-// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent when
-// there is room.
+// Notify sends the notification. It returns once the notification is on its way. While too much is unsent, it blocks
+// until ctx ends. If there is room, the notification is sent even if ctx has already ended.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) error {
 	if params == nil {
 		params = new(P)
@@ -76,7 +75,7 @@ func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) e
 	return c.notify(ctx, m.Name, params)
 }
 
-// Handle makes a route. A nil fn makes one that ignores the notification. An error of fn is logged.
+// Handle returns a route. If fn is nil, the route ignores the notification. An error of fn is logged.
 func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route {
 	r := Route{Method: m.Name, Notification: true}
 	r.decode = decodeNotification[P]
@@ -92,7 +91,7 @@ func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route 
 	return r
 }
 
-// paramsAs are the parameters for a handler, which middleware may have replaced.
+// paramsAs returns the parameters for a handler, which middleware may have replaced.
 func paramsAs[P any](params any) (*P, error) {
 	p, ok := params.(*P)
 	if !ok {
@@ -108,7 +107,7 @@ func decodeParams[P any](d *codec.Decoder) (any, holder) {
 	return p, nil
 }
 
-// decodeNotification is decodeParams for a notification, with all that it needs in one allocation.
+// decodeNotification is decodeParams for a notification; it makes a single allocation for everything that it needs.
 func decodeNotification[P any](d *codec.Decoder) (any, holder) {
 	n := new(struct {
 		params   P
@@ -122,8 +121,8 @@ func decodeNotification[P any](d *codec.Decoder) (any, holder) {
 type typed[R any] struct {
 	pending
 	value *R
-	null  bool     // null is accepted too
-	then  func(*R) // or nil; called by the reader with the result
+	null  bool     // accept null too
+	then  func(*R) // called by the reader with the result; may be nil
 }
 
 func (t *typed[R]) decode(raw []byte) error {
@@ -165,17 +164,17 @@ func (t *typed[R]) take(value *R) {
 	}
 }
 
-// CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into an R;
-// a nil params leaves the member out. See RequestMethod.Call for the errors.
+// CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into an R. If
+// params is nil, the member is left out. See RequestMethod.Call for the errors.
 func CallRaw[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
 	return call[R](ctx, c, method, params, false, nil)
 }
 
-// call is what all typed calls share.
+// call is the common part of all typed calls.
 func call[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
 	t := &typed[R]{null: null, then: then}
-	// Not a literal, which takes so much stack that the stacks of new goroutines grow: 256 calls by as many take
-	// a fifth more time.
+	// Not a literal, which uses so much stack that the stacks of new goroutines must grow: 256 calls from as many
+	// goroutines take a fifth more time.
 	t.conn, t.method, t.result = c, method, t
 	if c.opts.Call != nil {
 		return around(ctx, t, params)
@@ -192,7 +191,7 @@ func NotifyRaw(ctx context.Context, c *Conn, method string, params any) error {
 	return c.notify(ctx, method, params)
 }
 
-// around makes a call within its middleware.
+// around makes a call with its middleware.
 func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
 	c := t.conn
 	call := newOutgoing(t.method, params)
@@ -207,8 +206,8 @@ func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
 	}))
 }
 
-// Fallback makes the route of requests that nothing else serves; to refuse one, fn returns what the peer sees as
-// method not found.
+// Fallback returns the route of requests that nothing else serves; to refuse one, fn returns an error that the peer
+// sees as method not found.
 func Fallback(fn func(ctx context.Context, method string, params json.RawMessage) (any, error)) Route {
 	return Route{
 		decode: decodeRaw,

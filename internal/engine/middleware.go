@@ -1,4 +1,5 @@
-// Middleware: what the owner of a connection has put round its handlers and calls. Without any nothing here runs.
+// This file runs the middleware that the owner of a connection has put around its handlers and calls. Without
+// middleware it is not used.
 
 package engine
 
@@ -13,13 +14,13 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// outgoing is a call of this side within its middleware.
+// outgoing is a call of this side with its middleware.
 type outgoing struct {
 	Call
 	had map[string]json.RawMessage // the _meta of the parameters
 }
 
-// newOutgoing says of a call what its parameters say.
+// newOutgoing returns a call with the data that its parameters contain.
 func newOutgoing(method string, params any) *outgoing {
 	o := &outgoing{Call: Call{Method: method, Params: params}}
 	if params == nil {
@@ -29,7 +30,7 @@ func newOutgoing(method string, params any) *outgoing {
 	defer l.done()
 	raw, err := codec.Append(l.text[:0], encodable(params))
 	if err != nil {
-		return o // which sending them will say
+		return o // sending them reports the error
 	}
 	l.text = raw
 	o.Size = len(raw)
@@ -42,7 +43,7 @@ func newOutgoing(method string, params any) *outgoing {
 	return o
 }
 
-// look is what it takes to look into parameters that are about to be sent.
+// look holds what is needed to inspect parameters that are about to be sent.
 type look struct {
 	text    []byte
 	decoder *codec.Decoder
@@ -50,7 +51,7 @@ type look struct {
 
 var looks = sync.Pool{New: func() any { return &look{decoder: codec.NewDecoder(nil)} }}
 
-// maxLook is how much memory is kept for the next look, in bytes.
+// maxLook is how many bytes of memory are kept for the next look.
 const maxLook = 64 << 10
 
 func (l *look) done() {
@@ -61,7 +62,7 @@ func (l *look) done() {
 	looks.Put(l)
 }
 
-// replaced is the result of a call within its middleware.
+// replaced returns the result of a call, which its middleware may have replaced.
 func replaced[R any](call *Call, err error) (*R, error) {
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func replaced[R any](call *Call, err error) (*R, error) {
 	return result, nil
 }
 
-// encodable are the parameters to send, with the members of _meta that the middleware has set.
+// encodable returns the parameters to send, with the members of _meta that the middleware has set.
 func (o *outgoing) encodable() wire.Encodable {
 	params := encodable(o.Params)
 	var set map[string]json.RawMessage
@@ -92,7 +93,7 @@ func (o *outgoing) encodable() wire.Encodable {
 	return wire.Authored(&adding{params, set})
 }
 
-// adding is parameters whose _meta is to have more members.
+// adding is parameters with members to be added to their _meta.
 type adding struct {
 	params wire.Encodable
 	meta   map[string]json.RawMessage
@@ -109,7 +110,7 @@ func (a *adding) EncodeJSON(e *codec.Encoder) {
 		}
 	}
 	d := codec.NewDecoder(raw)
-	if d.Kind() == 'n' { // null is no parameters
+	if d.Kind() == 'n' { // null means no parameters
 		raw = emptyObject
 		d.Reset(raw)
 	}

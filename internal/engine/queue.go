@@ -11,68 +11,68 @@ type item struct {
 	route    *Route
 	params   any
 	handling *notificationContext
-	size     int // bytes on the wire, and itemSize
+	size     int // bytes on the wire, plus itemSize
 }
 
-// itemSize is what a notification in a queue counts for beside its parameters, which may be left out.
+// itemSize is how many bytes a notification in a queue counts in addition to its parameters, which may be left out.
 const itemSize = 64
 
 // queue keeps the notifications of one session in order, up to a number of bytes. It starts no goroutine and does not
-// wait: push returns what its caller must do, and a worker takes one item after the other.
+// wait: push returns what its caller must do, and a worker takes the items one at a time.
 type queue struct {
 	load *load
 
 	mu      queueLock
 	items   []item // queued
-	batch   []item // taken by the worker; those before next are handled, or being handled
+	batch   []item // taken by the worker; those before next have been handled, or are being handled
 	next    int
-	bytes   int    // of what is not handled
+	bytes   int    // size of what has not been handled
 	queued  uint64 // notifications ever queued
 	handled uint64
-	running bool // there is a worker
+	running bool // a worker is running
 	dropped bool // the connection is closing: nothing more is handled
-	gone    bool // no longer the queue of its session
+	gone    bool // it is no longer the queue of its session
 	full    bool // the reader waits for room
 	nested  int  // calls in flight that a handler of this session waits for
 	waiters []waiter
 }
 
-// waiter waits until position notifications were handled.
+// waiter waits until position notifications have been handled.
 type waiter struct {
 	position  uint64
 	ready     chan struct{}
 	skippable bool // released early when a notification handler of this session makes a call
 }
 
-// queueLimits bound each queue, and all queues together.
+// queueLimits bounds each queue, and all queues together.
 type queueLimits struct {
-	bytes    int // what a queue holds
-	most     int // what it holds while its handler waits for a call
-	sessions int // how many have a worker
+	bytes    int // what a queue may hold
+	most     int // what it may hold while its handler waits for a call
+	sessions int // how many may have a worker
 }
 
-// loadFactor is how many full queues a connection holds.
+// loadFactor is how many full queues a connection may hold.
 const loadFactor = 4
 
-// load is what all queues of a connection hold together, which is bounded too: the peer chooses how many
-// sessions there are.
+// load is what all queues of a connection hold together, which is also bounded, because the peer chooses the number of
+// sessions.
 type load struct {
 	limits queueLimits
-	room   bell // for the reader
+	room   bell // wakes the reader
 
 	_       cacheLine
 	bytes   atomic.Int64 // queued
 	workers atomic.Int64
 	nested  atomic.Int64 // calls that notification handlers wait for
-	waiting atomic.Bool  // the reader waits, or is about to
+	waiting atomic.Bool  // the reader waits, or is about to wait
 	_       cacheLine
 }
 
-// cacheLine keeps what several goroutines change apart from what only one does.
+// cacheLine separates fields that several goroutines change from those that only one changes.
 type cacheLine [64]byte
 
-// fullFor reports whether notifications of that size may not be queued, and whether that is so although handlers wait
-// for calls. Then as many sessions may have some as the limit has room for their workers.
+// fullFor reports whether notifications of the given size may not be queued, and whether that is so even though
+// handlers wait for calls. Then as many sessions may have some as the limit has room for their workers.
 func (l *load) fullFor(size int) (full, overflow bool) {
 	held, nested := l.bytes.Load(), l.nested.Load() > 0
 	sum := held + int64(size)
@@ -99,14 +99,14 @@ func (l *load) hold(bytes, workers, nested int) {
 type pushed uint8
 
 const (
-	pushQueued   pushed = iota // they are queued, or dropped because the connection is closing
-	pushStarts                 // they are queued, and the caller must start the worker
-	pushFull                   // they are not queued; the caller tries again when load.room rings
-	pushOverflow               // likewise, and first the caller ends the calls that the queue's handler waits for
+	pushQueued   pushed = iota // queued, or dropped because the connection is closing
+	pushStarts                 // queued, and the caller must start the worker
+	pushFull                   // not queued; the caller tries again when load.room rings
+	pushOverflow               // likewise, but first the caller ends the calls that the queue's handler waits for
 	pushGone                   // the session was forgotten: the caller looks it up again
 )
 
-// push queues notifications, which the load counts already. When the queue is full the reader waits; but if the queue's
+// push queues notifications, which the load already counts. If the queue is full, the reader waits; but if the queue's
 // own handler waits for a call, which only the reader can end, the queue grows instead, up to its limit, at which those
 // calls fail.
 func (q *queue) push(items []item, size int) pushed {
@@ -139,8 +139,8 @@ func (q *queue) push(items []item, size int) pushed {
 	return pushStarts
 }
 
-// take notes that the notification in it, if there is one, was handled, and takes the next one. It returns false if
-// there is none: the worker must end.
+// take records that the notification in it, if any, has been handled, and takes the next one. If there is none, it
+// returns false: the worker must end.
 func (q *queue) take(it *item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -161,7 +161,7 @@ func (q *queue) take(it *item) bool {
 	return true
 }
 
-// done notes that a notification was handled.
+// done records that a notification has been handled.
 func (q *queue) done(it *item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,7 +181,7 @@ func (q *queue) doneLocked(it *item) {
 	q.load.hold(-freed, 0, -h.calls)
 }
 
-// advanced wakes those that wait for the notifications handled so far; mu is held.
+// advanced wakes the waiters for the notifications handled so far; mu is held.
 func (q *queue) advanced() {
 	n := 0
 	for n < len(q.waiters) && q.waiters[n].position <= q.handled {
@@ -200,21 +200,21 @@ func (q *queue) changed() {
 	}
 }
 
-// current is the position of the notification that is being handled.
+// current returns the position of the notification that is being handled.
 func (q *queue) current() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.handled + 1
 }
 
-// position is how many notifications were queued so far.
+// position returns how many notifications have been queued so far.
 func (q *queue) position() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queued
 }
 
-// unhandled returns position, and whether some of these notifications were not handled yet.
+// unhandled returns position, and whether some of these notifications have not been handled yet.
 func (q *queue) unhandled() (position uint64, some bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -227,9 +227,9 @@ var closedChan = func() chan struct{} {
 	return c
 }()
 
-// reached returns a channel that is closed when position notifications were handled. A request of the
-// peer's, and what its handler calls, is skippable: it is let go earlier when a notification handler waits for
-// a call, because the peer may need that request's answer before it can answer the call.
+// reached returns a channel that is closed when position notifications have been handled. A request of the peer, and
+// the calls of its handler, are skippable: they are released early when a notification handler waits for a call,
+// because the peer may need the answer to the request before it can answer that call.
 func (q *queue) reached(position uint64, skippable bool) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -237,7 +237,7 @@ func (q *queue) reached(position uint64, skippable bool) <-chan struct{} {
 		return closedChan
 	}
 	w := waiter{position, make(chan struct{}), skippable}
-	// Positions are taken in the order of the wire, but waited for in any.
+	// Positions are taken in the order of the wire, but waited for in any order.
 	i := len(q.waiters)
 	for i > 0 && q.waiters[i-1].position > position {
 		i--
@@ -246,7 +246,7 @@ func (q *queue) reached(position uint64, skippable bool) <-chan struct{} {
 	return w.ready
 }
 
-// drop throws away what is queued.
+// drop discards what is queued.
 func (q *queue) drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -257,7 +257,7 @@ func (q *queue) drop() {
 	q.advanced()
 }
 
-// abandon drops a queue whose worker cannot run any more.
+// abandon drops a queue whose worker can no longer run.
 func (q *queue) abandon() {
 	q.drop()
 	q.mu.Lock()
@@ -274,11 +274,11 @@ func (q *queue) retire() bool {
 		return false
 	}
 	q.gone = true
-	q.items, q.batch = nil, nil // the connection may still know the session
+	q.items, q.batch = nil, nil // the connection may still refer to the session
 	return true
 }
 
-// notificationContext is one run of a notification handler, and the context that it is given.
+// notificationContext is one run of a notification handler, and its context.
 type notificationContext struct {
 	context.Context
 	queue *queue

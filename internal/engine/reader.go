@@ -13,12 +13,12 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// reader is the connection as the wire sees it. Its methods run on the reader.
+// reader is the connection as a wire.Handler. Its methods run on the reader goroutine.
 type reader struct {
 	*Conn
 	gathered gathered
-	items    int      // in the parameters that were read last
-	warned   []string // the kinds of dropped messages that were reported
+	items    int      // number of items in the parameters read last
+	warned   []string // the kinds of dropped messages that have been reported
 }
 
 func (r *reader) HandleRequest(id ID, method string, params []byte) {
@@ -27,8 +27,8 @@ func (r *reader) HandleRequest(id ID, method string, params []byte) {
 	}
 }
 
-// TryRequest is HandleRequest for parameters that are the last member of a message. It leaves alone what
-// is not known, or not as it should be.
+// TryRequest is HandleRequest for parameters that are the last member of a message. It does not handle anything unknown
+// or unusual.
 func (r *reader) TryRequest(id ID, method, rest []byte) bool {
 	route := r.requests[string(method)]
 	if !route.handled() {
@@ -50,7 +50,7 @@ func (r *reader) refuse(id ID, method string, err error) {
 	r.wire.Refuse(id, e)
 }
 
-// receive takes a request up, or says why it is refused.
+// receive accepts a request, or returns the reason for refusing it.
 func (r *reader) receive(id ID, method string, params []byte) error {
 	route := r.requests[method]
 	if fallback := r.requests[""]; !route.handled() && fallback != nil {
@@ -72,7 +72,7 @@ func (r *reader) receive(id ID, method string, params []byte) error {
 	return r.admit(id, route, method, value, params)
 }
 
-// admit is receive for a request that has been decoded.
+// admit is receive for a decoded request.
 func (r *reader) admit(id ID, route *Route, method string, value any, params []byte) (err error) {
 	in := &inbound{conn: r.Conn, params: value, meta: r.metaOf(params), length: len(params)}
 	in.route, in.question = route, in
@@ -128,7 +128,7 @@ func (r *reader) admit(id ID, route *Route, method string, value any, params []b
 		if r.tasks.spawn(taskFunc(func() { defer close(done); in.run() })) {
 			select {
 			case <-done:
-			case <-r.base.Done(): // or Close would wait for it without end
+			case <-r.base.Done(): // otherwise Close would wait for it forever
 			}
 			return nil
 		}
@@ -158,7 +158,8 @@ func (r *reader) decodeParams(route *Route, method string, params []byte) (any, 
 	return value, h, nil
 }
 
-// tryDecode decodes parameters that are the last member of a message, if they and the route are as usual.
+// tryDecode decodes parameters that are the last member of a message, if there is nothing unusual about them and the
+// route.
 func (r *reader) tryDecode(route *Route, rest []byte) (value any, h holder, params []byte, ok bool) {
 	if route.gated() != nil {
 		return nil, nil, nil, false
@@ -166,7 +167,7 @@ func (r *reader) tryDecode(route *Route, rest []byte) (value any, h holder, para
 	d := r.decode
 	d.ResetLast(rest)
 	if d.Kind() == 'n' {
-		return nil, nil, nil, false // null is no parameters
+		return nil, nil, nil, false // null means no parameters
 	}
 	value, h = route.decode(d)
 	r.items = d.Items()
@@ -196,7 +197,7 @@ func (r *reader) HandleNotification(method, params []byte) {
 		return
 	}
 	name := route.Method
-	if name == "" { // of the fallback
+	if name == "" { // the fallback
 		name = string(method)
 	}
 	value, h, err := r.decodeParams(route, name, params)
@@ -211,8 +212,8 @@ func (r *reader) HandleNotification(method, params []byte) {
 	r.accept(route, value, h, params)
 }
 
-// TryNotification is HandleNotification for parameters that are the last member of a message. It leaves
-// alone what is not known, or not as it should be.
+// TryNotification is HandleNotification for parameters that are the last member of a message. It does not handle
+// anything unknown or unusual.
 func (r *reader) TryNotification(method, rest []byte) bool {
 	route := r.notifications[string(method)]
 	if route == nil || string(method) == methodCancelRequest {
@@ -225,7 +226,7 @@ func (r *reader) TryNotification(method, rest []byte) bool {
 	return ok
 }
 
-// accept takes up a notification.
+// accept accepts a notification.
 func (r *reader) accept(route *Route, value any, h holder, params []byte) {
 	id := sessionOf(r.decode, params)
 	if route.CancelsTurn {
@@ -263,7 +264,7 @@ func (r *reader) HandleDrained() {
 	}
 }
 
-// HandleInvalid implements wire.Handler. It warns of what no answer tells the peer about.
+// HandleInvalid implements wire.Handler. It warns of input about which the peer gets no answer.
 func (r *reader) HandleInvalid(line []byte, reason error) {
 	text := bytes.TrimSpace(line)
 	switch {
@@ -276,8 +277,8 @@ func (r *reader) HandleInvalid(line []byte, reason error) {
 	}
 }
 
-// drop is invalid for a kind of message of which the peer is not told. The first of a kind is a warning: nobody else
-// would say why something is missing.
+// drop is invalid for messages to which the peer gets no answer. The first of each kind is logged as a warning, because
+// nothing else would explain why something is missing.
 func (r *reader) drop(kind string, came []byte, reason error) {
 	if r.opts.Invalid == nil && !slices.Contains(r.warned, kind) {
 		r.warned = append(r.warned, kind)
@@ -287,7 +288,7 @@ func (r *reader) drop(kind string, came []byte, reason error) {
 	r.invalid(came, reason)
 }
 
-// invalid reports what was refused, ignored or skipped. The reason repeats the beginning of what came.
+// invalid reports input that was refused, ignored or skipped. The reason repeats the beginning of the input.
 func (r *reader) invalid(came []byte, reason error) {
 	logged := r.opts.Logger.Enabled(r.base, slog.LevelDebug)
 	if !logged && r.opts.Invalid == nil {
@@ -304,7 +305,7 @@ func (r *reader) invalid(came []byte, reason error) {
 	}
 }
 
-// cancelRequest acts on $/cancel_request. Ids that are unknown, or answered, are ignored.
+// cancelRequest handles $/cancel_request. It ignores ids that are unknown or answered.
 func (r *reader) cancelRequest(params []byte) {
 	var id ID
 	found := false
@@ -330,7 +331,7 @@ func (r *reader) cancelRequest(params []byte) {
 	}
 }
 
-// cancelTurns cancels the turns of the peer's that a session has in progress.
+// cancelTurns cancels the peer's turns in progress in a session.
 func (r *reader) cancelTurns(id string) {
 	r.mu.Lock()
 	var do effects
@@ -341,14 +342,14 @@ func (r *reader) cancelTurns(id string) {
 	r.carryOut(do, nil)
 }
 
-// takes reports whether there is room for another request of the peer's. One that is alone always has it. Only the
-// reader adds to what is held.
+// takes reports whether there is room for another request of the peer. A request that is alone always has room. Only
+// the reader adds to the total.
 func (r *reader) takes(size int) bool {
 	held := r.requested.Load()
 	return held == 0 || held+int64(size) <= int64(r.opts.MaxBytes/requestsPart)
 }
 
-// keepMeta keeps what the middleware, if there is any, is told of a notification's parameters. The reader calls it.
+// keepMeta keeps the data about a notification's parameters that middleware gets, if there is any. The reader calls it.
 func (r *reader) keepMeta(value any, params []byte) any {
 	if r.opts.Serve == nil {
 		return value
@@ -356,7 +357,7 @@ func (r *reader) keepMeta(value any, params []byte) any {
 	return &withMeta{value, r.metaOf(params), len(params)}
 }
 
-// metaOf is the _meta in parameters, for middleware, which may be none. The reader calls it.
+// metaOf returns the _meta in parameters for middleware, which may be none. The reader calls it.
 func (r *reader) metaOf(params []byte) map[string]json.RawMessage {
 	if r.opts.Serve == nil {
 		return nil

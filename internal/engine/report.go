@@ -17,7 +17,8 @@ func (c *Conn) repaired(method string, d *codec.Decoder) {
 	}
 }
 
-// ReportRepair tells the owner of a connection what was wrong in a message and dropped, replaced or kept all the same.
+// ReportRepair reports to the owner of a connection that a part of a message was wrong and was dropped, replaced or
+// kept anyway.
 func (c *Conn) ReportRepair(method string, r codec.Repair) {
 	c.opts.Logger.Debug("repaired", "method", method, "at", r.Pointer, "what", r.Msg)
 	if c.opts.Repair != nil {
@@ -25,18 +26,17 @@ func (c *Conn) ReportRepair(method string, r codec.Repair) {
 	}
 }
 
-// ReportFailure tells the owner of a connection that something has failed, once: a warning if the peer does not
-// see why.
+// ReportFailure reports a failure to the owner of a connection, once: as a warning if the peer does not see the reason.
 func (c *Conn) ReportFailure(ctx context.Context, message, method string, err error) {
 	_, hidden := c.opts.Errors.Visible(err)
 	c.reportFailure(ctx, message, method, err, hidden)
 }
 
-// reportFailure tells the owner of a connection that a handler has failed, once: a warning if nobody else hears
-// why. That it was cancelled, or the connection has ended, is no news.
+// reportFailure reports the failure of a handler to the owner of a connection, once: as a warning if no one else learns
+// the reason. It does not report that the handler was cancelled or the connection has ended.
 func (c *Conn) reportFailure(ctx context.Context, message, method string, err error, hidden bool) {
 	if _, ok := errors.AsType[*panicError](err); ok {
-		return // guard has
+		return // guard has reported it
 	}
 	level := slog.LevelDebug
 	expected := errors.Is(err, ErrClosed) ||
@@ -47,18 +47,17 @@ func (c *Conn) reportFailure(ctx context.Context, message, method string, err er
 	c.opts.Logger.Log(ctx, level, message, "method", method, "error", err)
 }
 
-// panicError is what a handler has panicked with.
+// panicError is a handler's panic.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
-// guard runs what belongs to a handler; its panic is reported and becomes an error. A handler that ends
-// its goroutine ends it.
+// guard runs code of a handler; a panic is reported and becomes an error. A handler that ends its goroutine ends it.
 func (c *Conn) guard(method string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			// Part of the message, because the default logger writes attributes on one line.
+			// It is part of the message, because the default logger writes attributes on one line.
 			c.opts.Logger.Error(fmt.Sprintf("handler panicked: %v\n%s", v, stack), "method", method)
 			if c.opts.Panic != nil {
 				c.opts.Panic(method, v, stack)

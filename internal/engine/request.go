@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// inbound is a request of the peer's in progress, and the context of its handler.
+// inbound is a request of the peer in progress, and the context of its handler.
 type inbound struct {
 	incoming
 
@@ -20,24 +20,24 @@ type inbound struct {
 	session *session
 	params  any
 	meta    map[string]json.RawMessage // of the parameters, for middleware
-	length  int                        // of their text
-	size    int                        // what the message counts for
-	after   uint64                     // the notifications of the session that come first
+	length  int                        // length of their text
+	size    int                        // size of the message, as counted by limits
+	after   uint64                     // position: the notifications of the session that come first
 
-	reserved atomic.Int64 // for the answer; changed by the rules of reserving
+	reserved atomic.Int64 // for the answer; changed only according to reserving
 
 	mu        answerLock  // held while the answer is written
 	answered  atomic.Bool // set with mu held
-	withdrawn bool        // from its handler, which does not answer it any more
-	goesOn    bool        // it was answered, and goes on
+	withdrawn bool        // taken from its handler, which no longer answers it
+	goesOn    bool        // it has been answered, and continues
 	then      []func(context.Context)
 
-	// Of a turn that goes on after its answer, see KeepTurn.
+	// For a turn that continues after its answer, see KeepTurn.
 	rest func(ctx context.Context, free func())
 	drop func()
 }
 
-// inboundKey is the context key under which a handler's request is found.
+// inboundKey is the context key of a handler's request.
 type inboundKey struct{}
 
 // Value returns in itself under inboundKey.
@@ -48,11 +48,11 @@ func (in *inbound) Value(key any) any {
 	return in.Context.Value(key)
 }
 
-// insideRequest reports whether ctx belongs to the handler of a request.
+// insideRequest reports whether ctx belongs to a request handler.
 func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) != nil }
 
-// run serves the request. Its handler runs even if the request was cancelled before, if only to see
-// that, but not if it was answered.
+// run serves the request. Its handler runs even if the request has been cancelled, if only to see that, but not if it
+// has been answered.
 func (in *inbound) run() {
 	defer in.markDone()
 	defer in.finish(nil, errHandlerEnded) // for a handler that ends its goroutine, as a test's FailNow does
@@ -76,7 +76,7 @@ func (in *inbound) run() {
 	in.finish(in.serve())
 }
 
-// markDone says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
+// markDone records that the request is over, unless it was withdrawn and has yet to be answered.
 func (in *inbound) markDone() {
 	in.discharge()
 	if !in.wasWithdrawn() {
@@ -84,8 +84,7 @@ func (in *inbound) markDone() {
 	}
 }
 
-// withdraw takes a question of a cancelled turn away from its handler, and reports whether the caller is
-// to answer it.
+// withdraw takes a question of a cancelled turn from its handler, and reports whether the caller must answer it.
 func (in *inbound) withdraw() bool {
 	in.mu.Lock()
 	first := !in.answered.Load()
@@ -96,7 +95,7 @@ func (in *inbound) withdraw() bool {
 	return first
 }
 
-// wasWithdrawn reports whether the request was taken away from its handler, and is answered as cancelled.
+// wasWithdrawn reports whether the request was taken from its handler, and is answered as cancelled.
 func (in *inbound) wasWithdrawn() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -113,11 +112,11 @@ func (in *inbound) answerCancelled() {
 	in.conn.tasks.spawn(taskFunc(in.followUp))
 }
 
-// wasAnswered reports whether the request was answered.
+// wasAnswered reports whether the request has been answered.
 func (in *inbound) wasAnswered() bool { return in.answered.Load() }
 
-// finish answers the request, if nobody has, and runs what is to come after the answer. What calls an author's
-// functions, as those of a result, an error or a logger are, is done without the lock.
+// finish answers the request, if it has not been answered, and runs what must follow the answer. It calls functions of
+// the author, such as methods of a result, an error or a logger, without the lock.
 func (in *inbound) finish(result any, err error) {
 	if in.wasAnswered() {
 		return
@@ -130,11 +129,11 @@ func (in *inbound) finish(result any, err error) {
 	}
 }
 
-// conclude waits until there is room for the answer, and answers; see answer. Meanwhile what the handler has reserved
-// for it stays reserved. An author's functions, which may wait for other answers, are called while no room is taken.
+// conclude waits until there is room for the answer, and answers; see answer. The handler's reservation for it is kept
+// until then. Functions of the author, which may wait for other answers, are called while no room is taken.
 func (in *inbound) conclude(result any, err error) (first bool, _ error) {
 	defer in.conn.reserving.free(&in.reserved, false)
-	if in.route.Inline { // the reader waits
+	if in.route.Inline { // the reader is waiting
 		in.conn.wire.AwaitFlood(in.conn.base)
 		return in.answer(in.prepare(result, err))
 	}
@@ -152,7 +151,7 @@ func (in *inbound) conclude(result any, err error) (first bool, _ error) {
 	return in.answer(answer)
 }
 
-// prepare makes the answer, and reports a failure.
+// prepare returns the answer, and reports a failure.
 func (in *inbound) prepare(result any, err error) wire.Answer {
 	result, err = in.outcome(result, err)
 	if err == nil {
@@ -163,9 +162,9 @@ func (in *inbound) prepare(result any, err error) wire.Answer {
 	return wire.Answer{Failure: e}
 }
 
-// answer answers the request and reports true, if nobody has; the error says why the answer was not sent as it was.
-// The lock is held until the answer is on its way, so that it comes before a cancellation that finds the request
-// answered.
+// answer answers the request and returns true, unless it has been answered; the error is the reason why the answer was
+// not sent unchanged. The lock is held until the answer is on its way, so that it precedes a cancellation that finds
+// the request answered.
 func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -174,14 +173,14 @@ func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
 	}
 	in.answered.Store(true)
 	in.goesOn = answer.Failure == nil && in.rest != nil
-	// Before the answer is on its way, because the peer may react to it with its next turn.
+	// This is done before the answer is on its way, because the peer may react to the answer with its next turn.
 	in.forget()
 	err = in.req.Answer(answer)
 	in.sent(err)
 	return true, err
 }
 
-// outcome is what a request is answered with when its handler has returned this.
+// outcome returns the answer to a request whose handler has returned result and err.
 func (in *inbound) outcome(result any, err error) (any, error) {
 	if in.route.Cancelled != nil && (in.cancelled.Load() || in.wasWithdrawn()) {
 		if err != nil {
@@ -201,7 +200,7 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 	return result, err
 }
 
-// followUp runs what was left for after the answer, when nothing more can be.
+// followUp runs the functions to be called after the answer; no more can be added.
 func (in *inbound) followUp() {
 	for _, f := range in.then {
 		// guard reports a panic; there is no caller to return an error to.
@@ -209,7 +208,7 @@ func (in *inbound) followUp() {
 	}
 }
 
-// forget takes the request out of those in progress.
+// forget removes the request from those in progress.
 func (in *inbound) forget() {
 	if !in.goesOn {
 		in.cancel(context.Canceled)
@@ -228,14 +227,14 @@ func (in *inbound) forget() {
 	c.mu.Unlock()
 }
 
-// leave takes the request out of its session, when its answer is on its way. Before, whatever has to come
-// behind that answer must find the request there.
+// leave removes the request from its session once its answer is on its way. Until then, anything that must follow that
+// answer has to find the request there.
 func (in *inbound) leave() {
-	_ = in.conn.step(in.session, event{kind: answerSent, in: &in.incoming}) // which refuses nothing
+	_ = in.conn.step(in.session, event{kind: answerSent, in: &in.incoming}) // this event is never refused
 	in.conn.release(in.session)
 }
 
-// reportUnsent tells the owner why an answer was not sent as it was.
+// reportUnsent reports to the owner why an answer was not sent unchanged.
 func (in *inbound) reportUnsent(err error) {
 	if err == nil {
 		return
@@ -247,7 +246,7 @@ func (in *inbound) reportUnsent(err error) {
 	in.conn.opts.Logger.Log(in, level, "answer not sent as it was", "method", in.req.Method, "error", err)
 }
 
-// sent notes that the answer was sent, or why not as it was.
+// sent records that the answer was sent, or why it was not sent unchanged.
 func (in *inbound) sent(err error) {
 	if err != nil && in.goesOn {
 		in.goesOn = false
@@ -262,10 +261,9 @@ func (in *inbound) sent(err error) {
 	}
 }
 
-// AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
-// writer, so that what fn sends comes strictly after it: available commands after session/new, for
-// example. fn's context ends with the connection. Outside the handler of a request it returns false
-// and does nothing.
+// AfterResponse calls fn after the answer to the request that ctx belongs to has been handed to the writer, so messages
+// that fn sends always follow it: available commands after session/new, for example. fn's context ends with the
+// connection. Outside the handler of a request AfterResponse does nothing and returns false.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	if !ok {
@@ -294,7 +292,7 @@ func (in *inbound) serve() (result any, err error) {
 		Method: in.req.Method, ID: in.req.ID, Incoming: true, Session: in.session.id,
 		Size: in.length, Meta: in.meta, Params: plainParams(in.params),
 	}
-	null := false // the handler's result, of a fallback
+	null := false // the result of a fallback's handler
 	err = c.guard(in.req.Method, func() error {
 		return c.opts.Serve(in, call, func(ctx context.Context) error {
 			var result any
@@ -316,7 +314,7 @@ func (in *inbound) serve() (result any, err error) {
 	return in.verified(call.Result, err)
 }
 
-// verified returns what a handler returned, unless the route refuses the result.
+// verified returns a handler's result, unless the route refuses it.
 func (in *inbound) verified(result any, err error) (any, error) {
 	if err == nil && in.route.Verify != nil {
 		err = in.route.Verify(result)
@@ -324,7 +322,7 @@ func (in *inbound) verified(result any, err error) (any, error) {
 	return result, err
 }
 
-// replacing is what a handler is given when the middleware has let params pass.
+// replacing returns the parameters for the handler after middleware has passed params on.
 func (in *inbound) replacing(params any) any {
 	if p, ok := in.params.(*fallbackParams); ok {
 		return p.replaced(params)
@@ -332,17 +330,17 @@ func (in *inbound) replacing(params any) any {
 	return params
 }
 
-// discharge takes a request out of the budget when its handler has returned, and what the handler left for afterwards.
+// discharge removes a request from the budget when its handler, and what the handler left for afterwards, has returned.
 func (in *inbound) discharge() {
 	in.conn.reserving.free(&in.reserved, true)
 	in.conn.requested.Add(int64(-in.size))
 }
 
-// Reserve waits until the handler of the request that ctx belongs to may make an answer that takes n bytes. What is
-// reserved is free again when the answer was handed to the writer, or the request is over. Another call replaces what the
-// request has reserved: it never waits, because two that wait while each holds a part would wait for each other, and fails
-// if there is no room for more. Reserve returns the cause of ctx when that ends first. Outside the handler of a request
-// it does nothing.
+// Reserve waits until the handler of the request that ctx belongs to may produce an answer that takes n bytes. The
+// reservation is released when the answer has been handed to the writer, or the request is over. Calling Reserve again
+// replaces the request's reservation: this never waits, because two requests that each hold a part would wait for each
+// other, and fails if there is no room for more. Reserve returns the cause of ctx if that ends first. Outside the
+// handler of a request it does nothing.
 func Reserve(ctx context.Context, n int) error {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	switch {
@@ -367,7 +365,7 @@ func Reserve(ctx context.Context, n int) error {
 	return context.Cause(ctx)
 }
 
-// carryOn runs what is left of a turn that was answered.
+// carryOn runs the rest of a turn that has been answered.
 func (in *inbound) carryOn() {
 	if !in.goesOn {
 		if in.drop != nil {
@@ -385,7 +383,7 @@ func (in *inbound) carryOn() {
 	_ = in.conn.guard(in.req.Method, func() error { in.rest(in, in.free); return nil })
 }
 
-// free lets the session take its next turn.
+// free lets the session accept its next turn.
 func (in *inbound) free() { _ = in.conn.step(in.session, event{kind: turnFreed, in: &in.incoming}) }
 
 // end ends a turn that was longer than its request.

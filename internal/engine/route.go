@@ -7,44 +7,43 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// A Route says how one method of this side is served. RequestMethod, NotificationMethod, Fallback and
-// FallbackNotification make routes; their fields may be set before the connection starts. A Route that is none of
-// theirs serves nothing, but is gated.
+// A Route defines how one method of this side is served. RequestMethod, NotificationMethod, Fallback and
+// FallbackNotification return routes, whose fields may be set before the connection starts. A Route made in any other
+// way serves nothing, but is gated.
 type Route struct {
 	// Method is the method's name.
 	Method string
-	// Notification says that the method is one; a route serves one kind only.
+	// Notification reports whether the method is a notification; a route serves one kind only.
 	Notification bool
-	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
-	// drops a notification. The reader calls it, for a message that is refused perhaps twice: it must
-	// be quick.
+	// Gate, if set, is called before the parameters are examined; an error refuses a request, and drops a notification.
+	// The reader calls it, possibly twice for a message that is refused: it must be quick.
 	Gate func() error
-	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
-	// notification. The reader calls it as it does Gate.
+	// Check, if set, is called with the decoded parameters; an error refuses a request, and drops a notification. The
+	// reader calls it, so it must be quick.
 	Check func(params any) error
-	// Verify, if set, is given the result of a request's handler; an error is answered instead.
+	// Verify, if set, is called with the result of a request's handler; an error is answered instead.
 	Verify func(result any) error
 	// Inline serves a request before anything after it is read. Its handler must be quick and must not call the
 	// peer.
 	Inline bool
-	// Cancelled, if set, is what a request is answered with when its session's turn was cancelled, made from its
-	// handler's result, which is nil if that failed or was not awaited. It makes the request part of the
-	// session's turn.
+	// Cancelled, if set, returns the answer to a request whose session's turn was cancelled, given the handler's
+	// result, which is nil if the handler failed or was not awaited. Setting it makes the request part of the session's
+	// turn.
 	Cancelled func(result any) any
-	// Turn marks a request whose progress is its session's turn: one at a time, ended by
-	// CancelsTurn.
+	// Turn marks a request that is its session's turn while it is in progress: one at a time, ended by CancelsTurn.
 	Turn bool
 	// CancelsTurn marks the notification with which the peer cancels its session's turn.
 	CancelsTurn bool
-	// EndsTurn marks a request that cancels its session's turn as CancelsTurn does, and is handled
-	// when that turn has been answered.
+	// EndsTurn marks a request that cancels its session's turn, as CancelsTurn does, and is handled once that turn has
+	// been answered.
 	EndsTurn bool
-	// Feeds marks the notification whose parameters go to the session's Turn of this side, and to the handler only
-	// what no Turn takes: what came before the oldest turn in progress was begun, or after it has ended, and all
-	// while that turn's updates are not read.
+	// Feeds marks the notification whose parameters go to the session's Turn of this side. The handler gets only those
+	// that no Turn takes: what arrived before the oldest turn in progress was begun, or after it has ended, and
+	// everything while that turn's updates are not read.
 	Feeds bool
 
-	// decode decodes the parameters, and of a notification makes the context of its handler, a *notificationContext.
+	// decode decodes the parameters; for a notification it also returns the context of its handler, a
+	// *notificationContext.
 	decode func(d *codec.Decoder) (any, holder)
 	serve  func(ctx context.Context, params any) (any, error)
 	notify func(ctx context.Context, params any) error
@@ -53,7 +52,7 @@ type Route struct {
 // handled reports whether there is a handler.
 func (r *Route) handled() bool { return r != nil && (r.serve != nil || r.notify != nil) }
 
-// gated asks the gate, if there is one.
+// gated calls the gate, if there is one.
 func (r *Route) gated() error {
 	if r == nil || r.Gate == nil {
 		return nil
@@ -61,7 +60,7 @@ func (r *Route) gated() error {
 	return r.Gate()
 }
 
-// checked has the parameters checked, if there is a check.
+// checked calls the check, if there is one.
 func (r *Route) checked(params any) error {
 	if r.Check == nil {
 		return nil
@@ -69,13 +68,13 @@ func (r *Route) checked(params any) error {
 	return r.Check(params)
 }
 
-// fallbackParams are the parameters of a method that only a fallback knows. The reader fills in method.
+// fallbackParams holds the parameters of a method that only a fallback serves. The reader sets method.
 type fallbackParams struct {
 	method string
 	raw    json.RawMessage
 }
 
-// plainParams are parameters as middleware sees them.
+// plainParams returns parameters in the form that middleware sees.
 func plainParams(params any) any {
 	if p, ok := params.(*fallbackParams); ok {
 		return p.raw
@@ -83,7 +82,7 @@ func plainParams(params any) any {
 	return params
 }
 
-// replaced are the parameters for the fallback when middleware has made params of them.
+// replaced returns the parameters for the fallback after middleware has replaced them with params.
 func (p *fallbackParams) replaced(params any) any {
 	raw, ok := params.(json.RawMessage)
 	if !ok {

@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// RPC holds the functions of package rpc that are for this module alone, because their signatures have types of this
-// package. Package rpc sets them. Package serve calls them, and gives them the types that this package cannot name.
+// RPC holds functions of package rpc that only this module may call, because their signatures have types of this
+// package. Package rpc sets them. Package serve calls them, and gives them types that this package cannot name.
 var RPC struct {
 	// Connect opens transport, an rpc.Transport, and serves routes; opts is an *rpc.Options.
 	Connect func(ctx context.Context, transport any, routes func(*Conn) ([]Route, error), opts any) (*Conn, error)

@@ -1,6 +1,6 @@
-// The state of a session beside its queue: the turns of both sides and the questions that belong to them. All of it
-// changes in step, which is where the rules of turns and their cancellation stand. It knows no connection: whoever makes
-// a step carries its effects out.
+// This file has the state of a session other than its queue: the turns of both sides and the questions that belong to
+// them. All of it changes in step, which contains the rules of turns and their cancellation. It does not know the
+// connection: the caller of step carries out its effects.
 
 package engine
 
@@ -11,54 +11,54 @@ import (
 	"sync/atomic"
 )
 
-// session is what the connection knows of one session, or, under "", of everything that belongs to none. Sessions
-// come and go with traffic.
+// session is what the connection knows about one session, or, with the id "", about everything that belongs to none.
+// Sessions come and go with traffic.
 type session struct {
 	id         string
 	concurrent bool // the peer may have several turns at a time
 
-	queue // has a lock of its own
+	queue // has its own lock
 
 	// Guarded by Conn.mu, changed by step.
-	incoming  []*incoming     // turns of the peer's in progress, and those whose answer is being sent
-	questions []*incoming     // the peer's questions in progress that a cancelled turn answers
+	incoming  []*incoming     // turns of the peer in progress, and those whose answer is being sent
+	questions []*incoming     // the peer's questions in progress, which are answered when their turn is cancelled
 	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun
 }
 
-// active reports whether anything but notifications is going on; Conn.mu is held.
+// active reports whether anything other than notifications is in progress; Conn.mu is held.
 func (s *session) active() bool { return len(s.incoming)+len(s.questions)+len(s.outgoing) > 0 }
 
-// incoming is a request of the peer's in progress, or a turn that no request has asked for, as its session knows it. It
-// carries the handler's context; inbound is the context itself.
+// incoming is the session's view of a request of the peer in progress, or of a turn that no request has asked for. It
+// has the handler's context; inbound is the context itself.
 type incoming struct {
 	context.Context
 	cancel   context.CancelCauseFunc
 	route    *Route
 	question question      // the request; nil for a turn that no request has asked for
-	ends     []*incoming   // the turns that are answered first
-	done     chan struct{} // of a turn: closed when the answer was sent, and the turn is over
-	entered  chan struct{} // of a turn beside others: closed when EnterTurn has called for it
+	ends     []*incoming   // the turns that must be answered first
+	done     chan struct{} // for a turn: closed when the answer has been sent and the turn is over
+	entered  chan struct{} // for a concurrent turn: closed when EnterTurn has called enter for it
 
-	freed     bool        // its session may take the next turn; guarded by Conn.mu
-	cancelled atomic.Bool // the turn was; set with Conn.mu held
+	freed     bool        // the session may accept the next turn; guarded by Conn.mu
+	cancelled atomic.Bool // the turn was cancelled; set with Conn.mu held
 }
 
-// A question is a request that is answered as cancelled when the turn of this side that it belongs to is cancelled.
+// A question is a request that is answered as cancelled when the turn of this side to which it belongs is cancelled.
 type question interface {
-	// withdraw takes the request away from its handler, and reports whether the caller must call answerCancelled.
+	// withdraw takes the request from its handler, and reports whether the caller must call answerCancelled.
 	withdraw() bool
 	answerCancelled()
 }
 
-// TurnSpec says how a turn runs.
+// TurnSpec defines how a turn runs.
 type TurnSpec struct {
-	// Session is the id of the session that the turn belongs to.
+	// Session is the id of the turn's session.
 	Session string
 	// CancelMethod and CancelParams are the notification that cancels it.
 	CancelMethod string
 	CancelParams any
-	// Cancelled makes the result of a turn that was cancelled before its request was sent, see Route.Cancelled. Without
-	// it such a turn fails with ErrTurnCancelled.
+	// Cancelled returns the result of a turn that was cancelled before its request was sent, see Route.Cancelled. If it
+	// is nil, such a turn fails with ErrTurnCancelled.
 	Cancelled func(result any) any
 }
 
@@ -66,34 +66,34 @@ type TurnSpec struct {
 type outgoingTurn struct {
 	spec    TurnSpec
 	session *session
-	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
+	feed    func(params any, size int) bool // reports whether it has taken an update; nil if updates are not read
 	inside  <-chan struct{}                 // closed when a notification handler waits for the end
-	left    bool                            // it was taken out of its session; used by whoever runs it
-	unsent  bool                            // its request could not be sent; used by whoever runs it
+	left    bool                            // it was removed from its session; owned by the goroutine that runs it
+	unsent  bool                            // its request could not be sent; owned by the goroutine that runs it
 
 	// Guarded by Conn.mu; see session.step.
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	phase    phase
 	wanted   bool                  // it was cancelled before its request was on its way
-	told     bool                  // together with the session, and who did that tells the peer
-	settled  chan struct{}         // closed when its request was sent, or could not be
-	posted   chan struct{}         // of a cancelled turn: closed when its cancellation is on its way, if there is one
-	recalled chan struct{}         // of a turn that was recalled: closed when it is known to be over, or cancelled
-	first    uint64                // the notifications of the session that came before it
-	ended    bool                  // what ends it was read,
-	last     uint64                // and before that these notifications of the session
-	accepted bool                  // the answer has come, of a turn that goes on after it
+	told     bool                  // it was cancelled with the whole session, by a goroutine that tells the peer
+	settled  chan struct{}         // closed when its request has been sent, or could not be sent
+	posted   chan struct{}         // for a cancelled turn: closed when its cancellation, if any, is on its way
+	recalled chan struct{}         // for a recalled turn: closed when it is known to be over or cancelled
+	first    uint64                // position: the notifications of the session that came before it
+	ended    bool                  // the event that ends it has been read,
+	last     uint64                // and this many notifications of the session before it
+	accepted bool                  // the answer has arrived, for a turn that continues after it
 	request  interface{ cancel() } // set when its request is sent
 
-	behind []<-chan struct{} // what its request waits for; set when it is begun
+	behind []<-chan struct{} // what its request waits for; set when the turn is begun
 
-	// Of a turn that goes on after its answer, see TurnEnd.
-	endRead  chan struct{}         // closed when what ends it was read; nil: its answer ends it
-	notified func(params any) bool // reports the end; the reader's
+	// For a turn that continues after its answer, see TurnEnd.
+	endRead  chan struct{}         // closed when the event that ends it is read; nil if it ends with its answer
+	notified func(params any) bool // reports the end; owned by the reader
 }
 
-// phase is how far a turn of this side is.
+// phase is the phase of a turn of this side.
 //
 //	                           ┌──► recalling ──┐
 //	                           │                ▼
@@ -103,12 +103,12 @@ type outgoingTurn struct {
 type phase uint8
 
 const (
-	waiting    phase = iota // its request was not sent, and will not be if it is cancelled now
+	waiting    phase = iota // its request has not been sent, and will not be if it is cancelled now
 	sending                 // its request is being sent
 	running                 // its request is on its way
-	recalling               // the peer is asked to end that request, which it had not answered; see session.holds
-	cancelling              // its cancellation is on its way too, or is being sent by whoever has made this step
-	finished                // it is out of the session
+	recalling               // the peer has been asked to end the unanswered request; see session.holds
+	cancelling              // its cancellation is on its way too, or is being sent by the goroutine that made this step
+	finished                // it has left the session
 )
 
 // event is something that happens in a session.
@@ -124,40 +124,39 @@ const (
 	requestRead      eventKind = iota // in was read
 	cancelRead                        // the peer has cancelled its turn
 	turnOpened                        // in is a turn that no request has asked for
-	turnFreed                         // in goes on, but leaves room for the next turn
-	answerSent                        // in was answered, and is over
+	turnFreed                         // in continues, but makes room for the next turn
+	answerSent                        // in has been answered, and is over
 	turnBegun                         // turn was begun
 	turnSending                       // turn's request is about to be sent
 	turnSent                          // turn's request is on its way
 	turnUnsent                        // turn's request could not be sent
-	turnAccepted                      // turn's answer was read, and turn goes on after it
+	turnAccepted                      // turn's answer was read, and turn continues after it
 	turnCancelled                     // turn is cancelled
 	sessionCancelled                  // all turns of this side are cancelled
-	turnEnded                         // what ends turn was read
-	turnDone                          // whoever runs turn is done with it
+	turnEnded                         // the event that ends turn was read
+	turnDone                          // the goroutine that runs turn is done with it
 )
 
-// effects are what a step leaves to be done without the lock, in this order.
+// effects are the actions that a step leaves to be done without the lock, in this order.
 type effects struct {
-	refuse   error             // the event is refused
-	end      []*incoming       // the contexts of these turns of the peer's end, one after the other
-	before   []<-chan struct{} // what is awaited before the peer is told
-	recall   []*outgoingTurn   // the peer is asked to end the requests of these
-	withdraw []*incoming       // these questions are answered as cancelled
-	told     []*outgoingTurn   // the peer is told that these are cancelled
-	posted   []chan struct{}   // are closed then, for those who wait for it
-	after    []<-chan struct{} // what is awaited last
+	refuse   error             // the reason for refusing the event
+	end      []*incoming       // end the contexts of these turns of the peer, one after another
+	before   []<-chan struct{} // wait for these before telling the peer
+	recall   []*outgoingTurn   // ask the peer to end the requests of these turns
+	withdraw []*incoming       // answer these questions as cancelled
+	told     []*outgoingTurn   // tell the peer that these turns are cancelled
+	posted   []chan struct{}   // then close these, for those who wait for it
+	after    []<-chan struct{} // wait for these last
 }
 
-// step is what an event does to a session; Conn.mu is held.
+// step applies an event to a session; Conn.mu is held.
 func (s *session) step(e event) (do effects) {
 	in, turn := e.in, e.turn
 	switch e.kind {
 
-	// A session has one turn of the peer's at a time, unless the author opts in. The next one waits for the answers
-	// to those that were cancelled: the peer need not know them yet. What ends the turn cancels it, and waits for
-	// its answer. A question that comes while a turn of this side is being cancelled is answered as cancelled at
-	// once.
+	// A session has one turn of the peer at a time, unless the author opts in. The next one waits for the answers to
+	// cancelled ones, of which the peer need not know yet. A request that ends the turn cancels it, and waits for its
+	// answer. A question that arrives while a turn of this side is being cancelled is answered as cancelled at once.
 	case requestRead:
 		switch route := in.route; {
 		case route.EndsTurn:
@@ -185,12 +184,13 @@ func (s *session) step(e event) (do effects) {
 		}
 		s.incoming = append(s.incoming, in)
 
-	// A cancellation is about the turns that are there; without any it is about nothing.
+	// A cancellation applies to the turns in progress; without any it does nothing.
 	case cancelRead:
 		do.end = s.cancelTurns()
 
-	// A turn that has ended but for its answer, or for what it reports, does not keep the next from coming, and is
-	// not cancelled any more. It stays until its answer is on its way, because what ends it comes behind that.
+	// A turn that has ended except for its answer, or its final reports, does not prevent the next one, and is no
+	// longer cancelled. It stays until its answer is on its way, because a request that ends it must follow that
+	// answer.
 	case turnFreed:
 		in.freed = true
 	case answerSent:
@@ -198,9 +198,9 @@ func (s *session) step(e event) (do effects) {
 		s.incoming = slices.DeleteFunc(s.incoming, is)
 		s.questions = slices.DeleteFunc(s.questions, is)
 
-	// A turn of this side whose context has ended is cancelled at the peer before another one begins: the
-	// cancellation is about all that the peer does in the session. To the new turn belong the notifications that
-	// are read from now on.
+	// A turn of this side whose context has ended is cancelled at the peer before another one begins, because the
+	// cancellation applies to all work of the peer in the session. The notifications that are read from now on belong
+	// to the new turn.
 	case turnBegun:
 		for _, other := range s.outgoing {
 			if other.ctx.Err() != nil {
@@ -213,8 +213,8 @@ func (s *session) step(e event) (do effects) {
 		turn.first = s.position()
 		s.outgoing = append(s.outgoing, turn)
 
-	// What was cancelled before its request is sent is not sent. What is cancelled meanwhile is cancelled at the
-	// peer behind its request.
+	// A turn cancelled before its request is sent is not sent. If it is cancelled while the request is being sent, the
+	// cancellation follows the request.
 	case turnSending:
 		if turn.wanted {
 			do.refuse = ErrTurnCancelled
@@ -241,7 +241,7 @@ func (s *session) step(e event) (do effects) {
 	case turnCancelled:
 		s.cancel(turn, &do)
 
-	// A turn that was recalled has begun all the same: it is cancelled now, ahead of what waits behind it.
+	// A recalled turn has begun nevertheless: it is cancelled now, before the turns that wait for it.
 	case turnAccepted:
 		turn.accepted = true
 		if turn.phase == recalling {
@@ -250,7 +250,7 @@ func (s *session) step(e event) (do effects) {
 			do.posted = append(do.posted, turn.recalled)
 		}
 
-	// The same as turnCancelled for all turns at once. The peer is told also without any.
+	// The same as turnCancelled for all turns at once. The peer is told even if there are none.
 	case sessionCancelled:
 		do.withdraw = slices.Clone(s.questions)
 		for _, turn := range s.outgoing {
@@ -259,7 +259,7 @@ func (s *session) step(e event) (do effects) {
 				turn.phase = cancelling
 				close(turn.recalled)
 				do.after = append(do.after, turn.posted)
-			case turn.posted != nil: // somebody tells the peer, or has
+			case turn.posted != nil: // another goroutine tells the peer, or has told it
 				do.after = append(do.after, turn.posted)
 				continue
 			case turn.phase == running:
@@ -271,8 +271,8 @@ func (s *session) step(e event) (do effects) {
 			do.told, do.posted = append(do.told, turn), append(do.posted, turn.posted)
 		}
 
-	// A turn is over with the notifications that were read before its end. It leaves the session when nothing of
-	// it is being sent any more, so that no cancellation of it comes behind what its caller sends next.
+	// A turn is over with the notifications that were read before its end. It leaves the session when nothing about it
+	// is being sent any more, so that no cancellation of it follows a message that its caller sends next.
 	case turnEnded:
 		turn.ended, turn.last = true, s.position()
 		if turn.phase == recalling {
@@ -293,8 +293,8 @@ func (s *session) step(e event) (do effects) {
 	return do
 }
 
-// cancel is what cancels a turn of this side. The peer is told once, by who cancels, and whoever cancels too waits
-// for that.
+// cancel cancels a turn of this side. The peer is told once, by the first goroutine that cancels the turn; the others
+// wait for it.
 func (s *session) cancel(turn *outgoingTurn, do *effects) {
 	switch turn.phase {
 	case waiting:
@@ -315,9 +315,9 @@ func (s *session) cancel(turn *outgoingTurn, do *effects) {
 }
 
 // cancelSent cancels a turn whose request is on its way. The questions that wait for this side's user are answered as
-// cancelled. A turn that the peer holds behind an earlier one is recalled instead, because a cancellation would be
-// about the earlier one. Only the answer says whether that came in time: until then, later turns are not sent, because
-// a cancellation would be about them too.
+// cancelled. A turn that the peer holds until an earlier one ends is recalled instead, because a cancellation would
+// apply to the earlier one. Only the answer tells whether that came in time: until then, later turns are not sent,
+// because a cancellation would apply to them too.
 func (s *session) cancelSent(turn *outgoingTurn, do *effects) {
 	do.posted = append(do.posted, turn.posted)
 	if s.holds(turn) {
@@ -334,16 +334,16 @@ var (
 	errBeingSent = errors.New("acp: the turn's cancellation is being sent")
 )
 
-// busy reports whether the session has a turn of the peer's that keeps another one from coming. Whether those count
-// that were cancelled, and have not ended yet, is for the caller to say.
+// busy reports whether the session has a turn of the peer that prevents another one. cancelled selects whether turns
+// count that were cancelled but have not ended yet.
 func (s *session) busy(cancelled bool) bool {
 	return !s.concurrent && slices.ContainsFunc(s.incoming, func(in *incoming) bool {
 		return !in.freed && (cancelled || in.Err() == nil && !in.cancelled.Load())
 	})
 }
 
-// cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be
-// sent. It returns the latest one first: when a turn ends, one that waits for it must know of its own cancellation.
+// cancelTurns marks the turns of the peer as cancelled, except those of which only the answer is still to be sent. It
+// returns the latest one first: when a turn ends, a turn that waits for it must know of its own cancellation.
 func (s *session) cancelTurns() (turns []*incoming) {
 	for _, in := range slices.Backward(s.incoming) {
 		if !in.freed {
@@ -359,7 +359,7 @@ func (s *session) cancelling() bool {
 	return slices.ContainsFunc(s.outgoing, func(turn *outgoingTurn) bool { return turn.phase == cancelling || turn.told })
 }
 
-// holds reports whether the peer holds a turn of this side behind an earlier one, as far as it has said.
+// holds reports whether the peer holds a turn of this side until an earlier one ends, as far as it has reported.
 func (s *session) holds(turn *outgoingTurn) bool {
 	return turn.endRead != nil && !turn.accepted && s.outgoing[0] != turn
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// New makes a connection, which can do nothing before Start.
+// New returns a connection, which does nothing before Start.
 func New() *Conn {
 	return &Conn{
 		requests:      map[string]*Route{},
@@ -27,8 +27,8 @@ func New() *Conn {
 	}
 }
 
-// Start starts the connection over stream, which is its own from then on, and serves routes. The values of ctx, not its
-// end, reach the handlers.
+// Start starts the connection over stream, which it owns from then on, and serves routes. Handlers get the values of
+// ctx, but do not end with it.
 func (c *Conn) Start(ctx context.Context, stream wire.Stream, routes []Route, cfg Config) {
 	c.opts = cfg.withDefaults()
 	c.decode.SetMaxItems(max(1, c.opts.MaxBytes/messagePart/itemWeight))
@@ -56,8 +56,8 @@ func (c *Conn) Start(ctx context.Context, stream wire.Stream, routes []Route, cf
 	go c.supervise()
 }
 
-// supervise ends the connection: after Close was called, or after the peer has ended the stream. DrainTime counts
-// from the end of the stream, and CloseTime from when the handlers are told.
+// supervise ends the connection after Close has been called or the peer has ended the stream. DrainTime starts at the
+// end of the stream, and CloseTime when the contexts of the handlers end.
 func (c *Conn) supervise() {
 	defer close(c.done)
 	if c.opts.End != nil {
@@ -65,7 +65,7 @@ func (c *Conn) supervise() {
 	}
 	select {
 	case <-c.wire.Done():
-		// What was received is still handled.
+		// Messages received before are still handled.
 		ctx, cancel := context.WithDeadline(c.base, c.drainUntil())
 		c.awaitQueues(ctx)
 		cancel()
@@ -100,20 +100,20 @@ func (c *Conn) supervise() {
 	c.stuck = !isClosed(ended)
 }
 
-// drainUntil is how long what was received before the end of the stream is still handled.
+// drainUntil returns the time until which messages received before the end of the stream are still handled.
 func (c *Conn) drainUntil() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.readEnd.IsZero() { // sending has failed, and that time was given
+	if c.readEnd.IsZero() { // sending has failed, and that time has been allowed
 		return time.Now()
 	}
 	return c.readEnd.Add(c.opts.DrainTime)
 }
 
-// Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
-// the stream and waits until nothing runs any more. Handlers and unsent messages are given Config.CloseTime
-// together, and closing the stream takes its own time, a subprocess's for example. The error matches ErrStuck when
-// handlers still run after that, or says why the stream could not be closed properly. Further calls wait for the same.
+// Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes the stream, and
+// waits until everything has ended. Handlers and unsent messages together get Config.CloseTime; closing the stream
+// takes additional time, for a subprocess for example. The error matches ErrStuck if handlers are still running after
+// that, or says why the stream could not be closed properly. Further calls wait for the same end.
 func (c *Conn) Close() error {
 	c.cancel(ErrClosed)
 	<-c.done
@@ -125,12 +125,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Done is closed when the connection is over and nothing of it runs any more, but handlers that have not ended
-// within CloseTime.
+// Done returns a channel that is closed when the connection is over and all of its goroutines have ended, except
+// handlers that have not ended within CloseTime.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Wait waits for that. It returns nil when Close ended the connection, otherwise an error that matches ErrClosed and
-// wraps the cause, which is io.EOF when the peer ended it. It matches ErrStuck when handlers still run.
+// Wait waits until Done is closed. It returns nil if Close ended the connection, and otherwise an error that matches
+// ErrClosed and wraps the cause, which is io.EOF if the peer ended it. It matches ErrStuck if handlers are still
+// running.
 func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
@@ -138,7 +139,7 @@ func (c *Conn) Wait() error {
 	return errors.Join(c.running(), closedErr(c.cause))
 }
 
-// running says that handlers still run, and of which requests; mu is held.
+// running returns an error that lists the requests whose handlers are still running; mu is held.
 func (c *Conn) running() error {
 	if !c.stuck {
 		return nil
@@ -153,14 +154,14 @@ func (c *Conn) running() error {
 	return fmt.Errorf("%w: %s", ErrStuck, echoed(strings.Join(slices.Sorted(maps.Keys(methods)), ", ")))
 }
 
-// dropQueues throws away what is queued in all sessions.
+// dropQueues discards everything that is queued in all sessions.
 func (c *Conn) dropQueues() {
 	for _, q := range c.queues() {
 		q.drop()
 	}
 }
 
-// awaitQueues waits until everything queued was handled.
+// awaitQueues waits until everything that is queued has been handled.
 func (c *Conn) awaitQueues(ctx context.Context) {
 	for _, q := range c.queues() {
 		select {
@@ -171,7 +172,7 @@ func (c *Conn) awaitQueues(ctx context.Context) {
 	}
 }
 
-// queues are those of all sessions.
+// queues returns the queues of all sessions.
 func (c *Conn) queues() []*queue {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,17 +2,17 @@ package engine
 
 import "sync"
 
-// maxIdle is how many goroutines of a connection wait for a task.
+// maxIdle is the greatest number of idle goroutines of a connection.
 const maxIdle = 256
 
-// A task is what a goroutine of the connection's does.
+// A task is work for a goroutine of the connection.
 type task interface{ run() }
 
 type taskFunc func()
 
 func (f taskFunc) run() { f() }
 
-// tasks are the goroutines of handlers, workers and turns.
+// tasks holds the goroutines of handlers, workers and turns.
 type tasks struct {
 	sync.WaitGroup
 
@@ -21,7 +21,7 @@ type tasks struct {
 	stopped bool        // no more tasks
 }
 
-// spawn runs t in a goroutine, unless they were stopped, and reports whether it does.
+// spawn runs t in a goroutine. It returns false if tasks have been stopped.
 func (g *tasks) spawn(t task) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -29,7 +29,7 @@ func (g *tasks) spawn(t task) bool {
 		return false
 	}
 	if n := len(g.idle); n > 0 {
-		g.idle[n-1] <- t // the one that has worked last
+		g.idle[n-1] <- t // the one that was used last
 		g.idle = g.idle[:n-1]
 	} else {
 		g.Add(1)
@@ -38,8 +38,8 @@ func (g *tasks) spawn(t task) bool {
 	return true
 }
 
-// do runs a task, and then others for as long as they come. A new goroutine grows its stack by copying it
-// while it runs a handler; one that stays has the stack. Calls, 16 or more in flight, take 5 to 9 % less time.
+// do runs a task, and then others as they come. A new goroutine grows its stack by copying while it runs a handler; one
+// that is reused has the stack already. With 16 or more calls in flight, they take 5 to 9 % less time.
 func (g *tasks) do(t task) {
 	defer g.Done()
 	next := make(chan task, 1)
@@ -52,7 +52,7 @@ func (g *tasks) do(t task) {
 	}
 }
 
-// rest puts a goroutine among the idle ones, unless there are enough.
+// rest adds a goroutine to the idle ones, unless there are enough.
 func (g *tasks) rest(next chan task) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *tasks) rest(next chan task) bool {
 	return true
 }
 
-// stop ends the idle goroutines, and lets no others begin.
+// stop ends the idle goroutines, and prevents new ones.
 func (g *tasks) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
-// would, and answers the questions to this side's user as cancelled. The peer is told even if there is no turn.
-// The cancellation is on its way when CancelSession returns.
+// CancelSession cancels the turns that this side has in progress in a session, as ending their contexts would, and
+// answers the questions to this side's user as cancelled. The peer is told even if there is no turn. The cancellation
+// is on its way when CancelSession returns.
 func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	c.mu.Lock()
 	var do effects
@@ -32,7 +32,7 @@ func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	return err
 }
 
-// tellCancel sends a cancellation that a user asks for, within the middleware.
+// tellCancel sends a cancellation that a user asked for, with the middleware.
 func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 	var err error
 	if c.opts.Call == nil {
@@ -49,17 +49,16 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 	return nil
 }
 
-// RunTurn sends the request and waits for its answer, which comes after all updates of the turn were
-// handled. When ctx ends, or CancelSession is called, the turn is cancelled: the peer is told, the
-// requests of the session that wait for this side's user are answered as cancelled, updates are still
-// taken, and the answer is waited for, for at most Config.CancelGrace; only then is the request given
-// up and the cause returned.
+// RunTurn sends the request and waits for its answer, which it returns after all updates of the turn have been handled.
+// When ctx ends, or CancelSession is called, the turn is cancelled: the peer is told, the requests of the session that
+// wait for this side's user are answered as cancelled, updates are still accepted, and RunTurn waits for the answer for
+// at most Config.CancelGrace; only after that does it give up the request and return the cause.
 func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
 	return RunTurnUntil(ctx, c, m, params, spec, byAnswer[R]{})
 }
 
-// RunTurnUntil is RunTurn for a turn that goes on after its answer, until end says that it is over.
-// An error that the peer answers ends it too.
+// RunTurnUntil is RunTurn for a turn that continues after its answer, until end reports that it is over. An error
+// answered by the peer also ends it.
 func RunTurnUntil[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
 ) (*R, error) {
@@ -100,7 +99,7 @@ func runTurn[P, A, R any](
 	}))
 }
 
-// begin puts a turn among those of its session, where CancelSession finds it.
+// begin adds a turn to its session, where CancelSession finds it.
 func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, turn *outgoingTurn) {
 	c.mu.Lock()
 	turn.ctx, turn.cancel = ctx, cancel
@@ -116,7 +115,7 @@ func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, turn *
 	c.carryOut(do, nil)
 }
 
-// leave takes it out again, if that was not done.
+// leave removes it, unless that has been done.
 func (c *Conn) leave(turn *outgoingTurn) {
 	if turn.left {
 		return
@@ -139,7 +138,7 @@ func (c *Conn) cancelTurn(turn *outgoingTurn) {
 	_ = c.step(turn.session, event{kind: turnCancelled, turn: turn})
 }
 
-// turn runs a turn in the goroutine that calls it. One whose updates are read has been begun before.
+// turn runs a turn in the calling goroutine. A turn whose updates are read has been begun before.
 func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn *outgoingTurn) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -158,7 +157,7 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	if cancelled {
 		c.cancelTurn(turn)
 		if errors.Is(err, ErrOverflow) {
-			turn.giveUp(p) // the caller must go on at once
+			turn.giveUp(p) // the caller must continue at once
 			return err
 		}
 		grace, stop := context.WithTimeout(c.base, c.opts.CancelGrace)
@@ -167,13 +166,13 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 		if late {
 			turn.giveUp(p)
 			if errors.Is(waited, ErrClosed) {
-				return waited // not the grace has ended, but the connection
+				return waited // it is not the grace that has ended, but the connection
 			}
 			return err
 		}
 		err = waited
 	}
-	// What was received before the end of the turn belongs to it, also when there was no answer.
+	// Everything received before the end of the turn belongs to it, even if there was no answer.
 	if s := turn.session; err != nil {
 		c.awaitTurn(caller, &s.queue, s.position(), c.opts.DrainTime, turn.inside)
 		return err
@@ -187,7 +186,7 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	return p.err
 }
 
-// send sends the request of a turn, unless that was cancelled.
+// send sends the request of a turn, unless the turn was cancelled.
 func (c *Conn) send(
 	ctx context.Context, cancel context.CancelCauseFunc, p *pending, params wire.Encodable, turn *outgoingTurn,
 ) error {
@@ -214,12 +213,12 @@ func (c *Conn) send(
 	if err != nil {
 		sent.kind = turnUnsent
 	}
-	_ = c.step(s, sent) // which refuses nothing
+	_ = c.step(s, sent) // this event is never refused
 	return err
 }
 
-// awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
-// wants it to go on, and for bound, or the grace, otherwise.
+// awaitTurn waits until the notifications of a turn have been handled: without a bound while its caller wants it to
+// continue, and otherwise for bound or the grace.
 func (c *Conn) awaitTurn(
 	ctx context.Context, q *queue, position uint64, bound time.Duration, inside <-chan struct{},
 ) {
@@ -249,10 +248,10 @@ func (c *Conn) awaitTurn(
 	}
 }
 
-// A Turn is a request in progress whose session's updates are read as they come. Updates is for one
-// goroutine; the other methods are safe for concurrent use.
+// A Turn is a request in progress whose session's updates are read as they arrive. Updates is for one goroutine; the
+// other methods are safe for concurrent use.
 type Turn[U, R any] struct {
-	flow    // what waits for the loop
+	flow    // the updates that wait for the loop
 	conn    *Conn
 	method  string
 	turn    *outgoingTurn // nil if it could not be begun
@@ -270,9 +269,9 @@ type update[U any] struct {
 	size  int
 }
 
-// StartTurn is RunTurn in the background. The notifications that are read meanwhile, and that pick takes, are
+// StartTurn is RunTurn in the background. The notifications that are read in the meantime, and that pick accepts, are
 // the turn's updates, see Route.Feeds; no handler gets them. A notification handler that starts a turn in its own
-// session must not range over its updates, which come only after the handler has returned.
+// session must not range over the turn's updates, which arrive only after the handler has returned.
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
@@ -286,7 +285,7 @@ func StartTurnUntil[U, P, A, R any](
 	pick func(params any) (U, bool),
 ) *Turn[U, R] {
 	t := newTurn[U, R](ctx, c, m.Name)
-	// It runs on its own, whatever becomes of a notification handler that starts it.
+	// It runs independently of a notification handler that starts it.
 	ctx, t.cancel = context.WithCancelCause(context.WithValue(ctx, holderKey{}, holder(nil)))
 	t.turn = &outgoingTurn{spec: spec, inside: t.inside, feed: func(params any, size int) bool {
 		u, ok := pick(params)
@@ -298,7 +297,7 @@ func StartTurnUntil[U, P, A, R any](
 	out := expect(t.turn, end)
 	c.begin(ctx, t.cancel, t.turn)
 	started := c.tasks.spawn(taskFunc(func() {
-		// Deferred, because middleware may end the goroutine, and may refuse the turn before it is run.
+		// Deferred, because middleware may end the goroutine, or refuse the turn before it is run.
 		defer t.end()
 		defer t.cancel(nil)
 		defer c.leave(t.turn)
@@ -316,7 +315,7 @@ func StartTurnUntil[U, P, A, R any](
 
 var errTurnEnded = errors.New("acp: middleware has ended the goroutine of the turn")
 
-// FailedTurn is a turn that could not be started.
+// FailedTurn returns a turn that could not be started.
 func FailedTurn[U, R any](ctx context.Context, c *Conn, err error) *Turn[U, R] {
 	t := newTurn[U, R](ctx, c, "")
 	t.err = err
@@ -331,14 +330,14 @@ func newTurn[U, R any](ctx context.Context, c *Conn, method string) *Turn[U, R] 
 	return t
 }
 
-// Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
-// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
-// peer, when Config.QueueBytes of updates are waiting for it.
+// Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early discards the rest; it
+// neither cancels the turn nor holds anything up. A slow loop holds up the peer once Config.QueueBytes of updates are
+// waiting for it.
 //
-// A call that the loop's body makes cannot be answered while the loop holds up the peer. With the turn's Context, it
-// lets up to Config.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not known
-// who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
-// ErrOverflow.
+// A call made in the loop's body cannot be answered while the loop holds up the peer. A call with the turn's Context
+// lets up to Config.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call, it is not known
+// whether the loop waits for it: while one is in progress, the same amount may wait, and beyond that the loop ends, and
+// Result fails with ErrOverflow.
 func (t *Turn[U, R]) Updates() iter.Seq[U] {
 	return func(yield func(U) bool) {
 		for {
@@ -354,11 +353,11 @@ func (t *Turn[U, R]) Updates() iter.Seq[U] {
 	}
 }
 
-// Context is the context for calls that the body of a loop over Updates makes: that with which the turn was started,
-// and the mark that the loop waits for them. It does not end with the turn.
+// Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
+// started, marked to show that the loop waits for the calls. It does not end with the turn.
 func (t *Turn[U, R]) Context() context.Context { return t.body }
 
-// Discard throws away the updates that were not read, and those to come.
+// Discard discards the updates that have not been read, and later ones.
 func (t *Turn[U, R]) Discard() {
 	t.mu.Lock()
 	t.updates = nil
@@ -377,8 +376,8 @@ func (t *Turn[U, R]) Cancel() {
 	t.conn.cancelTurn(t.turn)
 }
 
-// Result waits for the end of the turn, discarding what was not read, and returns the answer or why
-// there is none.
+// Result waits for the end of the turn, discarding unread updates, and returns the answer or the reason why there is
+// none.
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
 	if !isClosed(t.done) {
@@ -398,8 +397,8 @@ func (t *Turn[U, R]) Result() (*R, error) {
 	return t.result, t.err
 }
 
-// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
-// reading them or calling Discard holds up the peer.
+// Done returns a channel that is closed when the turn is over. There may still be updates to read. Waiting for Done
+// without reading them or calling Discard holds up the peer.
 func (t *Turn[U, R]) Done() <-chan struct{} { return t.done }
 
 func (t *Turn[U, R]) end() {

@@ -14,13 +14,13 @@ import (
 // memberSession is the member of parameters, and of the result of session/new, that names a session.
 const memberSession = "sessionId"
 
-// memberMeta is the member of parameters that carries what is not part of the protocol.
+// memberMeta is the member of parameters that carries data that is not part of the protocol.
 const memberMeta = "_meta"
 
-// emptyObject stands for parameters that were left out.
+// emptyObject replaces parameters that were left out.
 var emptyObject = []byte("{}")
 
-// decodeInto decodes the next value, by generated code where there is any.
+// decodeInto decodes the next value, with generated code if there is any.
 func decodeInto(d *codec.Decoder, v any) {
 	if g, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); ok {
 		g.DecodeJSON(d)
@@ -46,7 +46,7 @@ func decodeInto(d *codec.Decoder, v any) {
 	}
 }
 
-// jsonType names the JSON values that fit a type, as json.UnmarshalTypeError names those that do not.
+// jsonType names the JSON values that fit a type, in the words that json.UnmarshalTypeError uses for those that do not.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -68,12 +68,12 @@ func jsonType(t reflect.Type) string {
 	return "another value"
 }
 
-// separators counts the commas of a JSON text that stand between values.
+// separators counts the commas between values in a JSON text.
 func separators(raw []byte) (n int) {
 	inString := false
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
-		case '\\': // within a string only
+		case '\\': // only within a string
 			i++
 		case '"':
 			inString = !inString
@@ -86,7 +86,7 @@ func separators(raw []byte) (n int) {
 	return n
 }
 
-// unmarshal is json.Unmarshal, whose methods may be an author's and panic.
+// unmarshal is json.Unmarshal, which may call methods of an author that panic.
 func unmarshal(raw []byte, v any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +96,7 @@ func unmarshal(raw []byte, v any) (err error) {
 	return json.Unmarshal(raw, v)
 }
 
-// encodable makes a value of any type one that the wire can send.
+// encodable converts a value of any type to one that the wire can send.
 func encodable(v any) wire.Encodable {
 	switch v := v.(type) {
 	case nil:
@@ -108,7 +108,7 @@ func encodable(v any) wire.Encodable {
 	}
 }
 
-// sessionOf peeks at the session id in parameters or a result.
+// sessionOf reads the session id in parameters or a result.
 func sessionOf(d *codec.Decoder, raw []byte) string {
 	if len(raw) == 0 {
 		return ""
@@ -118,7 +118,7 @@ func sessionOf(d *codec.Decoder, raw []byte) string {
 	return d.Interned(id)
 }
 
-// metaIn is the _meta in parameters.
+// metaIn returns the _meta in parameters.
 func metaIn(d *codec.Decoder, params []byte) (meta map[string]json.RawMessage) {
 	if !bytes.Contains(params, []byte(memberMeta)) {
 		return nil

@@ -1,5 +1,5 @@
-// Package filelock keeps processes apart that work on the same files: who holds the lock of a file works, others wait.
-// A lock ends with its process, however that ends. It also keeps apart holders within one process.
+// Package filelock provides locks on files, which separate processes and also goroutines within one process. A lock
+// ends with its process, however that ends.
 package filelock
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// ErrLocked says that somebody else holds a lock.
-var ErrLocked = errors.New("somebody else holds the lock")
+// ErrLocked reports that a lock is held elsewhere.
+var ErrLocked = errors.New("the lock is held elsewhere")
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock struct{ file *os.File }
 
-// Try takes the lock of a file, which is created if it is not there, and which nobody removes. If somebody else holds
-// it, the error matches ErrLocked.
+// Try takes the lock of a file, which is created if necessary, and which must not be removed. If the lock is held
+// elsewhere, the error matches ErrLocked.
 func Try(name string) (*Lock, error) {
 	file, err := open(name)
 	if err != nil {
@@ -26,9 +26,9 @@ func Try(name string) (*Lock, error) {
 	return &Lock{file}, nil
 }
 
-// Wait takes the lock of a file as Try does, and waits while somebody else holds it.
+// Wait takes the lock of a file like Try, but waits while it is held elsewhere.
 func Wait(ctx context.Context, name string) (*Lock, error) {
-	// The systems have no wait that a context could end.
+	// The systems have no wait that a context could interrupt.
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		lock, err := Try(name)
 		if !errors.Is(err, ErrLocked) {
@@ -44,5 +44,5 @@ func Wait(ctx context.Context, name string) (*Lock, error) {
 	}
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (l *Lock) Unlock() error { return l.file.Close() }

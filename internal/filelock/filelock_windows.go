@@ -9,7 +9,7 @@ import (
 // sharingViolation is ERROR_SHARING_VIOLATION.
 const sharingViolation syscall.Errno = 32
 
-// open opens a file that nobody else can open meanwhile.
+// open opens a file that no one else can open in the meantime.
 func open(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {

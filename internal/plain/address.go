@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// Address returns a URL as it can be shown to somebody who decides by it where it leads: with its host as it is looked up,
-// in punycode, because letters of one script look like those of another. Notes say, one a line, what else may mislead: what
-// the host looked like, and a user's name in front of it. Host is empty if the URL cannot be read. The texts are those of
-// the URL's author, and are still to be made harmless for a terminal.
+// Address returns a URL in a form to show to users, who decide by it whether to open it: its host is the one that is
+// looked up, in punycode, because letters of one script look like those of another. notes say, one per line, what else
+// may mislead: what the host looked like, and a user name before it. host is empty if the URL cannot be parsed. The
+// texts come from the author of the URL, and must still be made safe for a terminal.
 func Address(address string) (text, host string, notes []string) {
 	u, err := url.Parse(address)
 	if err != nil {
 		if wrong, ok := errors.AsType[*url.Error](err); ok {
-			err = wrong.Err // without the URL
+			err = wrong.Err // the URL itself is left out
 		}
 		return address, "", []string{fmt.Sprintf("This address cannot be read: %v.", err)}
 	}
@@ -38,9 +38,9 @@ func asciiHost(host string) string {
 	host, port, hasPort := strings.Cut(host, ":")
 	labels := strings.Split(strings.Map(func(r rune) rune {
 		switch {
-		case r == '\u3002', r == '\uff61': // browsers take them for a dot
+		case r == '\u3002', r == '\uff61': // browsers treat them as dots
 			return '.'
-		case r > '\uff00' && r <= '\uff5e': // the wide forms of ASCII
+		case r > '\uff00' && r <= '\uff5e': // the full-width forms of ASCII
 			r -= '\uff00' - ' '
 		}
 		return unicode.ToLower(r)
@@ -61,7 +61,7 @@ func ascii(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
 
-// punycode encodes a label as RFC 3492 has it.
+// punycode encodes a label according to RFC 3492.
 func punycode(label []rune) string {
 	const base, tmin, tmax, skew, damp, initialBias, initialN = 36, 1, 26, 38, 700, 72, 128
 	var out []byte
@@ -117,7 +117,7 @@ func punycode(label []rune) string {
 	return string(out)
 }
 
-// digit is a digit of punycode.
+// digit returns a digit of punycode.
 func digit(d int) byte {
 	if d < 26 {
 		return 'a' + byte(d)

@@ -1,12 +1,12 @@
-// Package plain makes text of others safe to show in a terminal. What a peer sends may hold escape sequences that move
-// the cursor or set the clipboard, newlines that begin a line which looks like one of the program's own, and characters
-// that reverse the order of those behind them. Whatever comes from a peer goes through this package on its way to the
-// terminal: titles, messages, output, errors, and names too.
+// Package plain makes untrusted text safe to show in a terminal. Text from a peer may contain escape sequences that
+// move the cursor or set the clipboard, newlines that start a line which looks like one of the program's own, and
+// characters that reverse the order of those after them. All text from a peer goes through this package on its way to
+// the terminal: titles, messages, output, errors, and names too.
 //
-// Where programs run in the workflow of a CI server, the server reads what they print, and obeys commands in it:
-// "::add-mask::x" at the beginning of a line, "##[error]x" and "##vso[...]" anywhere. Text comes through without commands.
+// If a program runs in a workflow of a CI server, the server reads its output and obeys commands in it: "::add-mask::x"
+// at the beginning of a line, and "##[error]x" and "##vso[...]" anywhere. This package escapes such commands.
 //
-// What it cannot know is how wide the terminal is: a long line goes on at the left edge of the next one.
+// The package does not know the width of the terminal: a long line continues at the left edge of the next row.
 package plain
 
 import (
@@ -23,12 +23,12 @@ import (
 // maxLine is how many characters [Line] keeps.
 const maxLine = 1000
 
-// Text returns a text of any number of lines that does nothing but appear. What is not visible is written as Go writes
-// it in a string, such as \x1b or \u202e; newlines and tabs stay, and "\r\n" becomes "\n".
+// Text returns text in a form that can only be displayed. Invisible characters are written as in a Go string, such as
+// \x1b or \u202e; newlines and tabs stay, and "\r\n" becomes "\n".
 func Text(text string) string { return lines(text, true) }
 
-// Screen is [Text] for a program that draws the whole screen: no CI server reads what it writes, so that what would be a
-// command for one stays as it is.
+// Screen is [Text] for programs that draw the whole screen: no CI server reads their output, so workflow commands stay
+// unchanged.
 func Screen(text string) string { return lines(text, false) }
 
 func lines(text string, commands bool) string {
@@ -54,8 +54,8 @@ func lines(text string, commands bool) string {
 	return b.String()
 }
 
-// Line returns a text as one line, as [Text] does, with newlines and tabs written as \n and \t. Of a very long one it
-// keeps the beginning, and says how much is missing.
+// Line returns text as a single line, like [Text], but with newlines and tabs written as \n and \t. It truncates a very
+// long text, and adds how much is missing.
 func Line(text string) string {
 	var b strings.Builder
 	count, start := 0, true
@@ -74,8 +74,8 @@ func Line(text string) string {
 	return b.String()
 }
 
-// command returns the first character of text if a CI server would read a command there, or 0. At the start of a line
-// there are more of them.
+// command returns the first character of text if a CI server would recognize a command there, or 0. There are more
+// commands at the start of a line.
 func command(text string, start bool) byte {
 	switch {
 	case start && strings.HasPrefix(text, "::"):
@@ -90,10 +90,10 @@ func command(text string, start bool) byte {
 	return 0
 }
 
-// writeCommand writes the first character of a command so that there is none.
+// writeCommand writes the first character of a command so that the command is not recognized.
 func writeCommand(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
 
-// Sprintf is fmt.Sprintf with all arguments but numbers and booleans as [Line] has them.
+// Sprintf is fmt.Sprintf with all arguments except numbers and booleans converted by [Line].
 func Sprintf(format string, args ...any) string {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -107,9 +107,9 @@ func Sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, safe...)
 }
 
-// writeRune decides about one character, for all of this package.
+// writeRune writes one character, for all functions of this package.
 func writeRune(b *strings.Builder, r rune) {
-	const joiner, nonJoiner = '\u200d', '\u200c' // they make one sign of two, in emoji and in many scripts
+	const joiner, nonJoiner = '\u200d', '\u200c' // they join two characters into one, in emoji and in many scripts
 	switch {
 	case unicode.IsPrint(r), r == joiner, r == nonJoiner:
 		b.WriteRune(r)
@@ -120,33 +120,33 @@ func writeRune(b *strings.Builder, r rune) {
 	}
 }
 
-// Unseen reports whether a character of a name is not seen, or changes how others are: a control or format character, such as
-// those that reverse the order of what follows, or one that separates lines.
+// Unseen reports whether a character in a name is invisible, or changes how others appear: it is a control or format
+// character, such as those that reverse the order of the text after them, or a line separator.
 func Unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// IsVariable reports whether a variable of the environment can have a name.
+// IsVariable reports whether name can be the name of an environment variable.
 func IsVariable(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r == '=' || Unseen(r) })
 }
 
-// maxPart is how many bytes a [Writer] keeps of a line that is not ended.
+// maxPart is how many bytes a [Writer] keeps of an unfinished line.
 const maxPart = 8 << 10
 
-// Writer writes the lines that it gets to another writer as [Text] has them, each behind a prefix: so what a program
-// writes to standard error cannot be taken for what its user's own program says. Lines come whole; a very long one comes
-// in several. A Writer may be used concurrently.
+// Writer writes the lines that it receives to another writer, converted by [Text] and each with a prefix, so that a
+// program's standard error cannot be mistaken for the output of the user's own program. It writes whole lines; a very
+// long line is split. A Writer may be used concurrently.
 type Writer struct {
 	w      io.Writer
 	prefix string
 
 	mu   sync.Mutex
-	part []byte // of a line that is not ended
+	part []byte // the unfinished line
 }
 
-// NewWriter returns a writer of lines.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer, prefix string) *Writer { return &Writer{w: w, prefix: prefix} }
 
-// Write takes any part of the text.
+// Write writes the lines that p completes.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes a last line that was not ended. It does not close what the lines are written to.
+// Flush writes the last line if it is unfinished. It does not close the underlying writer.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,15 +5,16 @@ import (
 	"syscall"
 )
 
-// A leader names a group by a descriptor of the process that has begun it. When that process has ended and then all others
-// of the group, the system may give its number to another group, but the descriptor never means that one.
+// A leader refers to a process group by a descriptor of the process that started it. When that process and all others
+// in the group have ended, the system may reuse the group's number for another group, but the descriptor never refers
+// to that one.
 type leader struct {
 	fd int // or -1
 }
 
 func leaderOf(p *os.Process) leader {
 	l := leader{fd: -1}
-	// Where there is no descriptor, the number must do.
+	// Without a descriptor, the number has to do.
 	_ = p.WithHandle(func(handle uintptr) {
 		fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, handle, syscall.F_DUPFD_CLOEXEC, 0)
 		if errno == 0 {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A leader names a group, here by its number alone.
+// A leader refers to a process group; on this system only by its number.
 type leader struct{}
 
 func leaderOf(*os.Process) leader { return leader{} }

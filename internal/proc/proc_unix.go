@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// A Group is a command and the processes that it started, except those that have moved to a session or
-// group of their own. Its methods are safe for concurrent use.
+// A Group is a command and the processes that it started, except those that have moved to another session or group. Its
+// methods are safe for concurrent use.
 type Group struct {
 	mu     sync.Mutex
-	id     int // 0 once it is known to be empty: the number may then be another group's
+	id     int // 0 once the group is known to be empty, because its number may then belong to another group
 	leader leader
 }
 
-// Start starts a command. It has no controlling terminal, so that a password prompt fails instead of
-// stopping in the background, and a Ctrl-C meant for this program does not reach it.
+// Start starts a command. The command has no controlling terminal, so a password prompt fails instead of being stopped
+// in the background, and a Ctrl-C meant for this program does not reach it.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	// A new session has a new group; setting both is an error.
 	a := attributes(cmd)
@@ -28,7 +28,7 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	return &Group{id: cmd.Process.Pid, leader: leaderOf(cmd.Process)}, nil
 }
 
-// Ask asks all processes to end and reports that they were asked.
+// Ask asks all processes to end, and returns true.
 func (g *Group) Ask() bool {
 	g.signal(syscall.SIGTERM)
 	return true
@@ -37,11 +37,11 @@ func (g *Group) Ask() bool {
 // Kill ends all processes.
 func (g *Group) Kill() { g.signal(syscall.SIGKILL) }
 
-// Reaped tells the Group that the command's own exit status was collected. If no other process is left, the
-// system may use the group's number again.
+// Reaped tells the Group that the exit status of the command itself has been collected. If no other process is left,
+// the system may reuse the group's number.
 func (g *Group) Reaped() { g.signal(0) }
 
-// Free releases the system's resources of the group, which cannot be signalled any more.
+// Free releases the system resources of the group, which can no longer be signaled.
 func (g *Group) Free() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +55,7 @@ func (g *Group) signal(sig syscall.Signal) {
 	if g.id == 0 {
 		return
 	}
-	// Another error means that some process may not be signalled: the others still may.
+	// Another error means that some process may not be signaled; the others still can.
 	if err := g.leader.signal(g.id, sig); err == syscall.ESRCH {
 		g.id = 0
 	}

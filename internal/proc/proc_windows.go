@@ -27,11 +27,11 @@ const killedCode = 1
 // A Group is a command and the processes that it started. Its methods are safe for concurrent use.
 type Group struct {
 	mu  sync.Mutex
-	job syscall.Handle // 0 once it was freed
+	job syscall.Handle // 0 once freed
 }
 
-// Start starts a command without a window; a Ctrl-C for this program does not reach it. The command is
-// suspended until it belongs to its job, so that none of its children is outside the job.
+// Start starts a command without a window; a Ctrl-C meant for this program does not reach it. The command is suspended
+// until it belongs to its job, so that none of its children is outside the job.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	job, _, err := createJobObject.Call(0, 0)
 	if job == 0 {
@@ -71,11 +71,11 @@ func (g *Group) Kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.job != 0 {
-		terminateJobObject.Call(uintptr(g.job), killedCode) // fails only where all have ended
+		terminateJobObject.Call(uintptr(g.job), killedCode) // fails only if all have ended
 	}
 }
 
-// Reaped has nothing to do: the job lasts until it is freed.
+// Reaped does nothing: the job lasts until it is freed.
 func (g *Group) Reaped() {}
 
 // Free releases the job.

@@ -1,5 +1,5 @@
-// Package serve starts connections that serve the protocol's own methods. Its functions are those of package rpc that
-// other modules cannot call, because routes are internal.
+// Package serve starts connections that serve the protocol's own methods. Package rpc cannot export these functions to
+// other modules, because routes are internal.
 package serve
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Connect is rpc.Connect with routes in place of extensions.
+// Connect is rpc.Connect with routes instead of extensions.
 func Connect(
 	ctx context.Context, transport rpc.Transport, routes func(*rpc.Conn) ([]engine.Route, error), opts *rpc.Options,
 ) (*rpc.Conn, error) {

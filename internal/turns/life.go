@@ -12,13 +12,13 @@ import (
 // ErrSessionClosed is the cause of contexts that end because their session was closed.
 var ErrSessionClosed = rpc.Public(errors.New("the session was closed"))
 
-// Life is the life of one session: from its preparation until nothing uses it any more. Init begins it.
+// Life is the life of one session: from its preparation until it is no longer used. Init begins it.
 type Life struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	free   func()
-	gone   func()        // the table's, set before the session is closed
-	freed  chan struct{} // closed when nothing uses it any more and free has returned
+	gone   func()        // function of the table, set before the session is closed
+	freed  chan struct{} // closed when the session is no longer used and free has returned
 
 	mu      sync.Mutex
 	users   int // running handlers
@@ -26,7 +26,7 @@ type Life struct {
 	closed  bool
 }
 
-// Init begins the life. free is called once, when the session is closed and nothing uses it any more.
+// Init begins the life. free is called once, when the session is closed and no longer used.
 func (l *Life) Init(free func()) {
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.free, l.freed = free, make(chan struct{})
@@ -79,7 +79,7 @@ func (l *Life) busy() bool {
 	return l.prompts > 0
 }
 
-// Close ends the session. It is freed when no handler uses it any more.
+// Close ends the session. It is freed when no handler uses it any longer.
 func (l *Life) Close() {
 	l.mu.Lock()
 	first := !l.closed

@@ -60,7 +60,7 @@ func (t *Table[C, ID, V]) Close() {
 	t.watchers.Wait()
 }
 
-// Use finds an open session for a handler, which must call release when it is done with it.
+// Use finds an open session for a handler, which must call release when it no longer uses it.
 func (t *Table[C, ID, V]) Use(conn C, id ID) (v V, release func(), err error) {
 	return t.use(conn, id, 0, 0)
 }

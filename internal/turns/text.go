@@ -141,7 +141,7 @@ func (o *outbox) wake() {
 
 // put adds p to a text, once there is room.
 func put[T string | []byte](o *outbox, t *Text, p T) error {
-	const most = len("\uFFFD") // the longest form of an invalid byte
+	const most = len("\uFFFD") // the longest replacement of an invalid byte
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {

@@ -21,7 +21,7 @@ import (
 // Errors that the peer may read.
 var (
 	// ErrEnded reports that a tool call, a text or a turn has already ended.
-	ErrEnded = rpc.Public(errors.New("this has ended already"))
+	ErrEnded = rpc.Public(errors.New("this has already ended"))
 	// ErrRejected reports that the user was asked and did not allow a tool call.
 	ErrRejected = rpc.Public(errors.New("the user did not allow it"))
 	// ErrDismissed reports that the user, or the client in their place, left a question unanswered.
@@ -29,7 +29,7 @@ var (
 	// ErrTooLarge reports that the content of a tool call is too large.
 	ErrTooLarge = rpc.Public(errors.New("too much to show"))
 	// ErrLeftOpen is the error of a tool call that was still open when its turn ended.
-	ErrLeftOpen = rpc.Public(errors.New("this did not come to an end"))
+	ErrLeftOpen = rpc.Public(errors.New("this did not end"))
 
 	errCancelled = rpc.Public(errors.New("cancelled"))
 )
@@ -42,8 +42,8 @@ func Cancelled(err error) bool {
 	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)
 }
 
-// Visible returns the part of a tool call's error that the client may see: its own answers, which are no secret to it, and
-// the exit status of a command among others.
+// Visible returns the part of a tool call's error that the client may see: among other things, its own answers, which
+// are no secret to it, and the exit status of a command.
 func Visible(err error) string {
 	if Cancelled(err) {
 		err = errCancelled
@@ -64,7 +64,7 @@ func Visible(err error) string {
 	return "The tool failed."
 }
 
-// ofClient reports whether clients serve a method. What a tool has called may be another program than the client.
+// ofClient reports whether clients serve a method. A tool may also have called a program other than the client.
 func ofClient(method string) bool {
 	for _, prefix := range []string{"fs/", "terminal/", "session/request_permission", "elicitation/"} {
 		if strings.HasPrefix(method, prefix) {
@@ -74,15 +74,15 @@ func ofClient(method string) bool {
 	return false
 }
 
-// Mistaken reports whether an error says that a message was not sent because its author made it wrong. That the client
-// cannot take it is not the author's mistake.
+// Mistaken reports whether an error says that a message was not sent because it is invalid, which is the author's
+// mistake. A message that the client does not support is not.
 func Mistaken(err error) bool {
 	_, unsent := errors.AsType[*engine.UnsentError](err)
 	return unsent && !errors.Is(err, acp.ErrUnsupported)
 }
 
-// Expected reports whether an error ends a tool call without anything having failed: by the user's decision, or by the end
-// of the connection.
+// Expected reports whether an error ends a tool call without a failure: by the user's decision, or by the end of the
+// connection.
 func Expected(err error) bool {
 	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) || errors.Is(err, acp.ErrDeclined) ||
 		errors.Is(err, acp.ErrClosed)
@@ -216,8 +216,8 @@ func (o *Turn) add(do func()) error {
 }
 
 // Failed returns the error with which a turn should end after a tool call has failed with err, or nil if the turn
-// continues. The turn ends if the user dismissed a question, if a message was not sent because its author made it wrong,
-// if ctx, the context of the call, has ended, or if ending the call failed with the error ended.
+// continues. The turn ends if the user dismissed a question, if a message was not sent because it is invalid, if ctx,
+// the context of the call, has ended, or if ending the call failed with the error ended.
 func Failed(ctx context.Context, err, ended error) error {
 	if ended != nil || ctx.Err() != nil || errors.Is(err, ErrDismissed) || Mistaken(err) {
 		return errors.Join(err, ended)

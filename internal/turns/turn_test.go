@@ -64,7 +64,7 @@ func TestTurnEnd(t *testing.T) {
 			if err := turn.End(ctx); !errors.Is(err, broken) {
 				t.Error(err)
 			}
-			why := map[bool]string{false: "this did not come to an end", true: "cancelled"}[cancelled]
+			why := map[bool]string{false: "this did not end", true: "cancelled"}[cancelled]
 			if want := []string{"text hello", "text \uFFFD", "call 0 " + why, "call 1 " + why}; !slices.Equal(said, want) {
 				t.Errorf("got %q, want %q", said, want)
 			}

@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// bigBuffer is how long a buffer may be that is kept for as long as the connection.
+	// bigBuffer is the greatest size of a buffer that is kept as long as the connection.
 	bigBuffer = 4 << 20
-	// shelfTime is for how long a longer one is.
+	// shelfTime is how long a larger one is kept.
 	shelfTime = time.Second
-	// hugeBuffer is how long a buffer may be for that.
+	// hugeBuffer is the greatest size of a buffer kept for that time.
 	hugeBuffer = 32 << 20
 )
 
-// shelf keeps buffers that are longer than bigBuffer for the next long message, but not for ever: a
-// connection that is idle does not hold them. Without it each message of 4 MB would grow its buffers anew,
-// which took half of its time.
+// shelf keeps buffers larger than bigBuffer for the next long message, but only for some time, so that an idle
+// connection does not hold them. Without it, each message of 4 MB would grow its buffers anew, which took half of its
+// time.
 type shelf struct {
 	mu    sync.Mutex
 	bufs  [][]byte
 	timer *time.Timer // ends the time since the last long message
-	open  bool        // it has not
+	open  bool        // that time has not ended
 
-	stocked atomic.Bool // there are buffers; spares senders the lock
+	stocked atomic.Bool // there are buffers; saves senders the lock
 }
 
-// put takes a buffer that is not needed now and held so many bytes. It reports false if the buffer is short
-// enough to be kept.
+// put takes a buffer that is currently not needed and held the given number of bytes. It returns false if the buffer is
+// short enough for the connection to keep.
 func (s *shelf) put(buf []byte, held int) bool {
 	if cap(buf) <= bigBuffer {
 		return false

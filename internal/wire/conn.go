@@ -13,59 +13,59 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Handler is told what the peer sends. Its methods are called by the reader, one at a time and in the
-// order of the wire; what they are given is valid until they return. While one of them runs nothing is
-// read, which is how backpressure reaches the peer.
+// Handler handles what the peer sends. The reader calls its methods one at a time, in the order of the wire; their
+// arguments are valid until they return. While a method runs nothing is read, which is how backpressure reaches the
+// peer.
 type Handler interface {
-	// HandleRequest either accepts the request, by Conn.Accept, or refuses it, by Conn.Refuse.
+	// HandleRequest either accepts the request, with Conn.Accept, or refuses it, with Conn.Refuse.
 	HandleRequest(id ID, method string, params []byte)
 	HandleNotification(method, params []byte)
-	// TryRequest and TryNotification are given what is left of the message from the parameters on, which
-	// has not been looked at. They handle the message, or return false if anything about it is unusual.
+	// TryRequest and TryNotification are passed the rest of the message from the parameters on, which has not been
+	// examined. They handle the message, or return false if there is anything unusual about it.
 	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
-	// Flush is called when the reader may have to wait for more, and before every message but those that
+	// Flush is called when the reader may have to wait for more, and before every message except those that
 	// TryNotification handles: deferred work is done now.
 	Flush()
-	// ReleaseMessage is called behind a long message: references to it are dropped, or its buffer lives until the next.
+	// ReleaseMessage is called after a long message: the handler must drop its references to the message, or the
+	// message's buffer is kept until the next one.
 	ReleaseMessage()
-	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
+	// HandleEnd is called once when nothing more will be read: err is io.EOF or the error that broke the stream.
 	// Requests may still be answered for the drain time.
 	HandleEnd(err error)
 	// HandleDrained is called when the drain time is over; requests still in progress must be
 	// abandoned.
 	HandleDrained()
-	// HandleInvalid is told what was refused, ignored or skipped; line may be nil.
+	// HandleInvalid is called for input that was refused, ignored or skipped; line may be nil.
 	HandleInvalid(line []byte, reason error)
 }
 
-// Config is what a connection needs to know. The zero value of each field but Handler works.
+// Config configures a connection. The zero value of each field is valid, except that Handler must be set.
 type Config struct {
 	Handler Handler
-	// Logger gets what the connection has to say about itself.
+	// Logger gets the connection's own messages.
 	Logger *slog.Logger
-	// Drain bounds how long requests may still be answered after the peer ended the stream.
+	// Drain bounds how long requests may still be answered after the peer has ended the stream.
 	Drain time.Duration
 	// Flood is how many unsent bytes make the reader wait; 0 means 16 MiB.
 	Flood int
-	// SkipNoise makes lines that do not begin like JSON be reported but not answered.
+	// SkipNoise makes the connection report lines that do not begin like JSON without answering them.
 	SkipNoise bool
 }
 
 // Conn is a JSON-RPC connection. All methods are safe for concurrent use.
 //
-// sourcegraph/jsonrpc2 keeps the pending calls, sends them, and closes; see library. It never sees a
-// payload: it is told that a call is over, and the real request is written in place of its own. Thereby a
-// line that cannot be decoded does not end the connection, foreign ids of any shape come back as they
-// were, and parameters are encoded once. The peer's requests and their answers, and notifications, do not
-// enter it.
+// sourcegraph/jsonrpc2 keeps track of the pending calls, sends them, and closes the stream; see library. It never sees
+// a payload: it is told when a call is over, and the real request is written in place of its own. Therefore a line that
+// cannot be decoded does not end the connection, ids from the peer are returned unchanged whatever their form, and
+// parameters are encoded only once. The peer's requests with their answers, and notifications, do not pass through it.
 //
-// Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
-// library's, which waits for a context, ends with them.
+// A Conn has two goroutines, the library's reader and the writer; Close ends both. A third goroutine, the library's,
+// which waits for a context, ends with them.
 type Conn struct {
 	stream  FastStream
 	handler Handler
-	flush   func() // the handler's
+	flush   func() // of the handler
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
@@ -73,30 +73,30 @@ type Conn struct {
 
 	lib    *library
 	out    *writer
-	decode *codec.Decoder // the reader's
+	decode *codec.Decoder // owned by the reader
 
-	readDone     chan struct{} // closed when the reader has read its last
+	readDone     chan struct{} // closed when the reader has read its last message
 	streamClosed chan struct{}
-	closeErr     error // what closing the stream gave; set before streamClosed is closed
+	closeErr     error // result of closing the stream; set before streamClosed is closed
 	life         context.Context
 	endLife      context.CancelFunc // called by Close
 	once         sync.Once
 
-	endSeen bool // the handler was told of the end; the reader's
+	endSeen bool // the handler knows of the end; owned by the reader
 
 	mu       sync.Mutex
-	calls    map[uint64]*Call // ours, unanswered
+	calls    map[uint64]*Call // unanswered calls of this side
 	lastCall uint64           // the highest id sent
-	serving  int              // requests of the peer's that are not done
-	idle     chan struct{}    // set while the reader waits for requests to be answered
+	serving  int              // requests of the peer that are not done
+	idle     chan struct{}    // not nil while the reader waits for requests to be answered
 	ended    error            // why nothing more will be read
 	giveUp   *time.Timer      // set when sending has failed
 }
 
-// ErrClosed says that this side has closed the connection.
+// ErrClosed reports that this side has closed the connection.
 var ErrClosed = errors.New("connection closed")
 
-// NewConn makes a connection on stream, which reads nothing before Run. Run must be called.
+// NewConn returns a connection on stream, which does not read before Run. Run must be called.
 func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		stream:       fast(stream),
@@ -120,13 +120,13 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	return c
 }
 
-// Run lets the connection read.
+// Run starts reading.
 func (c *Conn) Run() { c.lib.run() }
 
-// Done is closed when the connection is over: nothing is read any more and nothing can be sent.
+// Done returns a channel that is closed when the connection is over: nothing more is read, and nothing can be sent.
 func (c *Conn) Done() <-chan struct{} { return c.lib.done() }
 
-// Err says why nothing more is read: io.EOF, what the stream failed with, or nil while it is read.
+// Err returns the reason why nothing more is read: io.EOF or the error of the stream; or nil while it is being read.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +141,8 @@ func (c *Conn) closeStream() error {
 	return c.closeErr
 }
 
-// Close sends what is pending, for as long as ctx lasts, ends the stream, and waits for the
-// goroutines. Later calls wait for the first.
+// Close sends pending messages until ctx ends, ends the stream, and waits for the goroutines. Later calls wait for the
+// first.
 func (c *Conn) Close(ctx context.Context) error {
 	var err error
 	c.once.Do(func() {
@@ -161,7 +161,7 @@ func (c *Conn) Close(ctx context.Context) error {
 		c.out.close()
 		var closed bool
 		if closed, err = c.lib.close(); !closed {
-			<-c.streamClosed // which the library has begun
+			<-c.streamClosed // which the library has begun to close
 			err = c.closeErr
 		}
 	})
@@ -170,8 +170,8 @@ func (c *Conn) Close(ctx context.Context) error {
 	return err
 }
 
-// Notify sends a notification. It returns when the message was handed to the writer, and waits before
-// that, up to ctx, while too much is unsent.
+// Notify sends a notification. It returns when the message has been handed to the writer; before that, it blocks while
+// too much is unsent, until ctx ends.
 func (c *Conn) Notify(ctx context.Context, method string, params Encodable) error {
 	params = Ready(params)
 	for {
@@ -184,7 +184,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params Encodable) erro
 	}
 }
 
-// TryNotify is Notify without waiting; it sends nothing, and says so, when too much is unsent.
+// TryNotify is Notify without blocking; if too much is unsent, it sends nothing and returns false.
 func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error) {
 	if c.out.full(highWater) {
 		return false, nil
@@ -195,7 +195,7 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 	return true, err
 }
 
-// Post is Notify without waiting: for what must get out however much is unsent.
+// Post is Notify without blocking, for messages that must be sent even if much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
 	return c.post(unlimited, method, Ready(params))
 }
@@ -206,11 +206,11 @@ func (c *Conn) post(limit int, method string, params Encodable) error {
 	}))
 }
 
-// A Call is a request of ours. It is used once.
+// A Call is a request of this side. It is used once.
 type Call struct {
 	conn      *Conn
 	id        uint64
-	libraryID uint64 // by which the library knows it
+	libraryID uint64 // its id in the library
 	method    string
 	params    Encodable
 	caller    Caller
@@ -220,24 +220,24 @@ type Call struct {
 	answered atomic.Bool
 }
 
-// A Caller is told what becomes of its call. Its methods must not block.
+// A Caller is notified of the progress of its call. Its methods must not block.
 type Caller interface {
-	// Sent is shown the parameters as they are sent.
+	// Sent is passed the parameters as they are sent.
 	Sent(params []byte)
 	// Answered is called by the reader when the response is read, before Wait returns.
 	Answered(Response)
-	// TryAnswered is Answered for what is left of the message from the result on, which has not been
-	// looked at. It returns false, and Answered will be called, if anything about it is unusual.
+	// TryAnswered is Answered with the rest of the message from the result on, which has not been examined. If there is
+	// anything unusual about it, TryAnswered returns false, and Answered will be called.
 	TryAnswered(rest []byte) bool
 }
 
-// Response is what the peer answered.
+// Response is the peer's response.
 type Response struct {
-	Result []byte // valid in the callback only; nil when there is an error
-	Err    error  // an *Error of the peer's, or what is wrong with its response
+	Result []byte // valid only in the callback; nil if there is an error
+	Err    error  // an *Error from the peer, or an error about its response
 }
 
-// Start sends a request. It waits, up to ctx, while too much is unsent.
+// Start sends a request. It blocks while too much is unsent, until ctx ends.
 func (c *Conn) Start(ctx context.Context, call *Call, method string, params Encodable, caller Caller) error {
 	call.conn, call.method, call.params, call.caller = c, method, Ready(params), caller
 	defer func() { call.params = nil }() // they may be long
@@ -251,11 +251,11 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 	}
 }
 
-// ID is the id under which the request was sent.
+// ID returns the id with which the request was sent.
 func (call *Call) ID() ID { return IntID(int64(call.id)) }
 
-// Wait returns nil when the response has been read, ctx.Err() when that ends first, or why there will
-// be no response. After an error of ctx it may be called again.
+// Wait returns nil when the response has been read, ctx.Err() if ctx ends first, or the reason why there will be no
+// response. After an error of ctx it may be called again.
 func (call *Call) Wait(ctx context.Context) error {
 	err := call.waiter.wait(ctx)
 	switch {
@@ -276,7 +276,7 @@ func (call *Call) answer(resp Response) {
 	call.answered.Store(true)
 }
 
-// Abandon gives a call up: nobody waits for it any more, and a response that still comes is dropped.
+// Abandon gives up a call: no one waits for it any more, and a response that still arrives is dropped.
 func (call *Call) Abandon() {
 	c := call.conn
 	c.mu.Lock()
@@ -288,7 +288,7 @@ func (call *Call) Abandon() {
 	}
 }
 
-// because replaces an error that only says that the connection is over by the reason.
+// because replaces an error that only reports that the connection is over with the reason.
 func (c *Conn) because(err error) error {
 	if errors.Is(err, ErrClosed) {
 		if why := c.Err(); why != nil {
@@ -299,8 +299,8 @@ func (c *Conn) because(err error) error {
 	return err
 }
 
-// A Request is one that the peer sent and the handler accepted. It must be answered exactly once, later or
-// at once, and Done must be called when everything that belongs to it was sent.
+// A Request is a request of the peer that the handler has accepted. It must be answered exactly once, at any time, and
+// Done must be called when everything that belongs to it has been sent.
 type Request struct {
 	ID     ID
 	Method string
@@ -317,15 +317,15 @@ type Answer struct {
 
 var errAnswered = errors.New("the request was answered before")
 
-// AwaitRoom waits, up to ctx, while too much is unsent. What is answered gets out all the same.
+// AwaitRoom waits while too much is unsent, until ctx ends. Answers are sent regardless.
 func (r *Request) AwaitRoom(ctx context.Context) {
-	// What keeps messages from being sent is said when that is tried.
+	// If messages cannot be sent, sending reports that.
 	_ = r.conn.out.room(ctx, highWater)
 }
 
-// TakeRoom is AwaitRoom, and waits also while too much will be unsent when those have answered who have taken room
-// before. It returns how much the answer has, which may take size bytes or, if that is 0, is as most are; LeaveRoom
-// gives it back when the request was answered. Who has taken room waits for nothing before that.
+// TakeRoom is AwaitRoom, but also waits while too much will be unsent once the answers for which room has been taken
+// are sent. It returns how much room the answer has: size bytes or, if that is 0, as much as is usual. LeaveRoom gives
+// it back when the request has been answered. After taking room, the caller must not wait for anything before that.
 func (r *Request) TakeRoom(ctx context.Context, size int) (room int) {
 	size = max(size, usualAnswer)
 	if r.conn.out.claim(ctx, highWater, size) != nil {
@@ -334,21 +334,21 @@ func (r *Request) TakeRoom(ctx context.Context, size int) (room int) {
 	return size
 }
 
-// LeaveRoom gives back what TakeRoom has returned.
+// LeaveRoom gives back the room that TakeRoom returned.
 func (r *Request) LeaveRoom(room int) {
 	if room > 0 {
 		r.conn.out.unclaim(room)
 	}
 }
 
-// AwaitFlood waits, up to ctx, while so much is unsent that also who reads must wait. It is for answers that the
-// reader makes, or waits for.
+// AwaitFlood waits while so much is unsent that even the reader must wait, until ctx ends. It is for answers that the
+// reader produces, or waits for.
 func (c *Conn) AwaitFlood(ctx context.Context) {
-	_ = c.out.room(ctx, c.flood) // as AwaitRoom
+	_ = c.out.room(ctx, c.flood) // like AwaitRoom
 }
 
-// Answer answers the request, however much is unsent. A result that cannot be encoded is answered as an
-// internal error, and its error returned.
+// Answer answers the request, even if much is unsent. A result that cannot be encoded is answered with an internal
+// error, and its error is returned.
 func (r *Request) Answer(a Answer) error {
 	if r.claimed.Swap(true) {
 		return errAnswered
@@ -356,7 +356,7 @@ func (r *Request) Answer(a Answer) error {
 	return r.conn.because(r.write(a))
 }
 
-// write writes the answer; what cannot be encoded is replaced by an error.
+// write writes the answer; an answer that cannot be encoded is replaced by an error.
 func (r *Request) write(a Answer) (invalid error) {
 	c := r.conn
 	c.mu.Lock()
@@ -377,15 +377,15 @@ func (r *Request) write(a Answer) (invalid error) {
 	}
 	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
-		// Only the data can be at fault; the peer gets the error without it.
+		// Only the data can be the cause; the peer gets the error without it.
 		invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
 		err = fail(&Error{Code: a.Failure.Code, Message: a.Failure.Message})
 	}
 	return cmp.Or(err, invalid)
 }
 
-// Done says that nothing more belongs to the request. Until then the end of the peer's stream does not
-// end the connection, within the drain time.
+// Done records that the request is over. Until then, the end of the peer's stream does not end the connection, within
+// the drain time.
 func (r *Request) Done() {
 	c := r.conn
 	c.mu.Lock()
@@ -397,7 +397,7 @@ func (r *Request) Done() {
 	}
 }
 
-// writeRequest writes the call that the library has been given.
+// writeRequest writes the call that was passed to the library.
 func (c *Conn) writeRequest(call *Call) error {
 	c.mu.Lock()
 	alone := len(c.calls) == 0
@@ -407,11 +407,11 @@ func (c *Conn) writeRequest(call *Call) error {
 		if err != nil {
 			return dst, err
 		}
-		// From here on a response counts; before, it was to nothing.
+		// From now on a response counts; before, it would answer nothing.
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.ended != nil {
-			return dst, c.ended // its response could not be read any more
+			return dst, c.ended // its response could no longer be read
 		}
 		c.calls[call.id], c.lastCall = call, call.id
 		return dst, nil
@@ -459,8 +459,8 @@ func (c *Conn) next() (libraryID uint64, err error) {
 	}
 }
 
-// end fails the pending calls one by one, then waits until the requests in progress were answered, and
-// then ends the library's reading.
+// end fails the pending calls one by one, then waits until the requests in progress have been answered, and then ends
+// the library's reading.
 func (c *Conn) end() (libraryID uint64, err error) {
 	c.mu.Lock()
 	for id, call := range c.calls {
@@ -491,7 +491,7 @@ func (c *Conn) end() (libraryID uint64, err error) {
 	return 0, err
 }
 
-// dispatch handles one line; if that ends a call it returns the library's id of it.
+// dispatch handles one line; if that ends a call, it returns the library's id of the call.
 func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 	u, ok := begin(line)
 	if ok && u.kind == kindNotification && c.handler.TryNotification(u.method, u.rest) {
@@ -523,8 +523,8 @@ func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 	return 0, false
 }
 
-// dispatchInvalid answers what is not a message. If it looks like a response it ends the call instead, of
-// which nothing else would come.
+// dispatchInvalid answers a line that is not a message. If the line looks like a response, it ends the call instead,
+// because no other response would arrive.
 func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok bool) {
 	if env.bare && c.isCall(env.id) {
 		env.broken = errNeither
@@ -555,14 +555,14 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 
 var (
 	errNoise = errors.New("a line that is not a message")
-	// ErrUnknownResponse says that a response answers no request of this side.
-	ErrUnknownResponse = errors.New("a response to no request")
-	// ErrPeerComplains says that the peer could not read a message: its error response names none.
+	// ErrUnknownResponse reports that a response answers no request of this side.
+	ErrUnknownResponse = errors.New("a response that answers no request")
+	// ErrPeerComplains reports that the peer could not read a message: its error response names no request.
 	ErrPeerComplains = errors.New("the peer could not read a message")
 )
 
-// tryResponse gives a response to its call, if there is nothing unusual about it. The library's id is 0 if the
-// call was abandoned meanwhile.
+// tryResponse passes a response to its call, if there is nothing unusual about it. The library's id is 0 if the call
+// was abandoned in the meantime.
 func (c *Conn) tryResponse(id uint64, rest []byte) (libraryID uint64, ok bool) {
 	c.mu.Lock()
 	call := c.calls[id]
@@ -580,9 +580,9 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (libraryID uint64, ok bool) {
 	return call.libraryID, true
 }
 
-// isCall reports whether an id is that of a call of ours, answered or not. A message with that id and no
-// method is a response of a peer that forgot what it answers. An error in return would be taken for the
-// answer to a request of the peer's, since both sides count from 1.
+// isCall reports whether an id is that of a call of this side, answered or not. A message with such an id and without a
+// method is a malformed response. If it were answered with an error, the peer would take that for the answer to one of
+// its own requests, since both sides count from 1.
 func (c *Conn) isCall(id ID) bool {
 	n, ours := callNumber(id)
 	c.mu.Lock()
@@ -590,7 +590,7 @@ func (c *Conn) isCall(id ID) bool {
 	return ours && n <= c.lastCall
 }
 
-// dispatchResponse gives a response to its call.
+// dispatchResponse passes a response to its call.
 func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, ok bool) {
 	n, ours := callNumber(env.id)
 	c.mu.Lock()
@@ -623,7 +623,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, o
 	return call.libraryID, true
 }
 
-// refuseLong answers, or fails, what an overlong message was about.
+// refuseLong answers the request, or fails the call, that an overlong message is about.
 func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	head, tail := long.Ends()
 	c.handler.HandleInvalid(head, long)
@@ -638,7 +638,7 @@ func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	return 0, false
 }
 
-// failCall ends the call with that id, if there is one: its response cannot be read, or will not come.
+// failCall ends the call with the given id, if there is one: its response cannot be read, or will not arrive.
 func (c *Conn) failCall(id ID, reason error) (libraryID uint64, ok bool) {
 	n, ours := callNumber(id)
 	c.mu.Lock()
@@ -653,7 +653,7 @@ func (c *Conn) failCall(id ID, reason error) (libraryID uint64, ok bool) {
 	return call.libraryID, true
 }
 
-// Accept makes r the request of that id. Only the handler calls it, from HandleRequest.
+// Accept makes r the request with the given id. Only the handler calls it, from HandleRequest.
 func (c *Conn) Accept(r *Request, id ID, method string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -661,8 +661,8 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 	c.serving++
 }
 
-// Refuse answers what is not a request that can be accepted. Only the reader calls it. It waits only when a
-// flood of refusals is unsent.
+// Refuse answers a request that cannot be accepted. Only the reader calls it. It waits only if a flood of refusals is
+// unsent.
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, c.flood)
 	if err == nil {
@@ -673,8 +673,8 @@ func (c *Conn) Refuse(id ID, failure *Error) {
 	}
 }
 
-// writeFailed ends a connection that can no longer send, after giving the peer time to end it itself,
-// so that what it has sent is still read.
+// writeFailed ends a connection that can no longer send. Before that, it gives the peer time to end the connection
+// itself, so that everything the peer has sent is still read.
 func (c *Conn) writeFailed(err error) {
 	c.log.Debug("sending failed", "error", err)
 	c.mu.Lock()

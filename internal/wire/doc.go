@@ -1,4 +1,4 @@
-// Package wire turns bytes into JSON-RPC calls and back: line, envelope, ids, dispatch. It runs on
-// sourcegraph/jsonrpc2, of which it is the only importer, and keeps from that library what ACP cannot
-// live with (see Conn). It knows no method of ACP.
+// Package wire converts bytes to JSON-RPC calls and back: lines, envelopes, ids, dispatch. It is built on
+// sourcegraph/jsonrpc2, which only this package imports, and works around the parts of that library that do not suit
+// ACP (see Conn). It does not know the methods of ACP.
 package wire

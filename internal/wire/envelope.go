@@ -29,7 +29,7 @@ const (
 type kind uint8
 
 const (
-	kindInvalid kind = iota // answer with failure, under id
+	kindInvalid kind = iota // answer with failure and id
 	kindRequest
 	kindNotification
 	kindResponse
@@ -40,12 +40,12 @@ type envelope struct {
 	kind    kind
 	id      ID
 	method  []byte
-	params  []byte // nil when absent
+	params  []byte // nil if absent
 	result  []byte
-	failure *Error // kindInvalid: the answer; kindResponse: what the peer answered
+	failure *Error // kindInvalid: the answer; kindResponse: the peer's error
 	broken  error  // kindResponse: what is wrong with it
 	unread  bool   // kindInvalid: it could not be read to its end
-	bare    bool   // kindInvalid: an id without method, result or error
+	bare    bool   // kindInvalid: it has an id but no method, result or error
 }
 
 const (
@@ -61,17 +61,17 @@ var (
 	errBoth    = errors.New("result and error in one response")
 	errNeither = errors.New("neither result nor error")
 	errVersion = errors.New(`jsonrpc is not "2.0"`)
-	errTwice   = errors.New("a member of the envelope stands twice")
-	errTwiceIn = errors.New("a member of the error object stands twice")
+	errTwice   = errors.New("a member of the envelope occurs twice")
+	errTwiceIn = errors.New("a member of the error object occurs twice")
 )
 
-// usual is a message that begins as most peers begin theirs. What follows is not read yet: if it turns out
-// to be the value of the last member, the message was read once; parse reads it twice.
+// usual is a message that begins as most peers begin theirs. The rest has not been read yet: if it turns out to be the
+// value of the last member, the message is read only once; parse reads it twice.
 type usual struct {
 	kind   kind   // not kindInvalid
 	id     int64  // of a request or response
-	method []byte // of a request or notification
-	rest   []byte // from the parameters or the result on
+	method []byte // for a request or notification
+	rest   []byte // the rest, from the parameters or the result on
 }
 
 const (
@@ -82,7 +82,7 @@ const (
 	beforeResult       = `,"result":`
 )
 
-// begin splits a message that begins as usual.
+// begin splits a message that begins in the usual way.
 func begin(line []byte) (u usual, ok bool) {
 	if !fastpath.Enabled {
 		return u, false
@@ -114,7 +114,7 @@ func begin(line []byte) (u usual, ok bool) {
 	return u, ok && bytes.IndexByte(u.method, '\\') < 0
 }
 
-// usualID reads an id of few digits.
+// usualID reads an id with few digits.
 func usualID(s []byte) (id int64, rest []byte, ok bool) {
 	n := 0
 	for n < len(s) && n < 18 && '0' <= s[n] && s[n] <= '9' {
@@ -152,7 +152,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		case "jsonrpc":
 			once(memberVersion)
 			raw := skipped(d)
-			version = string(raw) == `"2.0"` || codec.NewDecoder(raw).Str() == "2.0" // with escapes
+			version = string(raw) == `"2.0"` || codec.NewDecoder(raw).Str() == "2.0" // in case it has escape sequences
 		case "id":
 			once(memberID)
 			hasID = true
@@ -238,13 +238,13 @@ func parse(d *codec.Decoder, line []byte) envelope {
 
 func invalid(code int, message string, cause error) envelope {
 	if cause != nil {
-		// The cause names a place in the peer's own bytes, and nothing of ours.
+		// The cause refers to a position in the peer's own bytes, and reveals nothing of this side.
 		message += ": " + cause.Error()
 	}
 	return envelope{kind: kindInvalid, failure: &Error{Code: code, Message: message}}
 }
 
-// unread is a line that could not be read to its end: because it is not JSON, or for a limit of ours.
+// unread is a line that could not be read to its end, because it is not JSON or exceeds a limit.
 func unread(err error) envelope {
 	var env envelope
 	switch {
@@ -261,13 +261,13 @@ func unread(err error) envelope {
 
 // skipped skips the next value and returns its bytes.
 func skipped(d *codec.Decoder) []byte {
-	d.Kind() // moves on to the value's first byte
+	d.Kind() // moves on to the first byte of the value
 	start := d.Offset()
 	d.Skip()
 	return d.Slice(start)
 }
 
-// unquote reads a string, without a copy when nothing in it is escaped.
+// unquote reads a string, without copying it if nothing is escaped.
 func unquote(d *codec.Decoder) []byte {
 	raw := skipped(d)
 	if d.Err() != nil {
@@ -279,8 +279,7 @@ func unquote(d *codec.Decoder) []byte {
 	return []byte(codec.NewDecoder(raw).Str())
 }
 
-// decodeError reads an error object; what is wrong in it is replaced, so that a call always ends. Members
-// that stand twice are refused.
+// decodeError reads an error object; it replaces wrong parts, so that a call always ends. Repeated members are refused.
 func decodeError(d *codec.Decoder) (e *Error, twice error) {
 	raw := skipped(d)
 	e = &Error{Code: codeInternal, Message: "malformed error object"}
@@ -324,8 +323,8 @@ func decodeError(d *codec.Decoder) (e *Error, twice error) {
 	return e, twice
 }
 
-// Answers reports whether a line is the response to the call with that id, as a connection would take it: also when
-// it cannot be read, or says neither result nor error.
+// Answers reports whether a connection would take a line for the response to the call with the given id, even if the
+// line cannot be read, or has neither result nor error.
 func Answers(line []byte, id ID) bool {
 	env := parse(codec.NewDecoder(nil), line)
 	if env.unread {
@@ -335,13 +334,13 @@ func Answers(line []byte, id ID) bool {
 	return (env.kind == kindResponse || env.bare) && sameCall(env.id, id)
 }
 
-// AnswersLong is Answers for a message that is too long, of which there are the beginning and the end.
+// AnswersLong is Answers for an overlong message, of which only the beginning and the end are available.
 func AnswersLong(head, tail []byte, id ID) bool {
 	got, response, known := RecoverID(head, tail)
 	return response && known && sameCall(got, id)
 }
 
-// sameCall reports whether an id that came is that of a call.
+// sameCall reports whether a received id is that of a call.
 func sameCall(got, id ID) bool {
 	want, _ := callNumber(id)
 	n, ours := callNumber(got)
@@ -353,7 +352,8 @@ func ends(line []byte) (head, tail []byte) {
 	return line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):]
 }
 
-// RecoverID finds the id of a message of which only the beginning and the end can be read, and whether it is a response.
+// RecoverID finds the id of a message of which only the beginning and the end are available, and reports whether it is
+// a response.
 func RecoverID(head, tail []byte) (id ID, response, ok bool) {
 	d := codec.NewDecoder(head)
 	for o := d.Object(); !response && o.Next(); {
@@ -370,7 +370,7 @@ func RecoverID(head, tail []byte) (id ID, response, ok bool) {
 	if ok {
 		return id, response, true
 	}
-	// As the last member, or the last but the version, it stands right before the brace that closes the message.
+	// As the last member, or the last except the version, it is right before the brace that closes the message.
 	if m := lastID.FindSubmatch(tail); m != nil && codec.Unmarshal(m[1], &id) == nil {
 		return id, response, true
 	}

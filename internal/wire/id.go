@@ -13,8 +13,8 @@ type ID = codec.ID
 // IntID returns an integer id.
 func IntID(n int64) ID { return codec.IntID(n) }
 
-// Canonical returns the id with which all ids of the same value agree: an integer that is written as 7.0 or 7e0 becomes
-// 7, as some peers write all numbers with a fraction. Other ids, and integers of 2⁵³ and more, are returned unchanged.
+// Canonical returns the same id for all ids of the same value: an integer written as 7.0 or 7e0 becomes 7, as some
+// peers write all numbers with a fraction. Other ids, and integers of 2⁵³ and more, are returned unchanged.
 func Canonical(id ID) ID {
 	if _, ok := id.Int(); ok || id.IsNull() {
 		return id

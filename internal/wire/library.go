@@ -1,6 +1,6 @@
-// The library, github.com/sourcegraph/jsonrpc2, and alone imports it. For us it keeps the calls that wait for a
-// response, sends them one after the other, and closes: what waits, and the stream, once. It sees no payload; what it
-// has nothing to correlate with does not enter it.
+// Only this file imports the library, github.com/sourcegraph/jsonrpc2. The library keeps track of the calls that wait
+// for a response, sends them one at a time, and closes the waiting calls and the stream, once. It sees no payload;
+// messages for which it has nothing to correlate do not pass through it.
 
 package wire
 
@@ -25,31 +25,30 @@ type library struct {
 	started chan struct{} // closed by run
 
 	sending       sync.Mutex
-	request       *Call  // what conn is about to write; guarded by sending
-	lastID        uint64 // the last one given out; guarded by sending
+	request       *Call  // the call that conn is about to write; guarded by sending
+	lastID        uint64 // the last id used; guarded by sending
 	lastLibraryID uint64 // guarded by sending
 
-	// The library has no word for giving a call up. The next call takes the id of one that was, and
-	// thereby its place; or the library is given a response to it, which it cannot be while its reader waits
-	// for the peer.
+	// The library cannot give up a call. Instead, the next call takes the id, and thus the place, of one that was given
+	// up; or the library gets a response to it, which is not possible while its reader waits for the peer.
 	mu      sync.Mutex
-	givenUp []uint64    // tokens of calls that conn keeps and nobody waits for
-	some    atomic.Bool // there are some; spares the reader the lock
+	givenUp []uint64    // ids of calls that conn keeps although no one waits for them
+	some    atomic.Bool // there are some; saves the reader the lock
 
-	// The reader's: how conn learns that a call is over. conn's messages are of a type of its own that only
-	// JSON can fill, which takes some 25 allocations and 4 µs. So the first one, a response that has an id
-	// and no more, is kept, and assigned to the later ones after the id in its response was changed: that
-	// response is the one that conn's OnRecv hook is shown, and nobody reads it once the hook has run. Should
-	// that not hold in another release of the library, received tells, and JSON fills all of them.
-	libraryID uint64             // what conn was given last
-	response  *jsonrpc2.Response // in message; nil before the first
-	message   reflect.Value      // the one that is kept
+	// Owned by the reader: how conn learns that a call is over. conn's messages have an unexported type that only JSON
+	// can fill, which takes about 25 allocations and 4 µs. Therefore the first message, a response with only an id, is
+	// kept, and assigned to the later ones after changing the id in its response: that response is passed to conn's
+	// OnRecv hook, and is not read after the hook has run. If this stops working in another release of the library,
+	// received notices, and JSON fills all messages.
+	libraryID uint64             // the last call passed to conn
+	response  *jsonrpc2.Response // the response in message; nil before the first
+	message   reflect.Value      // the message that is kept
 	off       bool               // keeping it does not work
 }
 
-// libraryUser is what the library needs of the connection.
+// libraryUser is what the library needs from the connection.
 type libraryUser interface {
-	// next returns the library's id of the next call that is over, or why there will be none. The library's
+	// next returns the library's id of the next call that is over, or the reason why there will be none. The library's
 	// reader calls it.
 	next() (libraryID uint64, err error)
 	// writeRequest writes a request.
@@ -58,10 +57,10 @@ type libraryUser interface {
 	closeStream() error
 }
 
-// newLibrary starts the library, which reads nothing before run.
+// newLibrary starts the library, which does not read before run.
 func newLibrary(user libraryUser, log *slog.Logger) *library {
 	l := &library{started: make(chan struct{})}
-	// It reads as soon as it is made, before it is known here.
+	// It starts reading at once, before l.conn is set.
 	l.conn = jsonrpc2.NewConn(context.Background(), &objectStream{l, user}, noRequests{},
 		jsonrpc2.OnRecv(l.received), jsonrpc2.SetLogger(libraryLog{log}))
 	return l
@@ -72,7 +71,7 @@ func (l *library) run() { close(l.started) }
 // done is closed when the connection is over.
 func (l *library) done() <-chan struct{} { return l.conn.DisconnectNotify() }
 
-// close closes the stream, unless it was closed: then closed is false.
+// close closes the stream. If it has been closed before, closed is false.
 func (l *library) close() (closed bool, err error) {
 	err = l.conn.Close()
 	if errors.Is(err, jsonrpc2.ErrClosed) {
@@ -84,7 +83,7 @@ func (l *library) close() (closed bool, err error) {
 // waiter waits for the end of a call.
 type waiter struct{ of jsonrpc2.Waiter }
 
-// send gives a call its id and has it written.
+// send gives a call its id and sends it.
 func (l *library) send(ctx context.Context, call *Call) error {
 	l.sending.Lock()
 	defer l.sending.Unlock()
@@ -99,12 +98,12 @@ func (l *library) send(ctx context.Context, call *Call) error {
 	call.waiter.of, err = l.conn.DispatchCall(ctx, call.method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.libraryID}))
 	l.request = nil // its parameters may be long
 	if err != nil {
-		l.giveUp(call.libraryID) // the library keeps it all the same
+		l.giveUp(call.libraryID) // the library keeps it nevertheless
 	}
 	return translateClosed(err)
 }
 
-// giveUp says that nobody waits for a call.
+// giveUp records that no one waits for a call.
 func (l *library) giveUp(libraryID uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,10 +128,11 @@ func (l *library) takeGivenUp() (libraryID uint64, ok bool) {
 	return libraryID, true
 }
 
-// wait returns nil when the call is over, ctx.Err() when that ends first, or ErrClosed.
+// wait returns nil when the call is over, ctx.Err() if ctx ends first, or ErrClosed.
 func (w *waiter) wait(ctx context.Context) error { return translateClosed(w.of.Wait(ctx, nil)) }
 
-// translateClosed returns ErrClosed for the error of the library that says so, and other errors as they are.
+// translateClosed converts the library's error for a closed connection to ErrClosed, and returns other errors
+// unchanged.
 func translateClosed(err error) error {
 	if errors.Is(err, jsonrpc2.ErrClosed) {
 		return ErrClosed
@@ -146,7 +146,7 @@ type objectStream struct {
 	user libraryUser
 }
 
-// ReadObject gives the library its next message, which is the response to a call of ours.
+// ReadObject passes the library its next message, which is the response to a call of this side.
 func (s *objectStream) ReadObject(v any) error {
 	<-s.l.started
 	libraryID, ok := s.l.takeGivenUp()
@@ -160,7 +160,7 @@ func (s *objectStream) ReadObject(v any) error {
 	return s.l.fill(v)
 }
 
-// WriteObject writes the only message that the library sends, which send has given it.
+// WriteObject writes the only kind of message that the library sends, which send has prepared.
 func (s *objectStream) WriteObject(any) error { return s.user.writeRequest(s.l.request) }
 
 // Close is called by the library, once.
@@ -183,8 +183,8 @@ func (l *library) fill(message any) error {
 	return nil
 }
 
-// received is the library's OnRecv hook, called by its reader for each response that it was given. One that
-// is not what it was given comes again.
+// received is the library's OnRecv hook, which its reader calls for each response. A response that differs from the one
+// that fill passed is sent again.
 func (l *library) received(_ *jsonrpc2.Request, response *jsonrpc2.Response) {
 	if response.ID.Num != l.libraryID {
 		l.response, l.off = nil, true
@@ -196,12 +196,12 @@ func (l *library) received(_ *jsonrpc2.Request, response *jsonrpc2.Response) {
 	}
 }
 
-// noRequests is the library's handler of requests, of which it is given none.
+// noRequests is the library's handler of requests, of which it receives none.
 type noRequests struct{}
 
 func (noRequests) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {}
 
-// libraryLog passes what the library logs on.
+// libraryLog passes on the library's log messages.
 type libraryLog struct{ log *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {

@@ -8,13 +8,12 @@ import (
 )
 
 const (
-	readChunk        = 64 << 10 // the reader's buffer when no line is longer
-	keepEnds         = 4 << 10  // how much of either end of a refused line is kept, to find its id
-	enoughSmallLines = 256      // a buffer over readChunk is let go after this many small lines
+	readChunk        = 64 << 10 // the reader's buffer if no line is longer
+	keepEnds         = 4 << 10  // how much of each end of a refused line is kept, to find its id
+	enoughSmallLines = 256      // a buffer over readChunk is released after this many small lines
 )
 
-// A LongLine is a line over the limit, which was thrown away unread; see rpc.TooLongError, which has the
-// same fields.
+// A LongLine is a line over the limit, which was discarded; see rpc.TooLongError, which has the same fields.
 type LongLine struct {
 	Limit      int
 	Head, Tail []byte
@@ -28,32 +27,31 @@ func (e *LongLine) Error() string {
 // Ends returns Head and Tail.
 func (e *LongLine) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
-// LineReader cuts a stream of bytes into lines of bounded length. It is for one goroutine.
+// LineReader splits a stream of bytes into lines of bounded length. It is for one goroutine.
 type LineReader struct {
 	r          io.Reader
 	max        int
 	buf        []byte
 	start, end int  // unread bytes
-	scanned    int  // no newline in buf[start:scanned]
-	smallLines int  // in a row
-	begun      bool // the first line was read
+	scanned    int  // there is no newline in buf[start:scanned]
+	smallLines int  // number of small lines in a row
+	begun      bool // the first line has been read
 	shelf      shelf
 	err        error
 }
 
-// NewLineReader reads lines of up to max bytes from r.
+// NewLineReader returns a LineReader that reads lines of up to max bytes from r.
 func NewLineReader(r io.Reader, max int) *LineReader {
 	return &LineReader{r: r, max: max, buf: make([]byte, readChunk)}
 }
 
-// byteOrderMark may stand before the first line, as some systems write it before every text.
+// byteOrderMark may precede the first line, as some systems write it before every text.
 var byteOrderMark = []byte("\ufeff")
 
-// Next returns the next line that is not blank, without its newline; it is valid until the next call.
-// beforeWait is called before each read that this takes, which happens when no whole line is there.
-// The last line needs no newline; but when the input ends within an object, that is thrown away and the
-// error is io.ErrUnexpectedEOF. A line over the limit is skipped and reported as *LongLine; any
-// other error, io.EOF included, is final.
+// Next returns the next line that is not blank, without its newline; it is valid until the next call. beforeWait is
+// called before each read that this needs, which happens only if there is no whole line. The last line needs no
+// newline; but if the input ends within an object, that object is discarded and the error is io.ErrUnexpectedEOF. A
+// line over the limit is skipped and reported as *LongLine; any other error, including io.EOF, is final.
 func (l *LineReader) Next(beforeWait func()) ([]byte, error) {
 	for {
 		if !l.begun {
@@ -115,7 +113,7 @@ func (l *LineReader) tooLong(line []byte) *LongLine {
 	return err
 }
 
-// end notes what the message ends with so far.
+// end records the end of the message so far.
 func (e *LongLine) end(more []byte) {
 	e.Tail = append(e.Tail, more[max(0, len(more)-keepEnds):]...)
 	e.Tail = e.Tail[max(0, len(e.Tail)-keepEnds):]
@@ -173,14 +171,14 @@ func (l *LineReader) grown(size int) []byte {
 	return make([]byte, size)
 }
 
-// cut reports whether a line is the beginning of an object. One that is wrong in another way is not.
+// cut reports whether a line is the beginning of an object. A line that is wrong in another way is not.
 func cut(line []byte) bool {
 	line = bytes.TrimLeft(line, " \t\r")
 	var v json.RawMessage
 	return bytes.HasPrefix(line, []byte("{")) && json.NewDecoder(bytes.NewReader(line)).Decode(&v) == io.ErrUnexpectedEOF
 }
 
-// blank reports whether a line holds nothing but white space.
+// blank reports whether a line contains only white space.
 func blank(line []byte) bool {
 	return (len(line) == 0 || line[0] <= ' ') && len(bytes.TrimLeft(line, " \t\r")) == 0
 }

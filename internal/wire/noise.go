@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// IsNoise reports whether a line is certainly no message.
+// IsNoise reports whether a line is certainly not a message.
 func IsNoise(line []byte) bool {
 	if bytes.HasPrefix(line, []byte(`{"jsonrpc"`)) {
 		return false
@@ -16,16 +16,16 @@ func IsNoise(line []byte) bool {
 	return !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"jsonrpc"`))
 }
 
-// messageBegins is how messages begin.
+// messageBegins matches the beginning of a message.
 var messageBegins = regexp.MustCompile(`\{\s*"(jsonrpc|id|method|params|result|error)"\s*:`)
 
-// maxBegins bounds how many beginnings are looked at in one line.
+// maxBegins bounds how many possible beginnings are examined in one line.
 const maxBegins = 8
 
-// MessageBehind finds a message behind text that has no newline, such as "Loading...{…}", and says where it
-// begins. It stands to the end of the line, and right behind the text: where there is space between, the line
-// is more likely a log that quotes a message. A response that may be the first message of all is taken anyhow,
-// since its call waits for no other.
+// MessageBehind finds a message after text that has no newline, such as "Loading...{…}", and returns where it begins.
+// The message must extend to the end of the line and follow the text directly: if there is space in between, the line
+// is more likely a log that quotes a message. A response that may be the very first message is always accepted, since
+// its call would otherwise wait forever.
 func MessageBehind(line []byte, first bool) (at int, ok bool) {
 	d := codec.NewDecoder(nil)
 	for _, m := range messageBegins.FindAllIndex(line, maxBegins) {

@@ -2,25 +2,25 @@ package wire
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// Kind says what a message is.
+// Kind is the kind of a message.
 type Kind = kind
 
 // The kinds of messages.
 const (
-	KindInvalid      = kindInvalid // no message
+	KindInvalid      = kindInvalid // not a message
 	KindRequest      = kindRequest
 	KindNotification = kindNotification
 	KindResponse     = kindResponse
 )
 
-// Message is what a message says about itself. Its slices are parts of the line.
+// Message holds the parts of a message. Its slices refer to the line.
 type Message struct {
 	Kind   Kind
 	ID     ID
 	Method []byte
-	Params []byte // what begins with the parameters; nil when absent
-	Result []byte // what begins with the result of a response; nil when there is none
-	// Failure is the answer to what is not a message, or the error of a response.
+	Params []byte // begins with the parameters; nil if absent
+	Result []byte // begins with the result of a response; nil if there is none
+	// Failure is the answer to a line that is not a message, or the error of a response.
 	Failure *Error
 }
 
@@ -30,8 +30,8 @@ func Parse(d *codec.Decoder, line []byte) Message {
 	return Message{Kind: env.kind, ID: env.id, Method: env.method, Params: env.params, Result: env.result, Failure: env.failure}
 }
 
-// Peek is Parse for a line that the other side of a connection will parse anyway. What begins as most messages do is
-// not read to its end, and not allocated for; Params and Result then have the end of the message behind them.
+// Peek is Parse for a line that the other side of a connection will parse anyway. If the line begins as most messages
+// do, it is not read to its end, and nothing is allocated; Params and Result then include the rest of the message.
 func Peek(d *codec.Decoder, line []byte) Message {
 	u, ok := begin(line)
 	if !ok {
@@ -49,8 +49,8 @@ func Peek(d *codec.Decoder, line []byte) Message {
 	return m
 }
 
-// TextMember returns the string that the object at the beginning of raw has in a member, which is nil if there is
-// none, as it is for what is not an object. It is valid for as long as raw, and allocates only when it is escaped.
+// TextMember returns the string value of a member of the object at the beginning of raw, or nil if there is no such
+// member or object. It is valid as long as raw, and is allocated only if the string has escape sequences.
 func TextMember(d *codec.Decoder, raw []byte, name string) []byte {
 	if len(raw) == 0 {
 		return nil

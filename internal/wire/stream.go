@@ -14,7 +14,7 @@ type Stream interface {
 	Close() error
 }
 
-// FastStream is a Stream that can do more; see rpc.FastStream, which has the same methods.
+// FastStream is a Stream with more methods; see rpc.FastStream, which has the same methods.
 type FastStream interface {
 	Stream
 	ReadLine(beforeWait func()) ([]byte, error)
@@ -31,13 +31,13 @@ type tooLong interface {
 	Ends() (head, tail []byte)
 }
 
-// callLost is the end of a call that a stream knows of; see rpc.CallLostError.
+// callLost reports that a stream knows that a call will not be answered; see rpc.CallLostError.
 type callLost interface {
 	error
 	LostCall() (id ID, reason error)
 }
 
-// fast returns the stream with all abilities: its own, or what stands for them.
+// fast returns the stream as a FastStream: the stream itself if it is one, or a wrapper.
 func fast(s Stream) FastStream {
 	if f, ok := s.(FastStream); ok && fastpath.Enabled {
 		return f
@@ -45,10 +45,10 @@ func fast(s Stream) FastStream {
 	return slow{s}
 }
 
-// slow is a Stream that can no more than it must.
+// slow is a Stream without optional methods.
 type slow struct{ Stream }
 
-// ReadLine announces every Read, since each may wait.
+// ReadLine calls beforeWait before every Read, since each may block.
 func (s slow) ReadLine(beforeWait func()) ([]byte, error) {
 	beforeWait()
 	return s.Read()
@@ -65,7 +65,7 @@ func (s slow) WriteLines(lines []byte) error {
 
 func (slow) TryWriteLines([]byte) bool { return false }
 
-// Wrapper says what a wrapped stream does otherwise; see rpc.Wrapper, which has the same fields.
+// Wrapper defines how a wrapped stream differs; see rpc.Wrapper, which has the same fields.
 type Wrapper struct {
 	Read       func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
 	Write      func(message []byte) ([]byte, error)
@@ -81,20 +81,20 @@ func Wrap(inner Stream, w Wrapper) FastStream {
 }
 
 type wrapped struct {
-	stream Stream // as it was given
+	stream Stream // the original stream
 	inner  FastStream
 	w      Wrapper
 
-	// The reader's.
+	// Owned by the reader.
 	next       func() ([]byte, error)
 	beforeWait func()
 
-	// The writer's. The lines at the beginning of the next WriteLines that were tried before: how many
-	// bytes, and what became of them. Wrapper.Write has seen them.
+	// Owned by the writer. The lines at the beginning of the next WriteLines that TryWriteLines has tried: their length
+	// in bytes, and the result. Wrapper.Write has already been called for them.
 	tried   int
-	changed bool   // into made
-	made    []byte // what Wrapper.Write has made of lines
-	refused error  // by Wrapper.Write
+	changed bool   // whether made replaces them
+	made    []byte // the output of Wrapper.Write for them
+	refused error  // error of Wrapper.Write
 }
 
 // Unwrap returns the stream inside.
@@ -136,7 +136,7 @@ func (s *wrapped) WriteLines(lines []byte) error {
 	return s.send(out, err)
 }
 
-// send sends the lines that came before one that was refused, if one was.
+// send sends the lines before one that was refused, or all lines.
 func (s *wrapped) send(lines []byte, refused error) error {
 	if len(lines) > 0 {
 		if err := s.inner.WriteLines(lines); err != nil {
@@ -152,14 +152,14 @@ func (s *wrapped) TryWriteLines(lines []byte) bool {
 		return true
 	}
 	if err != nil && !changed {
-		s.made, changed = append(s.made[:0], out...), true // fewer than were given
+		s.made, changed = append(s.made[:0], out...), true // fewer than were passed
 	}
 	s.tried, s.changed, s.refused = len(lines), changed, err
 	return false
 }
 
-// pass gives each message to Wrapper.Write, and returns what is to be sent: all lines if nothing is
-// changed, and otherwise s.made; of lines of which one is refused, those before it.
+// pass passes each message to Wrapper.Write, and returns the lines to be sent: lines itself if nothing has changed, and
+// otherwise s.made. If a message is refused, these are the ones before it.
 func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
 	if s.w.Write == nil {
 		return lines, false, nil
@@ -191,7 +191,7 @@ func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
 	return lines, false, nil
 }
 
-// AppendLine appends a message that is to be one line: a newline, which JSON has between tokens only, becomes a space.
+// AppendLine appends a message that must be one line: a newline, which JSON has only between tokens, becomes a space.
 func AppendLine(dst, message []byte) []byte {
 	n := len(dst)
 	dst = append(dst, message...)

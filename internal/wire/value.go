@@ -6,18 +6,18 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null.
-// EncodeJSON is called with the writer's lock held: it must neither wait nor use a connection, unless the
-// value is Authored.
+// Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null. EncodeJSON is
+// called with the writer's lock held: it must not block or use a connection, unless the value is Authored.
 type Encodable interface{ EncodeJSON(*codec.Encoder) }
 
-// Authored makes of v a value that is encoded before any lock is taken, because that runs code of an author,
-// which may wait, or use the connection that the value is sent on.
+// Authored returns a value like v that is encoded before any lock is taken, because encoding it runs code of an author,
+// which may block, or use the connection on which the value is sent.
 func Authored(v Encodable) Encodable { return authored{v} }
 
 type authored struct{ Encodable }
 
-// Plain is a value that encoding/json encodes, whose methods may be an author's. A panic of theirs is an error.
+// Plain returns a value that encoding/json encodes, possibly with methods of an author. If these panic, that is an
+// error.
 func Plain(v any) Encodable { return authored{plain{v}} }
 
 type plain struct{ v any }
@@ -36,8 +36,8 @@ func (p plain) EncodeJSON(e *codec.Encoder) {
 	e.Raw(b)
 }
 
-// Ready returns what is sent in place of v: if v is Authored what it is encoded as, or a value that fails as it
-// does. Who holds a lock while a value is sent makes it ready before.
+// Ready returns the value to send in place of v: if v is Authored, the encoded value, or one that fails with the same
+// error. A goroutine that holds a lock while a value is sent must call Ready before it takes the lock.
 func Ready(v Encodable) Encodable {
 	a, ok := v.(authored)
 	if !ok {
@@ -50,12 +50,12 @@ func Ready(v Encodable) Encodable {
 	return encoded(text)
 }
 
-// encoded is a value that was.
+// encoded is a value that has been encoded.
 type encoded []byte
 
 func (v encoded) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(v)) }
 
-// unencodable is a value that could not be.
+// unencodable is a value that could not be encoded.
 type unencodable struct{ err error }
 
 func (v unencodable) EncodeJSON(e *codec.Encoder) { e.Fail(v.err) }

@@ -1,6 +1,6 @@
-// Sending: messages are appended to a buffer by their senders and written by one goroutine, so that no sender is ever
-// stuck in a system call and many small messages share one. Senders write themselves what needs no waiting and has
-// nothing to share with.
+// Messages are appended to a buffer by their senders and written by one goroutine, so that no sender is ever stuck in a
+// system call, and many small messages share one call. A sender writes a message itself if that does not block and
+// there are no other messages to share the call with.
 
 package wire
 
@@ -19,43 +19,44 @@ import (
 const (
 	// highWater is how many unsent bytes make a sender wait.
 	highWater = 256 << 10
-	// refusalHighWater is how many make the reader wait, which answers what it refuses: a peer that does
-	// not read its answers is not read either. It is far above highWater, because two readers that
-	// wait for each other's writers would wait forever.
-	refusalHighWater = 16 << 20 // if Config.Flood does not say
-	// usualAnswer is what an answer is taken for before it is encoded, if nobody knows better. As many wait for
-	// the writer's lock at the same time as make highWater; with fewer, many small answers would wait for each other.
+	// refusalHighWater is how many unsent bytes make the reader wait, which answers the messages that it refuses: if a
+	// peer does not read these answers, its messages are not read either. It is far above highWater, because two
+	// readers that waited for each other's writers would wait forever.
+	refusalHighWater = 16 << 20 // unless Config.Flood is set
+	// usualAnswer is the assumed size of an answer before it is encoded, if it is not known. The number of answers that
+	// wait for the writer's lock at the same time is highWater divided by it; if that were smaller, many small answers
+	// would wait for each other.
 	usualAnswer = 8 << 10
-	// unlimited is the limit of what is sent however much is unsent.
+	// unlimited is the limit for messages that are sent even if much is unsent.
 	unlimited = math.MaxInt
 )
 
-// errFull says that as much is unsent as may be.
+// errFull reports that no more may be unsent.
 var errFull = errors.New("too much is unsent")
 
 // writer is the sending half of a connection. Its goroutine is started by newWriter and ended by
 // close; all methods are safe for concurrent use.
 type writer struct {
 	stream FastStream
-	failed func(error)   // told of the first failure of writing
-	why    func() error  // why the connection is over, or nil
+	failed func(error)   // called with the first error of writing
+	why    func() error  // returns why the connection is over, or nil
 	done   chan struct{} // closed when the goroutine has ended
 
-	// What is unsent, or more than anything while nothing can be sent; spares senders the lock.
+	// The number of unsent bytes, or the greatest int while nothing can be sent; saves senders the lock.
 	level atomic.Int64
-	// What answers will take for which there was room, and which are not appended yet.
+	// Room that has been claimed for answers that are not appended yet.
 	claims  atomic.Int64
-	waiting atomic.Int32 // how many wait in await; spares those who give room back the lock
+	waiting atomic.Int32 // number of waiters in await; saves those who give back room the lock
 
 	mu      sync.Mutex
-	pending []byte // appended, not taken yet
-	spare   []byte // the other buffer, when it is not being written
+	pending []byte // appended, but not taken yet
+	spare   []byte // the other buffer, while it is not being written
 	busy    bool   // the goroutine, or a sender, is writing
 	shelf   shelf
 	closed  bool
 	err     error
 	wake    chan struct{}
-	change  chan struct{} // set while somebody waits; closed when there may be room, or nothing is unsent
+	change  chan struct{} // not nil while there is a waiter; closed when there may be room, or nothing is unsent
 }
 
 func newWriter(stream FastStream, failed func(error), why func() error) *writer {
@@ -103,7 +104,7 @@ func (w *writer) run() {
 	}
 }
 
-// take takes what is pending, to write it; mu is held.
+// take takes the pending data, to write it; mu is held.
 func (w *writer) take() (lines []byte) {
 	lines = w.pending
 	w.pending, w.spare, w.busy = w.spare[:0], nil, true
@@ -111,9 +112,8 @@ func (w *writer) take() (lines []byte) {
 	return lines
 }
 
-// try writes what is pending if that takes no waiting; mu is held, but not while it writes, since a wrapper
-// of the stream may have an author's functions called. What was not written stays before what has come
-// meanwhile.
+// try writes the pending data if that does not block; mu is held, but released while it writes, since a wrapper of the
+// stream may call functions of an author. Data that was not written stays before data appended in the meantime.
 func (w *writer) try() {
 	lines, sent := w.take(), false
 	w.mu.Unlock()
@@ -131,7 +131,7 @@ func (w *writer) try() {
 	sent = w.stream.TryWriteLines(lines)
 }
 
-// changed wakes those that wait; mu is held.
+// changed wakes the waiters; mu is held.
 func (w *writer) changed() {
 	if w.change != nil {
 		close(w.change)
@@ -147,11 +147,10 @@ func (w *writer) signal() {
 	}
 }
 
-// append adds one message, made by fill, and never blocks: if as much as limit is unsent, it adds nothing and
-// returns errFull. An error of fill leaves nothing behind. A small
-// message that is alone, because nothing else is under way, is written at once if that takes no waiting;
-// others are left to the goroutine, to be written together. The shortest turn takes 10 % less time without
-// that goroutine.
+// append appends one message, written by fill, and never blocks: if limit bytes are unsent, it appends nothing and
+// returns errFull. If fill fails, nothing is appended. If alone is set, because nothing else is in flight, a small
+// message is written at once if that does not block; other messages are left to the goroutine, which writes them
+// together. The shortest turn takes 10 % less time without that goroutine.
 func (w *writer) append(limit int, alone bool, fill func([]byte) ([]byte, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +162,7 @@ func (w *writer) append(limit int, alone bool, fill func([]byte) ([]byte, error)
 		return errFull
 	}
 	if n == 0 {
-		if buf, ok := w.shelf.take(0); ok { // long messages come
+		if buf, ok := w.shelf.take(0); ok { // a long message will follow
 			w.pending = buf[:0]
 		}
 	}
@@ -187,7 +186,7 @@ func (w *writer) append(limit int, alone bool, fill func([]byte) ([]byte, error)
 	return nil
 }
 
-// returnBuffer puts a long buffer that is empty back on the shelf; mu is held.
+// returnBuffer returns a long, empty buffer to the shelf; mu is held.
 func (w *writer) returnBuffer() {
 	if len(w.pending) == 0 && w.shelf.put(w.pending, 0) {
 		w.pending = nil
@@ -203,7 +202,7 @@ func (w *writer) measure() {
 	w.level.Store(int64(len(w.pending)))
 }
 
-// room waits until fewer than limit bytes are unsent. Others may append before who has waited does.
+// room waits until fewer than limit bytes are unsent. Other senders may append before the caller does.
 func (w *writer) room(ctx context.Context, limit int) error {
 	if w.level.Load() < int64(limit) {
 		return nil
@@ -211,9 +210,8 @@ func (w *writer) room(ctx context.Context, limit int) error {
 	return w.await(ctx, func() bool { return len(w.pending) < limit })
 }
 
-// claim waits until fewer than limit bytes are unsent, or will be when what was claimed before is appended, and claims
-// size bytes, which unclaim gives back when they are appended or given up. Those who wait thereby append one after the
-// other, and not all of them at once.
+// claim waits until fewer than limit bytes are unsent, counting earlier claims, and claims size bytes. unclaim must be
+// called when these have been appended or given up. Thus waiting senders append one after another, and not all at once.
 func (w *writer) claim(ctx context.Context, limit, size int) error {
 	for {
 		claims, level := w.claims.Load(), w.level.Load()
@@ -239,7 +237,7 @@ func (w *writer) unclaim(size int) {
 	}
 }
 
-// full reports whether as much is unsent as limit.
+// full reports whether limit bytes are unsent.
 func (w *writer) full(limit int) bool {
 	if w.level.Load() < int64(limit) {
 		return false
@@ -249,7 +247,7 @@ func (w *writer) full(limit int) bool {
 	return w.failure() == nil && len(w.pending) >= limit
 }
 
-// flush waits until everything appended so far, and perhaps more, was written.
+// flush waits until everything appended so far, and perhaps more, has been written.
 func (w *writer) flush(ctx context.Context) error {
 	return w.await(ctx, func() bool { return len(w.pending) == 0 && !w.busy })
 }
@@ -276,8 +274,7 @@ func (w *writer) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// failure says why nothing can be sent any more, or nil. That the other end does not take it is rarely the
-// whole reason.
+// failure returns the reason why nothing can be sent any more, or nil. A failed write is rarely the whole reason.
 func (w *writer) failure() error {
 	if w.err == nil && !w.closed {
 		return nil
@@ -288,8 +285,8 @@ func (w *writer) failure() error {
 	return cmp.Or(w.err, ErrClosed)
 }
 
-// close refuses further messages and lets the goroutine end; it does not wait for it. What is still
-// pending is written if the stream takes it.
+// close refuses further messages and lets the goroutine end, without waiting for it. Pending data is written if the
+// stream accepts it.
 func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -302,9 +299,9 @@ func (w *writer) close() {
 	w.changed()
 }
 
-// The four messages that are sent, written straight into the buffer.
+// The four kinds of messages, written directly into the buffer.
 
-// appendRequest shows the encoded parameters to sent.
+// appendRequest passes the encoded parameters to sent.
 func appendRequest(dst []byte, id uint64, method string, params Encodable, sent func([]byte)) ([]byte, error) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = strconv.AppendUint(dst, id, 10)
@@ -335,7 +332,7 @@ func appendResult(dst []byte, id *ID, result Encodable) ([]byte, error) {
 	return appendLast(dst, result)
 }
 
-// AppendError appends the answer to a request that failed, or to what is not a message.
+// AppendError appends the answer to a request that failed, or to a line that is not a message.
 func AppendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst, err := codec.Append(dst, id)

@@ -1,5 +1,5 @@
-// Package storetest has the tests that every implementation of sessionstore.Store must pass, and of sessionstore.StoreOf. It says
-// nothing of speed.
+// Package storetest has tests that every implementation of sessionstore.Store and sessionstore.StoreOf must pass. It
+// does not measure speed.
 //
 //	func TestStore(t *testing.T) { storetest.Run(t, open) }
 //	func TestStoreProcesses(t *testing.T) { storetest.RunProcesses(t, open, nil) }

@@ -18,11 +18,11 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Processes says how much RunProcesses does. Nil, and the zero value of each field, mean the defaults.
+// Processes configures RunProcesses. Nil, and the zero value of each field, mean the defaults.
 type Processes struct {
-	// Kills is how many processes are killed while they write. Default 20.
+	// Kills is how many processes are killed while they write. The default is 20.
 	Kills int
-	// Updates is how many each of two processes appends at the same time. Default 100.
+	// Updates is how many updates each of two processes appends at the same time. The default is 100.
 	Updates int
 }
 
@@ -31,9 +31,9 @@ const (
 	envDir  = "ACP_STORETEST_DIR"
 )
 
-// RunProcesses tests that processes can be killed at any time without loss of what was kept, and that two may use a
-// store at once. It starts the test that calls it again, as processes of their own, in which it does not return.
-// Open must fit both.
+// RunProcesses tests that processes can be killed at any time without losing data that was stored, and that two
+// processes can use a store at once. To start processes, it runs the calling test again; in those processes it does not
+// return. open must work in both cases.
 func RunProcesses(t *testing.T, open Open, opts *Processes) { RunProcessesOf(t, open, opts) }
 
 // RunProcessesOf is RunProcesses for the updates of any version of the protocol. U is that version's SessionUpdate.
@@ -50,7 +50,7 @@ func RunProcessesOf[U any](t *testing.T, open OpenOf[U], opts *Processes) {
 	t.Run("TwoAtOnce", func(t *testing.T) { (&suite[U]{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
 }
 
-// process starts the test again, in a role.
+// process starts the test again with a role.
 func (s *suite[U]) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 	s.Helper()
 	parts := strings.Split(name, "/")
@@ -66,7 +66,7 @@ func (s *suite[U]) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 	return cmd, out
 }
 
-// child is what a process does.
+// child does the work of a process.
 func child[U any](t *testing.T, open OpenOf[U], role string) {
 	s := &suite[U]{t, open, os.Getenv(envDir)}
 	kind, rest, _ := strings.Cut(role, " ")
@@ -82,7 +82,7 @@ func child[U any](t *testing.T, open OpenOf[U], role string) {
 	}
 }
 
-// write appends and changes without end, and says what it has done. The numbers go on where the process before has
+// write appends and changes without end, and reports what it has done. The numbers continue where the previous process
 // stopped.
 func (s *suite[U]) write(who int) {
 	ctx, store := s.Context(), s.store()
@@ -111,7 +111,7 @@ func (s *suite[U]) write(who int) {
 	}
 }
 
-// padded makes an update that shows whether it is whole.
+// padded returns an update from which it can be seen whether it is complete.
 func (s *suite[U]) padded(n, length int) U {
 	return s.text("%d %d %s", n, length, strings.Repeat("p", length))
 }
@@ -136,8 +136,8 @@ func (s *suite[U]) checkStored(ctx context.Context, store sessionstore.StoreOf[U
 	return len(all), count
 }
 
-// killed kills one process after the other while it writes. What a process has said that it did is there; beside it
-// there is at most what it was doing.
+// killed kills processes one after another while they write. Everything that a process has reported must be stored, and
+// at most the operation in progress in addition.
 func (s *suite[U]) killed(kills int, name string) {
 	ctx := s.Context()
 	s.must(s.store().Create(ctx, record("s", 0)))
@@ -151,7 +151,7 @@ func (s *suite[U]) killed(kills int, name string) {
 		}
 		killed := cmd.Process.Kill()
 		var heard strings.Builder
-		for in.Scan() { // what it had said before
+		for in.Scan() { // what it reported before
 			acks += s.ack(in.Text(), &updates, &count)
 			heard.WriteString(in.Text() + "\n")
 		}
@@ -177,7 +177,7 @@ func (s *suite[U]) killed(kills int, name string) {
 			}
 		}
 		s.must(store.Close())
-		if updates > 100 { // that reading does not become what takes the time
+		if updates > 100 { // so that reading does not take most of the time
 			store := s.store()
 			s.must(store.Delete(ctx, "s"))
 			s.must(store.Create(ctx, record("s", 0)))
@@ -190,8 +190,8 @@ func (s *suite[U]) killed(kills int, name string) {
 	}
 }
 
-// ack takes note of what a process says that it has done, and returns how much that is: 1, or 0 for a line that is none,
-// or that the process could not finish.
+// ack records what a process reports, and returns how much that is: 1, or 0 for a line that is not a report, or that
+// the process could not finish.
 func (s *suite[U]) ack(line string, updates, count *int) int {
 	var what string
 	var n int
@@ -235,7 +235,7 @@ func (s *suite[U]) share(who, n int) {
 	fmt.Println("ack done 1")
 }
 
-// twoAtOnce has two processes work on one session, and on their own ones.
+// twoAtOnce lets two processes work on one session, and on sessions of their own.
 func (s *suite[U]) twoAtOnce(n int, name string) {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))

@@ -17,15 +17,15 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Open opens a store whose sessions are in dir, a folder of its own. When it is called again with the same folder, in
-// this process or in another one, the store has the same sessions. It fails the test when it cannot. The tests close
-// what it returns.
+// Open opens a store that keeps its sessions in dir, a directory for this store alone. If it is called again with the
+// same directory, in this process or in another one, the store must have the same sessions. It fails the test if it
+// cannot open the store. The tests close the result.
 type Open = OpenOf[acp.SessionUpdate]
 
 // OpenOf is Open for the updates of any version of the protocol.
 type OpenOf[U any] func(tb testing.TB, dir string) sessionstore.StoreOf[U]
 
-// Run tests a store: what its methods do, with any ids, through several handles and goroutines at once.
+// Run tests a store: the behavior of its methods, with any ids, and through several handles and goroutines at once.
 func Run(t *testing.T, open Open) { RunOf(t, open) }
 
 // RunOf is Run for the updates of any version of the protocol. U is that version's SessionUpdate.
@@ -62,7 +62,7 @@ type suite[U any] struct {
 	dir  string
 }
 
-// store opens the store, as often as it is called.
+// store opens the store; it may be called several times.
 func (s *suite[U]) store() sessionstore.StoreOf[U] {
 	s.Helper()
 	dir := filepath.Join(s.dir, "store")
@@ -92,7 +92,7 @@ func (s *suite[U]) want(err, target error) {
 	}
 }
 
-// began is the time of the first session of tests; others are updated seconds after it.
+// began is the time of the first session in tests; others are updated seconds after it.
 var began = time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)
 
 func record(id acp.SessionID, seconds int) sessionstore.Record {
@@ -100,7 +100,8 @@ func record(id acp.SessionID, seconds int) sessionstore.Record {
 	return sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w", Created: at, Updated: at}}
 }
 
-// text makes an update, and said is the inverse. As JSON, a piece of a message is the same in all versions.
+// text returns an update with a text, and said is the inverse. As JSON, a piece of a message is the same in all
+// versions.
 func (s *suite[U]) text(format string, args ...any) U {
 	s.Helper()
 	text, err := json.Marshal(fmt.Sprintf(format, args...))
@@ -119,7 +120,7 @@ func (s *suite[U]) textOf(u U) string {
 	return *chunk.Content.Text
 }
 
-// update makes an update of its JSON.
+// update returns an update, given its JSON.
 func (s *suite[U]) update(text string) (u U) {
 	s.Helper()
 	s.must(json.Unmarshal([]byte(text), &u))
@@ -147,7 +148,7 @@ func (s *suite[U]) history(store sessionstore.StoreOf[U], id acp.SessionID) (tex
 	return texts
 }
 
-// listAll are the ids of all sessions, page by page.
+// listAll returns the ids of all sessions, page by page.
 func (s *suite[U]) listAll(store sessionstore.StoreOf[U], q sessionstore.Query) (ids []acp.SessionID) {
 	s.Helper()
 	for {
@@ -180,7 +181,7 @@ func (s *suite[U]) equal(what string, got, want any) {
 	}
 }
 
-// What was created is found, as it was, through every handle and after closing.
+// A created session is found unchanged through every handle, and after closing the store.
 func (s *suite[U]) records() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	at := time.Date(2026, 7, 1, 12, 30, 0, 123_456_789, time.FixedZone("", 7200))
@@ -225,7 +226,7 @@ func (s *suite[U]) records() {
 	check(s.store())
 }
 
-// What cannot be kept is refused, and changes nothing.
+// Records that cannot be stored are refused, and nothing changes.
 func (s *suite[U]) refused() {
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"", acp.SessionID(strings.Repeat("x", sessionstore.MaxID+1)), "\xff"} {
@@ -240,7 +241,7 @@ func (s *suite[U]) refused() {
 	}
 	s.must(store.Create(ctx, record("kept", 0)))
 	s.must(store.Append(ctx, "kept", s.text("x")))
-	// What an Info takes as JSON counts.
+	// The size of an Info is that of its JSON.
 	for title, want := range map[string]error{
 		strings.Repeat("x", sessionstore.MaxInfo-1<<10):      nil,
 		strings.Repeat("\x01", sessionstore.MaxInfo/6-1<<10): nil,
@@ -291,7 +292,7 @@ func (s *suite[U]) refused() {
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"kept"})
 }
 
-// hostileIDs are all different, and none of them may lead anywhere.
+// hostileIDs are all different, and none of them may be used as a path.
 func hostileIDs() []acp.SessionID {
 	ids := []acp.SessionID{
 		"a", "A", "b ", "b", "b.", "c:", "c::$DATA", "con", "CON", "nul.json", "..", ".", "../a", "../../../etc/passwd", "/etc/passwd",
@@ -306,7 +307,7 @@ func hostileIDs() []acp.SessionID {
 	return ids
 }
 
-// Any text is an id, and no other session's.
+// Any text can be an id, and is different from any other session's.
 func (s *suite[U]) ids() {
 	ctx, store := s.Context(), s.store()
 	for i, id := range hostileIDs() {
@@ -337,7 +338,7 @@ func (s *suite[U]) ids() {
 	}
 }
 
-// A change is made as a whole or not at all.
+// A change is made completely or not at all.
 func (s *suite[U]) change() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
@@ -373,7 +374,7 @@ func (s *suite[U]) change() {
 	}
 }
 
-// Changes at the same time come one after the other.
+// Concurrent changes are made one after another.
 func (s *suite[U]) changeAtOnce() {
 	const workers, changes = 6, 25
 	ctx := s.Context()
@@ -412,7 +413,7 @@ func (s *suite[U]) changeAtOnce() {
 	}
 }
 
-// Updates come back as they were, in order.
+// Updates are returned unchanged, in order.
 func (s *suite[U]) updates() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
@@ -434,7 +435,7 @@ func (s *suite[U]) updates() {
 		s.text(""),
 		s.text("%s", strings.Repeat("é", 300_000)),
 	}
-	// In versions other than the first, some of these are of kinds that are not known.
+	// In versions other than the first, some of these are of unknown kinds.
 	for _, update := range []acp.SessionUpdate{
 		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3), acp.WithInput(map[string]any{"n": 1.5})),
 		acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolEdit("/a", "", "new"))),
@@ -466,7 +467,7 @@ func (s *suite[U]) updates() {
 	}
 }
 
-// A loop over updates may be left, may call the store, and may run beside others.
+// A loop over updates may be left early, may call the store, and may run concurrently with others.
 func (s *suite[U]) updatesInLoop() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
@@ -484,7 +485,7 @@ func (s *suite[U]) updatesInLoop() {
 			s.Fatalf("update %d is %s", seen, s.textOf(update))
 		}
 		if seen++; seen > n {
-			continue // appended meanwhile
+			continue // appended in the meantime
 		}
 		switch seen {
 		case 10:
@@ -511,7 +512,7 @@ func (s *suite[U]) updatesInLoop() {
 	}
 }
 
-// Of what several append at once nothing is lost, and each one's updates stay in order and, of one call, together.
+// If several append at once, nothing is lost, the updates of each stay in order, and those of one call stay together.
 func (s *suite[U]) appendAtOnce() {
 	const workers, calls, each = 6, 25, 3
 	ctx := s.Context()
@@ -562,7 +563,7 @@ func (s *suite[U]) appendAtOnce() {
 	}
 }
 
-// What was deleted is gone, and does not come back with a new session of the same id.
+// A deleted session is gone, and does not come back with a new session of the same id.
 func (s *suite[U]) delete() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	for _, id := range []acp.SessionID{"s", "t"} {
@@ -592,7 +593,8 @@ func (s *suite[U]) delete() {
 	s.equal("the other session's updates", s.history(other, "t"), []string{"old t"})
 }
 
-// Lists have every session once, in order, also of two that were updated at the same time, and only those of a folder.
+// Lists contain every session once and in order, even if two were updated at the same time, and only those of a
+// directory.
 func (s *suite[U]) list() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	if all := s.listAll(store, sessionstore.Query{}); len(all) != 0 {
@@ -601,7 +603,7 @@ func (s *suite[U]) list() {
 	const n = 123
 	var want, even []acp.SessionID
 	for i := range n {
-		r := record(acp.SessionID(fmt.Sprintf("s%03d", i)), i/3) // three of each time
+		r := record(acp.SessionID(fmt.Sprintf("s%03d", i)), i/3) // three with each time
 		want = append(want, r.ID)
 		if i%2 == 0 {
 			r.Cwd = "/even"
@@ -625,14 +627,14 @@ func (s *suite[U]) list() {
 	s.must(store.Append(ctx, "s001", s.text("appending does not move a session")))
 	want = append([]acp.SessionID{"s000"}, want[:n-1]...)
 	s.equal("after a change", s.listAll(other, sessionstore.Query{}), want)
-	// The clock may have been set back meanwhile.
+	// The clock may have been set back in the meantime.
 	s.must(other.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(-time.Hour); return nil }))
 	want = append(want[1:], "s000")
 	s.equal("after a change back", s.listAll(store, sessionstore.Query{}), want)
 	s.equal("after a change back, by pages", s.listAll(store, sessionstore.Query{Limit: 7}), want)
 }
 
-// Lists do not fail because sessions come and go at the same time, and have those that stay.
+// Lists do not fail because sessions come and go at the same time, and contain those that stay.
 func (s *suite[U]) listAtOnce() {
 	const workers, rounds = 3, 30
 	ctx, store := s.Context(), s.store()
@@ -682,7 +684,7 @@ func (s *suite[U]) listAtOnce() {
 	s.equal("what stays", s.listAll(store, sessionstore.Query{}), []string{"stays2", "stays1"})
 }
 
-// Sessions that are not changed are on one page, whatever happens to the others between the pages.
+// A session that is not changed is on one page, whatever happens to others between the pages.
 func (s *suite[U]) listWhileChanging() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	const n = 60
@@ -700,7 +702,7 @@ func (s *suite[U]) listWhileChanging() {
 		if q.Cursor = got.Next; q.Cursor == "" {
 			break
 		}
-		// Even sessions come and go: the last one of this page, one behind it, and a new one at the top.
+		// Even-numbered sessions come and go: the last one of this page, one after it, and a new one at the top.
 		last := got.Sessions[len(got.Sessions)-1]
 		if (n-1-(page*5+4))%2 == 0 {
 			s.must(other.Delete(ctx, last.ID))
@@ -718,7 +720,7 @@ func (s *suite[U]) listWhileChanging() {
 	}
 }
 
-// A cursor that the store has not made is refused.
+// A cursor that the store did not create is refused.
 func (s *suite[U]) cursors() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
@@ -730,7 +732,7 @@ func (s *suite[U]) cursors() {
 	}
 }
 
-// A fork begins with the other's state and updates, and goes its own way.
+// A fork begins with the other session's state and updates, and then changes independently.
 func (s *suite[U]) fork() {
 	ctx, store := s.Context(), s.store()
 	r := record("s", 0)
@@ -755,7 +757,7 @@ func (s *suite[U]) fork() {
 	s.equal("the fork", got, to)
 }
 
-// What is asked for with a context that has ended fails with its cause.
+// Calls with a context that has ended fail with its cause.
 func (s *suite[U]) context() {
 	store := s.store()
 	s.must(store.Create(s.Context(), record("s", 0)))
@@ -789,7 +791,7 @@ func (s *suite[U]) context() {
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s"})
 }
 
-// A store that is closed says so, and another handle goes on.
+// A closed store returns ErrClosed, while another handle still works.
 func (s *suite[U]) close() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))

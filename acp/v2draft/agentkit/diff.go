@@ -8,7 +8,7 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 )
 
-// fileDiff is the change of a file from one text to another. With an empty oldText the file is new.
+// fileDiff returns the change of a file from one text to another. If oldText is empty, the file is new.
 func fileDiff(path v2draft.AbsolutePath, oldText, newText string) v2draft.ToolCallContent {
 	change := v2draft.NewDiffChangeModify(v2draft.DiffPathChange{Path: path})
 	if oldText == "" {
@@ -29,7 +29,7 @@ func fileDiff(path v2draft.AbsolutePath, oldText, newText string) v2draft.ToolCa
 // isText reports whether a patch can show a file.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// changes reports whether content shows a change of just this file.
+// changes reports whether content shows a change to exactly this file.
 func changes(content v2draft.ToolCallContent, path v2draft.AbsolutePath) bool {
 	diff, ok := content.Variant.(*v2draft.ToolCallContentDiff)
 	if !ok || len(diff.Changes) != 1 {
@@ -44,11 +44,11 @@ func changes(content v2draft.ToolCallContent, path v2draft.AbsolutePath) bool {
 	return false
 }
 
-// contextLines is how many lines that stay a patch shows around those that change.
+// contextLines is how many unchanged lines a patch shows around those that change.
 const contextLines = 3
 
-// gitPatch is a patch in Git's format with one hunk, from the first line that changes to the last one. The protocol wants
-// absolute paths without a prefix.
+// gitPatch returns a patch in Git's format with one hunk, from the first line that changes to the last. The protocol
+// requires absolute paths without a prefix.
 func gitPatch(path, oldText, newText string) string {
 	name := quoted(path)
 	tab := ""
@@ -60,7 +60,7 @@ func gitPatch(path, oldText, newText string) string {
 	for start < min(len(from), len(to)) && from[start] == to[start] {
 		start++
 	}
-	same := 0 // at the end
+	same := 0 // lines at the end
 	for same < min(len(from), len(to))-start && from[len(from)-1-same] == to[len(to)-1-same] {
 		same++
 	}
@@ -91,7 +91,7 @@ func gitPatch(path, oldText, newText string) string {
 	return b.String()
 }
 
-// lines are the lines of a text with their newlines.
+// lines returns the lines of a text with their newlines.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	if all[len(all)-1] == "" {
@@ -100,7 +100,7 @@ func lines(text string) []string {
 	return all
 }
 
-// span says which lines a hunk is about; where there are none, behind which.
+// span returns the range of lines of a hunk; for an empty range, the line after which it is.
 func span(first, end int) string {
 	if end > first {
 		first++
@@ -109,7 +109,7 @@ func span(first, end int) string {
 	return fmt.Sprintf("%d,0", first)
 }
 
-// quoted is a path as Git writes it: in quotes if it has unusual characters.
+// quoted returns a path as Git writes it: in quotes if it has unusual characters.
 func quoted(path string) string {
 	var b strings.Builder
 	plain := true

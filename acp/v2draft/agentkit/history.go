@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	waitingBytes = 64 << 10    // how much waits to be stored
-	waitingTime  = time.Second // how long it waits
-	updateBytes  = 64          // about what an update takes beside its text
+	waitingBytes = 64 << 10    // how many bytes wait to be stored
+	waitingTime  = time.Second // how long they wait
+	updateBytes  = 64          // approximate size of an update without its text
 )
 
-// recorder writes the updates of a session into the store. Its owner holds out.
+// recorder writes the updates of a session into the store. Its methods require out to be held.
 type recorder struct {
 	store  Store
 	id     acp.SessionID
-	failed func(error) // is told what the timer's function returns
+	failed func(error) // gets the errors of functions that the timer runs
 
-	waiting []v2draft.SessionUpdate // chunks
-	kind    item                    // of the text that waits behind them; the zero value is none
+	waiting []v2draft.SessionUpdate // pending chunks
+	kind    item                    // the item of the pending text after them; the zero value means none
 	text    []byte
-	size    int // of both
+	size    int // size of both in bytes
 	due     turns.Timer
 }
 
-// kind says what an id is of.
+// kind is what an id refers to.
 type kind uint8
 
 const (
@@ -52,7 +52,7 @@ type item struct {
 	id   string
 }
 
-// messageChunk takes a chunk of a message apart.
+// messageChunk returns the parts of a chunk of a message.
 func messageChunk(update v2draft.SessionUpdate) (item, *v2draft.ContentChunk) {
 	switch u := update.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessageChunk:
@@ -65,7 +65,7 @@ func messageChunk(update v2draft.SessionUpdate) (item, *v2draft.ContentChunk) {
 	return item{}, nil
 }
 
-// plainText is the text of a chunk that has nothing else, which can be joined with others.
+// plainText returns the text of a chunk that has nothing else, which can be joined with others.
 func plainText(c *v2draft.ContentChunk) (string, bool) {
 	if c == nil || c.Meta != nil {
 		return "", false
@@ -77,7 +77,7 @@ func plainText(c *v2draft.ContentChunk) (string, bool) {
 	return text.Text, true
 }
 
-// add stores an update, or has it wait, if it is about more than the moment.
+// add stores an update, or keeps it pending, if it is about more than the moment.
 func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error {
 	switch update.Variant.(type) {
 	case *v2draft.SessionUpdateStateUpdate, *v2draft.SessionUpdateAvailableCommandsUpdate, *v2draft.SessionUpdateConfigOptionUpdate,
@@ -94,7 +94,7 @@ func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error 
 		r.text, r.size = append(r.text, text...), r.size+len(text)
 	} else {
 		r.join()
-		if output == nil || output.Meta != nil { // its author may change what it holds
+		if output == nil || output.Meta != nil { // the caller may change the data that it refers to
 			r.waiting = append(r.waiting, update)
 			return r.flush()
 		}
@@ -109,7 +109,7 @@ func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error 
 	return nil
 }
 
-// join makes one update of the text that waits.
+// join makes one update of the pending text.
 func (r *recorder) join() {
 	if r.kind == (item{}) {
 		return
@@ -128,7 +128,8 @@ func (r *recorder) join() {
 	r.kind, r.text = item{}, r.text[:0]
 }
 
-// flush stores what waits. The store does not wait for long: what was sent is stored although a turn was cancelled.
+// flush stores everything that is pending, with a bounded time. Updates that were sent are stored even if a turn was
+// cancelled.
 func (r *recorder) flush() error {
 	r.due.Stop()
 	r.join()
@@ -136,7 +137,7 @@ func (r *recorder) flush() error {
 		return nil
 	}
 	err := r.store.Append(context.Background(), r.id, r.waiting...)
-	if len(r.waiting) > 1 && errors.Is(err, sessionstore.ErrTooLarge) { // that is no reason to leave the others out
+	if len(r.waiting) > 1 && errors.Is(err, sessionstore.ErrTooLarge) { // that is no reason to leave out the others
 		err = nil
 		for _, update := range r.waiting {
 			err = errors.Join(err, r.store.Append(context.Background(), r.id, update))
@@ -147,7 +148,7 @@ func (r *recorder) flush() error {
 	return err
 }
 
-// flushLater has flush called after a time, unless that was set already.
+// flushLater schedules flush, unless it is already scheduled.
 func (r *recorder) flushLater() {
 	if r.due.IsSet() {
 		return
@@ -159,10 +160,10 @@ func (r *recorder) flushLater() {
 	})
 }
 
-// history is what a client was shown of one that is replayed.
+// history is the part of a replayed history that the client has been shown.
 type history struct {
-	whole    map[item]bool // what was shown, and whether it was replaced as a whole
-	open     map[item]int  // what has not ended, in the order in which it was shown
+	whole    map[item]bool // shown items, and whether each was replaced as a whole
+	open     map[item]int  // items that have not ended, in the order in which they were shown
 	statuses map[string]v2draft.CompactionStatus
 }
 
@@ -170,8 +171,8 @@ func newHistory() *history {
 	return &history{whole: map[item]bool{}, open: map[item]int{}, statuses: map[string]v2draft.CompactionStatus{}}
 }
 
-// ahead takes note of the next update, and returns what must be shown ahead of it: the client may have what a chunk is
-// added to already, and would have the chunk twice.
+// ahead records the next update, and returns the updates that must be shown before it: the client may already have the
+// item that a chunk is added to, and would then have the chunk twice.
 func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 	none := v2draft.Some([]v2draft.ContentBlock{})
 	switch u := update.Variant.(type) {
@@ -247,16 +248,16 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 	return nil
 }
 
-// isNew reports whether an item was not shown before.
+// isNew reports whether an item has not been shown before.
 func (h *history) isNew(i item) bool {
 	_, known := h.whole[i]
 	return !known
 }
 
-// replaced takes note of an item, which may have been replaced as a whole.
+// replaced records an item, and whether it was replaced as a whole.
 func (h *history) replaced(i item, whole bool) { h.whole[i] = h.whole[i] || whole }
 
-// emptied returns what empties an item, if it was not replaced as a whole before.
+// emptied returns an update that empties an item, unless it was replaced as a whole before.
 func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 	if h.whole[i] {
 		return nil
@@ -265,7 +266,7 @@ func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.Sessio
 	return []v2draft.SessionUpdate{update}
 }
 
-// goesOn takes note of an item that has not ended.
+// goesOn records an item that has not ended.
 func (h *history) goesOn(i item) {
 	if _, ok := h.open[i]; !ok {
 		h.open[i] = len(h.whole)
@@ -274,7 +275,7 @@ func (h *history) goesOn(i item) {
 
 func (h *history) ended(i item) { delete(h.open, i) }
 
-// ends returns what shows that nothing goes on any more.
+// ends returns updates which show that nothing is in progress any more.
 func (h *history) ends() (updates []v2draft.SessionUpdate) {
 	items := slices.SortedFunc(maps.Keys(h.open), func(a, b item) int {
 		return cmp.Or(h.open[a]-h.open[b], cmp.Compare(a.kind, b.kind), strings.Compare(a.id, b.id))

@@ -20,12 +20,12 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
-// but other handlers run beside them.
+// Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at
+// a time, but other handlers run concurrently with them.
 type Session[S any] struct {
 	*v2draft.AgentSession
 
-	// State is what Config.Open makes it, or what SaveState has stored.
+	// State is the value that Config.Open sets, or the one that SaveState has stored.
 	State S
 
 	sessions *Sessions[S]
@@ -33,20 +33,20 @@ type Session[S any] struct {
 	roots    []v2draft.AbsolutePath
 	life     turns.Life
 
-	out   sync.Mutex // held while an update is sent and recorded, so that both are in one order
+	out   sync.Mutex // held while an update is sent and recorded, so that both happen in the same order
 	said  recorder
 	phase phase
 
 	mu      sync.Mutex
-	created bool            // the store has it
-	early   json.RawMessage // the state that SaveState was given before that
+	created bool            // the session is in the store
+	early   json.RawMessage // the state passed to SaveState before that
 	titled  bool
 	running *steered      // with Steer: the turn
-	waiting []*steered    // with Steer: behind it
-	more    chan struct{} // has a token when there may be a prompt to take
+	waiting []*steered    // with Steer: the prompts that wait for it
+	more    chan struct{} // holds a token when there may be a prompt to take
 }
 
-// phase is how far a session has come. out guards it.
+// phase is the phase of a session's life. out guards it.
 type phase int
 
 const (
@@ -68,21 +68,21 @@ func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Openin
 	return s
 }
 
-// Context ends when the session is closed, with the cause ErrSessionClosed. It is for what belongs to the session
-// and not to a turn.
+// Context returns a context that ends when the session is closed, with the cause ErrSessionClosed. Use it for work that
+// belongs to the session rather than to a turn.
 func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
-// Cwd is the session's working directory.
+// Cwd returns the session's working directory.
 func (s *Session[S]) Cwd() v2draft.AbsolutePath { return s.cwd }
 
-// AdditionalDirectories are the session's other directories. The result must not be changed.
+// AdditionalDirectories returns the session's other directories. The result must not be changed.
 func (s *Session[S]) AdditionalDirectories() []v2draft.AbsolutePath { return s.roots }
 
 func (s *Session[S]) storeID() acp.SessionID { return acp.SessionID(s.ID()) }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.config.Logger.With("session", s.ID()) }
 
-// free is called once, when nobody uses the session any more.
+// free is called once, when the session is no longer in use.
 func (s *Session[S]) free() {
 	s.out.Lock()
 	s.phase = over
@@ -96,14 +96,14 @@ func (s *Session[S]) free() {
 		return
 	}
 	defer func() {
-		if v := recover(); v != nil { // as the runtime does for handlers: others are served on
+		if v := recover(); v != nil { // like the runtime for handlers, keep serving other sessions
 			s.logger().Error(fmt.Sprintf("Config.Close panicked: %v\n%s", v, debug.Stack()))
 		}
 	}()
 	s.sessions.config.Close(s)
 }
 
-// prepare makes the session what the store and the author make it.
+// prepare sets up the session from the store and with Config.Open.
 func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	if o.Resumed || o.Forked {
 		r, err := s.said.store.Get(ctx, s.storeID())
@@ -123,10 +123,10 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	return s.sessions.config.Open(ctx, s, o)
 }
 
-// keep has the store know the session as it was opened.
+// keep stores the session as it was opened.
 func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	if o.Forked {
-		return nil // it does already
+		return nil // it is stored already
 	}
 	dirs := plain(s.roots)
 	if o.Resumed {
@@ -144,7 +144,7 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	return answer(s.ID(), err)
 }
 
-// plain are directories as the store has them.
+// plain returns directories in the form that the store has.
 func plain(dirs []v2draft.AbsolutePath) (all []string) {
 	for _, dir := range dirs {
 		all = append(all, string(dir))
@@ -152,16 +152,16 @@ func plain(dirs []v2draft.AbsolutePath) (all []string) {
 	return all
 }
 
-// begin has updates be sent.
+// begin allows updates to be sent.
 func (s *Session[S]) begin() {
 	s.out.Lock()
 	defer s.out.Unlock()
 	s.phase = open
 }
 
-// SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
-// time. The author keeps others from changing it meanwhile. In Config.Open of a new session it is stored when Open has
-// succeeded.
+// SaveState stores State, encoded with encoding/json, so that it is restored before the next call of Config.Open for
+// the session. The author must prevent concurrent changes to State. In Config.Open of a new session, State is stored
+// when Open has succeeded.
 func (s *Session[S]) SaveState(ctx context.Context) error {
 	data, err := json.Marshal(s.State)
 	if err != nil {
@@ -180,14 +180,14 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 	})
 }
 
-// accept takes a prompt when its turn has come.
+// accept accepts a prompt when its turn has come.
 func (s *Session[S]) accept(
 	ctx context.Context, message v2draft.UserMessage, work v2draft.Work,
 ) (*v2draft.PromptResponse, error) {
 	if err := s.AwaitTurn(ctx); err != nil {
 		return nil, err
 	}
-	if s.Context().Err() != nil { // it was closed meanwhile
+	if s.Context().Err() != nil { // it was closed in the meantime
 		return nil, v2draft.SessionNotFound(s.ID())
 	}
 	if err := s.record(ctx, v2draft.NewSessionUpdateUserMessage(message)); err != nil {
@@ -212,10 +212,10 @@ func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2dr
 	return s.sessions.config.Prompt(ctx, s, req)
 }
 
-// endTime bounds what is done at the end of a turn.
+// endTime bounds the work at the end of a turn.
 const endTime = 10 * time.Second
 
-// finish stores what waits when a turn ends, the time, and the title, if there was none.
+// finish stores pending updates at the end of a turn, the time, and the title if there was none.
 func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -235,17 +235,17 @@ func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) {
 	}
 }
 
-// report logs what has failed where no caller hears of it. That the connection is over is no news.
+// report logs failures that are not returned to any caller. It does not log the end of the connection.
 func (s *Session[S]) report(what string, err error) {
 	if err != nil && (!errors.Is(err, v2draft.ErrClosed) || errors.Is(err, ErrNotStored)) {
 		s.logger().Error(what+": failed", "error", err)
 	}
 }
 
-// retitle takes note of a title.
+// retitle records a title.
 func (s *Session[S]) retitle(ctx context.Context, title v2draft.Opt[string]) error {
 	if title.IsZero() {
-		return nil // it stays as it is
+		return nil // the title stays
 	}
 	s.mu.Lock()
 	s.titled = title.Present()
@@ -256,18 +256,19 @@ func (s *Session[S]) retitle(ctx context.Context, title v2draft.Opt[string]) err
 	})
 }
 
-// ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
+// ErrNotStored is matched by an error of Session.Update if the update could not be stored. It was sent.
 var ErrNotStored = turns.ErrNotStored
 
 var errNotOpen = errors.New("agentkit: the session is being opened: updates cannot be sent yet")
 
-// Update sends an update and stores it, if it belongs to the conversation; see the package's description, and
-// v2draft.AgentSession.Update. Updates are sent and stored in one order, also those of several goroutines.
+// Update sends an update and stores it, if it belongs to the conversation; see the package documentation, and
+// v2draft.AgentSession.Update. Updates are stored in the order in which they are sent, also if several goroutines send
+// them.
 //
-// An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
-// may be about an earlier update. One that is refused before it is sent, such as for a path that is not absolute, is not
-// stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed. With the context of
-// a turn it comes behind the texts of that turn.
+// An update that cannot be stored is still sent, and the error matches ErrNotStored. Because chunks are joined, the
+// error may be about an earlier update. An update that is refused before it is sent, for example because a path is not
+// absolute, is not stored either. Once the session is closed, and Config.Close has been called, the error is
+// ErrSessionClosed. With the context of a turn, the update is sent after the texts of that turn.
 func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) error {
 	turns.Of(ctx).Flush()
 	s.out.Lock()
@@ -294,8 +295,8 @@ func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) e
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
 }
 
-// RequestPermission is v2draft.AgentSession.RequestPermission, behind the texts of the turn that ctx belongs to.
-// ToolCall.Ask asks about a tool call with all that it shows.
+// RequestPermission is v2draft.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
+// about a tool call with all its content, use ToolCall.Ask.
 func (s *Session[S]) RequestPermission(
 	ctx context.Context, req *v2draft.RequestPermissionRequest,
 ) (v2draft.RequestPermissionOutcome, error) {
@@ -336,28 +337,29 @@ func (s *Session[S]) NewMessage(ctx context.Context) *Text { return NewMessage(c
 // NewThought begins a thought; see [NewThought]. It belongs to the turn of ctx.
 func (s *Session[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, s) }
 
-// unsent reports whether an update was not sent because it is not valid. One that this client cannot take is.
+// unsent reports whether an update was not sent because it is not valid. An update that this client does not support is
+// valid.
 func unsent(err error) bool {
 	_, unsent := errors.AsType[*engine.UnsentError](err)
 	return unsent && !errors.Is(err, v2draft.ErrUnsupported)
 }
 
-// record stores an update that was sent already.
+// record stores an update that has been sent.
 func (s *Session[S]) record(ctx context.Context, update v2draft.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.add(ctx, update)
 }
 
-// flush stores what waits.
+// flush stores pending updates.
 func (s *Session[S]) flush() error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.flush()
 }
 
-// History yields what the store has of the conversation, in order: an agent makes of it what its model must know of a
-// session that was resumed. It ends after an error.
+// History returns an iterator over the stored conversation, in order. An agent uses it to rebuild its model's context
+// for a session that was resumed. The iteration ends after an error.
 func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdate, error] {
 	return func(yield func(v2draft.SessionUpdate, error) bool) {
 		s.mu.Lock()
@@ -374,13 +376,13 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdat
 	}
 }
 
-// replay sends the history. Nothing else of the session is sent meanwhile: it is not open yet.
+// replay sends the history. Nothing else of the session is sent in the meantime, because it is not open yet.
 func (s *Session[S]) replay(ctx context.Context) error {
 	shown := newHistory()
 	send := func(updates ...v2draft.SessionUpdate) error {
 		for _, update := range updates {
 			err := s.AgentSession.Update(ctx, update)
-			if unsent(err) { // of another program
+			if unsent(err) { // from another program
 				s.logger().Warn("an update was not replayed", "error", err)
 			} else if err != nil && !errors.Is(err, v2draft.ErrUnsupported) {
 				return fmt.Errorf("replaying: %w", err)

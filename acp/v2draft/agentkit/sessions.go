@@ -19,31 +19,32 @@ import (
 // Store keeps sessions of version 2.
 type Store = sessionstore.StoreOf[v2draft.SessionUpdate]
 
-// OpenStore opens a store in a folder; see sessionstore.Open. The folder may also have sessions of version 1, which are not
-// found.
+// OpenStore opens a store in a directory; see sessionstore.Open. The directory may also contain sessions of version 1,
+// which the store does not see.
 func OpenStore(dir string, opts *sessionstore.Options) (*sessionstore.DirOf[v2draft.SessionUpdate], error) {
 	return sessionstore.OpenOf[v2draft.SessionUpdate](dir, int(v2draft.Version), opts)
 }
 
-// Config says what an agent does with its sessions. S is the author's state of a session.
+// Config configures the sessions of an agent. S is the type of the author's state of a session.
 type Config[S any] struct {
-	// Prompt does the work that a prompt asks for. It is required. The user's message was accepted, shown and stored, and the
-	// session is running. The same holds for it as for v2draft.Work.
+	// Prompt does the work for a prompt. It is required. When it is called, the user's message has been accepted, shown
+	// and stored, and the session is running. The rules of v2draft.Work apply to it.
 	Prompt func(ctx context.Context, s *Session[S], req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error)
 
-	// Store keeps the sessions. It is required, and not closed.
+	// Store keeps the sessions. It is required. Sessions does not close it.
 	Store Store
 
-	// Open, if set, prepares a session that was created or resumed: it fills in State, and what o asks for. An error is
-	// answered to the client, and the session is not open; Close is not called for it then. Updates cannot be sent yet.
+	// Open, if set, prepares a session that was created or resumed: it fills in State and the fields of o. An error is
+	// sent to the client as the answer; then the session is not open, and Close is not called for it. Updates cannot be
+	// sent yet.
 	Open func(ctx context.Context, s *Session[S], o *Opening) error
 
-	// Close, if set, is called once for each session that was open, when the session was closed, deleted, or resumed again,
-	// or its connection has ended, and none of its handlers runs any more. Updates cannot be sent any more.
+	// Close, if set, is called once for each session that was open, after the session has been closed, deleted or
+	// resumed again, or its connection has ended, and all of its handlers have returned. Updates can no longer be sent.
 	Close func(s *Session[S])
 
-	// Title makes the title of a session of its first prompt; nil means the first words of its text. The title is sent to
-	// the client at the end of that turn. "" is none, and the next prompt is asked.
+	// Title derives the title of a session from its first prompt; nil means the first words of its text. The title is
+	// sent to the client at the end of that turn. "" means no title, and Title is called again with the next prompt.
 	Title func(prompt []v2draft.ContentBlock) string
 
 	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
@@ -52,15 +53,16 @@ type Config[S any] struct {
 	// Experimental: any minor release may change or remove it.
 	Fork bool
 
-	// WhileBusy says what to do with a prompt that arrives while one is running. The default is Queue.
+	// WhileBusy selects what to do with a prompt that arrives while one is running. The default is Queue.
 	WhileBusy WhileBusy
-	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16; with -1 none waits.
+	// MaxWaiting is how many prompts of a session may wait; one more is refused. The default is 16; -1 means that none
+	// may wait.
 	MaxWaiting int
-	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
+	// MaxSessions is how many sessions of a connection may be open; one more is refused. The default is 256.
 	MaxSessions int
-	// PageSize is how many sessions an answer to session/list has at most. Default 50.
+	// PageSize is the greatest number of sessions in one answer to session/list. The default is 50.
 	PageSize int
-	// Logger is told of what goes wrong and no caller hears of. Nil means slog.Default.
+	// Logger receives errors that are not returned to any caller. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -68,14 +70,15 @@ type Config[S any] struct {
 // afterwards.
 var ErrSessionClosed = turns.ErrSessionClosed
 
-// Opening is what the client says of a session that it opens, and what Config.Open says of it.
+// Opening holds the client's parameters for a session that it opens, and the values that Config.Open sets for the
+// session.
 type Opening struct {
-	Resumed               bool // it was there before; otherwise it is new
-	Forked                bool // it is new, with the history and the state of another one
+	Resumed               bool // the session existed before; otherwise it is new
+	Forked                bool // the session is new, with the history and the state of another one
 	Cwd                   v2draft.AbsolutePath
-	AdditionalDirectories []v2draft.AbsolutePath // all of them: those of an earlier opening do not count
+	AdditionalDirectories []v2draft.AbsolutePath // all of them; those of an earlier opening no longer apply
 	MCPServers            []v2draft.MCPServer
-	Meta                  v2draft.Meta // of the request
+	Meta                  v2draft.Meta // the _meta of the request
 
 	// SystemPrompt is the client's system prompt. Clients send one only if AgentOptions.SystemPrompt advertises it.
 	// Config.Open must return an error if the agent cannot apply it.
@@ -83,19 +86,19 @@ type Opening struct {
 	// Experimental: any minor release may change or remove it. It needs [v2draft.FeatureSystemPrompt].
 	SystemPrompt v2draft.Opt[v2draft.SystemPrompt]
 
-	// Config.Open fills in what follows, which the answer tells the client. All of it may be left out.
+	// Config.Open sets the following fields, which are part of the answer. All of them are optional.
 	ConfigOptions []v2draft.SessionConfigOption // with their current values
 	Commands      []v2draft.AvailableCommand
 }
 
-// Sessions are the sessions of an agent. One Sessions may serve several connections, which do not see each other's open
-// sessions, and share those that are stored. Its methods are safe for concurrent use.
+// Sessions holds the sessions of an agent. One Sessions may serve several connections; they share the stored sessions,
+// but do not see each other's open ones. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
 	open   *turns.Table[*v2draft.AgentConn, v2draft.SessionID, *Session[S]]
 }
 
-// NewSessions makes the sessions of an agent. It panics without Config.Prompt and Config.Store.
+// NewSessions returns the sessions of an agent. It panics if Config.Prompt or Config.Store is nil.
 func NewSessions[S any](config Config[S]) *Sessions[S] {
 	if config.Prompt == nil || config.Store == nil {
 		panic("agentkit: NewSessions without Config.Prompt or Config.Store")
@@ -112,9 +115,9 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	return &Sessions[S]{config: config, open: turns.NewTable[*v2draft.AgentConn, v2draft.SessionID](config.MaxSessions, life)}
 }
 
-// Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers that the author adds for
-// a session. The agent must be served without AgentOptions.Steer, except by Options, unless Config.Prompt may run several
-// times at once for a session.
+// Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers of a session that the
+// author adds. The agent must be served without AgentOptions.Steer, unless Options has set it, or Config.Prompt may run
+// several times at once for a session.
 func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 	h := v2draft.AgentHandlers{
 		NewSession:    ss.newSession,
@@ -130,8 +133,8 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 	return h
 }
 
-// Options returns a copy of opts with the settings that Fork and WhileBusy need; opts may be nil. With Fork or Steer, an
-// agent must be served with these options: otherwise it does not start, or prompts wait as with Queue.
+// Options returns a copy of opts with the settings that Fork and WhileBusy need; opts may be nil. An agent that uses
+// Fork or Steer must be served with these options: otherwise it does not start, or prompts wait as with Queue.
 func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions {
 	var o v2draft.AgentOptions
 	if opts != nil {
@@ -144,12 +147,13 @@ func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions
 	return &o
 }
 
-// Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
-// run. Call it when the connections are over. No session can be opened afterwards.
+// Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that
+// are still running. Call it when the connections are over. No session can be opened afterwards.
 func (ss *Sessions[S]) Close() { ss.open.Close() }
 
-// Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
-// refused if there is none. The handler's context ends when the session is closed.
+// Bind converts a function that takes an open session, with its state, into a handler of the protocol. The session is
+// the one with the id in the request; the request is refused if there is none. The handler's context ends when the
+// session is closed.
 func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
@@ -165,7 +169,7 @@ func Bind[S, P, R any](
 	}
 }
 
-// opening opens a session. With replay, its history is sent.
+// opening opens a session. If replay is set, its history is sent.
 func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSession, o *Opening, replay bool) error {
 	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
 	if err != nil {
@@ -214,7 +218,8 @@ func (ss *Sessions[S]) newSession(
 	return &v2draft.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
 }
 
-// newID makes an id that nobody guesses. It has no upper case, so that it may be the name of a file anywhere.
+// newID returns an id that cannot be guessed. It has no upper-case letters, so that it can be a file name on any
+// system.
 func newID(kind string) string { return kind + strings.ToLower(rand.Text()) }
 
 func (ss *Sessions[S]) resumeSession(
@@ -226,7 +231,7 @@ func (ss *Sessions[S]) resumeSession(
 	case *v2draft.ReplayFromStart:
 		replay = true
 	default:
-		return nil, v2draft.InvalidParamsf("replayFrom: only the start is known")
+		return nil, v2draft.InvalidParamsf("replayFrom: only the start is supported")
 	}
 	o := &Opening{
 		Resumed: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
@@ -252,7 +257,7 @@ func (ss *Sessions[S]) closeSession(
 	return &v2draft.CloseSessionResponse{}, nil
 }
 
-// deleteSession succeeds whether there was a session or not.
+// deleteSession also succeeds if the session does not exist.
 func (ss *Sessions[S]) deleteSession(
 	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.DeleteSessionRequest,
 ) (*v2draft.DeleteSessionResponse, error) {
@@ -294,7 +299,8 @@ func (ss *Sessions[S]) listSessions(
 	return res, nil
 }
 
-// prompt has the runtime hold a prompt until its turn comes. It is stored before it is accepted, and refused if that fails.
+// prompt makes the runtime hold a prompt until its turn comes. The prompt is stored before it is accepted, and refused
+// if it cannot be stored.
 func (ss *Sessions[S]) prompt(
 	ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest,
 ) (*v2draft.PromptResponse, error) {
@@ -302,11 +308,11 @@ func (ss *Sessions[S]) prompt(
 	var release func()
 	var refused error
 	var p *steered
-	// Which prompt is one too many is decided in the order in which they came.
+	// Whether there are too many prompts is decided in the order in which they arrived.
 	err := engine.EnterTurn(ctx, func() {
 		most := max(1, 1+ss.config.MaxWaiting)
 		if ss.config.WhileBusy == Steer {
-			most = 0 // enter counts those that wait: the turn may have taken others
+			most = 0 // enter counts the waiting prompts: the turn may have taken others
 		}
 		s, release, refused = ss.open.UseForPrompt(session.Conn(), session.ID(), most)
 		if refused != nil || ss.config.WhileBusy != Steer {
@@ -319,9 +325,9 @@ func (ss *Sessions[S]) prompt(
 	if err = cmp.Or(err, refused); err != nil {
 		return nil, err
 	}
-	// The session is busy until the turn is over, whose work begins after this handler: a history that is about to grow
-	// cannot be replayed. If there is no work, for example because the handler has panicked or the answer could not be
-	// sent, ctx ends.
+	// The session is busy until the turn is over, and its work begins after this handler: a growing history cannot be
+	// replayed. If there is no work, for example because the handler has panicked or the answer could not be sent, ctx
+	// ends.
 	free := context.AfterFunc(ctx, func() {
 		s.leave(p)
 		release()
@@ -344,7 +350,7 @@ func (ss *Sessions[S]) prompt(
 	return res, err
 }
 
-// answer is what a client gets when the store has failed about a session.
+// answer returns the error that a client gets if the store has failed for a session.
 func answer(id v2draft.SessionID, err error) error {
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):

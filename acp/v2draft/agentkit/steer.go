@@ -8,11 +8,11 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft"
 )
 
-// WhileBusy says what to do with a prompt that arrives while another one of its session is running.
+// WhileBusy selects what to do with a prompt that arrives while another one of its session is running.
 type WhileBusy int
 
 const (
-	// Queue makes the prompt wait until all prompts that came before it are done.
+	// Queue makes the prompt wait until all earlier prompts are done.
 	Queue WhileBusy = iota
 
 	// Steer accepts the prompt, shows it to the client, and offers it to the running turn: see Session.Take. A prompt that
@@ -23,8 +23,8 @@ const (
 // steered is a prompt that was received with Steer.
 type steered struct {
 	req     *v2draft.PromptRequest
-	decided chan struct{} // closed when it has become a turn, or one has taken it
-	over    chan struct{} // of a turn: closed when it has ended
+	decided chan struct{} // closed when it has become a turn, or a turn has taken it
+	over    chan struct{} // if it is a turn: closed when the turn has ended
 
 	// Guarded by Session.mu.
 	ctx   context.Context
@@ -36,16 +36,16 @@ type steered struct {
 	err  error
 }
 
-// errTurnLost is the error of prompts that a turn has taken whose handler has panicked.
+// errTurnLost is the error of prompts taken by a turn whose handler has panicked.
 var errTurnLost = errors.New("the handler of the turn did not return")
 
-// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nothing else receives
-// from it. It is never closed, and never ready unless Config.WhileBusy is Steer.
+// Waiting returns a channel that receives a value when there may be a prompt to Take. No one else receives from it. It
+// is never closed, and never ready unless Config.WhileBusy is Steer.
 func (s *Session[S]) Waiting() <-chan struct{} { return s.more }
 
-// Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. It is for
-// the running turn. The client has been shown the prompt, and it is stored. Unless Config.WhileBusy is Steer there is
-// none.
+// Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. Only
+// the running turn may call it. The prompt has been shown to the client and stored. Unless Config.WhileBusy is Steer,
+// Take always returns nil.
 func (s *Session[S]) Take() *v2draft.PromptRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func (s *Session[S]) Take() *v2draft.PromptRequest {
 	return p.req
 }
 
-// enter makes a prompt the turn if none is running. Otherwise it lets the prompt wait, or refuses it if too many wait.
-// Prompts enter in the order in which they came.
+// enter makes a prompt the turn if none is running. Otherwise it makes the prompt wait, or refuses it if too many are
+// waiting. Prompts enter in the order in which they arrived.
 func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*steered, error) {
 	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{})}
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*st
 	return p, nil
 }
 
-// leave ends the turn that a prompt has become, or removes one that waits, and reports whether it was one of these. Without
+// leave ends the turn that a prompt has become, or removes a waiting prompt, and reports whether it did either. Without
 // Steer, p is nil, and leave does nothing.
 func (s *Session[S]) leave(p *steered) bool {
 	if p == nil {
@@ -104,14 +104,14 @@ func (s *Session[S]) leave(p *steered) bool {
 	return true
 }
 
-// offer tells the running turn that a prompt waits; mu is held.
+// offer signals to the running turn that a prompt is waiting; mu is held.
 func (s *Session[S]) offer() {
 	if len(s.waiting) == 0 {
 		return
 	}
 	select {
 	case s.more <- struct{}{}:
-	default: // it is told already
+	default: // the signal is already there
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Session[S]) steer(ctx context.Context, p *steered) (v2draft.IdleStateUp
 		return taker.idle, taker.err
 	}
 	defer s.leave(p)
-	p.err = errTurnLost // unless the handler returns
+	p.err = errTurnLost // in case the handler does not return
 	p.idle, p.err = s.turn(ctx, p.req)
 	return p.idle, p.err
 }

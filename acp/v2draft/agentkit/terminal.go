@@ -1,4 +1,4 @@
-// Terminals as values. They are the agent's own in version 2: it runs the command, and the client shows it.
+// Terminals as values. In version 2 they belong to the agent: it runs the command, and the client shows the output.
 
 package agentkit
 
@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// Terminal is an io.Writer whose output the client shows as that of a command, which the agent runs itself:
+// Terminal is an io.Writer whose output the client shows as that of a command, which the agent itself runs:
 //
 //	terminal, err := s.StartTerminal(ctx, "go test ./...", s.Cwd())
 //	err = call.Terminal(terminal)
@@ -21,21 +21,21 @@ import (
 //	err = cmd.Run()
 //	err = terminal.Exited(cmd.ProcessState.ExitCode())
 //
-// Output is sent as it comes, also what is no UTF-8. A terminal ends by Exit, Exited or Close; then Write returns an error
-// that matches ErrEnded. One that is open at the end of its turn is closed; one that outlives the turn is started with the
-// context of the session. The methods are safe for concurrent use.
+// Output is sent as it arrives, even if it is not valid UTF-8. A terminal ends with Exit, Exited or Close; after that,
+// Write returns an error that matches ErrEnded. A terminal that is open at the end of its turn is closed; to let a
+// terminal outlive the turn, start it with the context of the session. The methods are safe for concurrent use.
 type Terminal struct {
 	session Sender
 	ctx     context.Context
-	turn    *turns.Turn // or nil
+	turn    *turns.Turn // may be nil
 	id      v2draft.TerminalID
 
-	mu    sync.Mutex // held while something is sent
+	mu    sync.Mutex // held while a message is sent
 	ended bool
 }
 
-// StartTerminal tells the client that a command runs in a directory. ctx is the turn's, or another one that bounds the
-// terminal.
+// StartTerminal tells the client that a command runs in a directory. ctx is the turn's context, or another one that
+// bounds the terminal.
 func StartTerminal(ctx context.Context, session Sender, command string, cwd v2draft.AbsolutePath) (*Terminal, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -58,13 +58,13 @@ func StartTerminal(ctx context.Context, session Sender, command string, cwd v2dr
 	return t, err
 }
 
-// ID is the id of the terminal in the session.
+// ID returns the id of the terminal in the session.
 func (t *Terminal) ID() v2draft.TerminalID { return t.id }
 
-// maxOutput is how many bytes of output one update has at most.
+// maxOutput is the greatest number of bytes of output in one update.
 const maxOutput = 32 << 10
 
-// Write sends p as output of the command. An error that matches ErrNotStored says that it was sent and not stored.
+// Write sends p as output of the command. An error that matches ErrNotStored means that p was sent but not stored.
 func (t *Terminal) Write(p []byte) (n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *Terminal) Write(p []byte) (n int, err error) {
 	return n, kept
 }
 
-// Exit says how the command has ended. It is sent also when the context has ended, for ten seconds.
+// Exit reports how the command has ended. It can still be sent for ten seconds after the context has ended.
 func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
 	return err
 }
 
-// Exited is Exit with the exit code of a process; a negative one, as that of a process that was killed, is not known.
+// Exited is Exit with the exit code of a process; a negative code, such as that of a killed process, means unknown.
 func (t *Terminal) Exited(code int) error {
 	var status v2draft.TerminalExitStatus
 	if code >= 0 {
@@ -117,7 +117,7 @@ func (t *Terminal) Exited(code int) error {
 	return t.Exit(status)
 }
 
-// Close says that the command has ended, if nobody has.
+// Close reports that the command has ended, unless that has been reported.
 func (t *Terminal) Close() error {
 	if err := t.Exit(v2draft.TerminalExitStatus{}); !errors.Is(err, ErrEnded) {
 		return err

@@ -11,48 +11,49 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// ToolCall is a tool call that the client has been told of. It knows what the client knows, so that content is added where
-// the protocol allows it and replaced where it does not, and a question about the call says everything.
+// ToolCall is a tool call that the client knows about. It tracks what the client knows, so that content is added where
+// the protocol allows that and replaced where it does not, and a question about the call includes everything.
 //
-// A call ends by Done, by Fail, or by an Update with a status that ends it. One that is open at the end of its turn is
-// closed before the session is idle: as cancelled if the turn was cancelled, else as failed. Elsewhere, defer Close. When
-// the call has ended, all methods but Close, ID and State return an error that matches ErrEnded, and send nothing.
+// A call ends with Done, with Fail, or with an Update whose status ends it. A call that is open at the end of its turn
+// is closed before the session is idle: as cancelled if the turn was cancelled, and otherwise as failed. Elsewhere,
+// defer Close. After that, all methods except Close, ID and State return an error that matches ErrEnded, and send
+// nothing.
 //
-// The methods send with the context that the call was started with, and Ask with its own; when it has ended they return
-// its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the client
-// would refuse, such as a relative path, or a connection that is lost. What was not sent has changed nothing. An error that
-// matches ErrNotStored is about what was sent.
+// The methods send with the context with which the call was started, and Ask with the context that it is given; after
+// that context has ended they return its cause, but Done, Fail and Close work for ten seconds longer. Their errors are
+// those of sending: a message that the client would refuse, such as one with a relative path, or a lost connection. If
+// a message was not sent, nothing has changed. An error that matches ErrNotStored is about a message that was sent.
 //
-// What a call shows is bounded: beyond 8 MiB in all, methods return an error that matches ErrTooLarge. Show long output in
-// a [Terminal]. The methods are safe for concurrent use. What they send comes one after the other.
+// The content that a call shows is bounded: beyond 8 MiB in all, methods return an error that matches ErrTooLarge. Show
+// long output in a [Terminal]. The methods are safe for concurrent use. They send one message at a time.
 type ToolCall struct {
 	session Asker
 	ctx     context.Context
-	turn    *turns.Turn // or nil
+	turn    *turns.Turn // may be nil
 	id      v2draft.ToolCallID
 
-	// sending has room for one: who puts something in may use what follows.
+	// sending has a capacity of one: the goroutine that puts a value in may use the following fields.
 	sending chan struct{}
 	call    v2draft.ToolCallUpdate // as the client knows it
-	size    int                    // of its content
+	size    int                    // size of its content
 	ended   bool
 }
 
-// maxShown is how many bytes a call shows.
+// maxShown is how many bytes a call may show.
 const maxShown = 8 << 20
 
-// WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], in place of one that is made up. No
-// other call of the session may have it, also none before the session was resumed.
+// WithToolCallID sets the id of a tool call that [StartToolCall] starts, instead of a generated one. No other call of
+// the session may have it, including calls from before the session was resumed.
 func WithToolCallID(id v2draft.ToolCallID) v2draft.ToolCallOption {
 	return func(u *v2draft.ToolCallUpdate) { u.ToolCallID = id }
 }
 
-// StartToolCall tells the client that a tool call begins. ctx is the turn's, or another one that bounds the call. The
-// call is pending unless an option says otherwise; use v2draft.WithStatus(v2draft.ToolCallStatusInProgress) for a tool that
-// runs at once. v2draft.WithInput gives the input of the tool, any value that encoding/json encodes.
+// StartToolCall tells the client that a tool call begins. ctx is the turn's context, or another one that bounds the
+// call. The call is pending unless an option says otherwise; use v2draft.WithStatus(v2draft.ToolCallStatusInProgress)
+// for a tool that runs at once. v2draft.WithInput gives the input of the tool, any value that encoding/json encodes.
 //
-// Nothing is started in a turn that was cancelled: it returns the cause of ctx then. With an error there is no call, unless
-// the error matches ErrNotStored.
+// If the turn was cancelled, StartToolCall starts nothing and returns the cause of ctx. If it returns an error there is
+// no call, unless the error matches ErrNotStored.
 func StartToolCall(ctx context.Context, session Asker, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -77,32 +78,33 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	return c, err
 }
 
-// ID is the id of the call in the session.
+// ID returns the id of the call in the session.
 func (c *ToolCall) ID() v2draft.ToolCallID { return c.id }
 
-// State is the call as the client knows it. It waits while something is sent. The result must not be changed.
+// State returns the call as the client knows it. It blocks while something is being sent. The result must not be
+// changed.
 func (c *ToolCall) State() v2draft.ToolCallUpdate {
 	c.sending <- struct{}{}
 	defer c.unlock()
 	return c.call
 }
 
-// Begin says that the tool runs now, if the call is still pending: for tools that need no permission, or have it already.
-// Progress, Terminal, and Ask when the user allows the call, do so by themselves.
+// Begin reports that the tool is running, if the call is still pending. Use it for tools that need no permission or
+// already have it. Progress and Terminal do this automatically, and so does Ask when the user allows the call.
 func (c *ToolCall) Begin() error {
 	return c.locked(c.ctx, func() error { return c.begin(c.ctx) })
 }
 
-// Progress shows a text behind what the call shows already. A call that is pending is in progress from then on.
+// Progress shows a text after the content that the call already shows. A pending call becomes in progress.
 func (c *ToolCall) Progress(text string) error {
 	return c.locked(c.ctx, func() error {
 		return andThen(c.begin(c.ctx), func() error { return c.add(c.ctx, v2draft.ToolText(text), maxShown) })
 	})
 }
 
-// Diff shows a change of a file, in place of an earlier one of that file, and the file as a location of the call. With an
-// empty oldText the change creates the file. Texts are shown as a patch. The status stays as it is: a diff may be what the
-// user is asked about.
+// Diff shows a change to a file, replacing an earlier one to that file, and adds the file as a location of the call. If
+// oldText is empty, the change creates the file. Texts are shown as a patch. The status does not change, because the
+// diff may be shown for the user to decide about.
 func (c *ToolCall) Diff(path v2draft.AbsolutePath, oldText, newText string) error {
 	diff := fileDiff(path, oldText, newText)
 	return c.locked(c.ctx, func() error {
@@ -126,8 +128,8 @@ func (c *ToolCall) Diff(path v2draft.AbsolutePath, oldText, newText string) erro
 	})
 }
 
-// Terminal shows a terminal of the session's, if the call does not show it yet; *Terminal is one. A call that is pending is
-// in progress from then on.
+// Terminal shows a terminal of the session, if the call does not show it yet; *Terminal is a terminal. A pending call
+// becomes in progress.
 func (c *ToolCall) Terminal(terminal interface{ ID() v2draft.TerminalID }) error {
 	id := terminal.ID()
 	return c.locked(c.ctx, func() error {
@@ -144,19 +146,20 @@ func (c *ToolCall) Terminal(terminal interface{ ID() v2draft.TerminalID }) error
 	})
 }
 
-// Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
+// Update changes any other part of the call. It replaces the parts that the options set, and leaves everything else
+// unchanged.
 func (c *ToolCall) Update(options ...v2draft.ToolCallOption) error {
 	u := v2draft.AboutToolCall(c.id, options...)
 	return c.locked(c.ctx, func() error { return c.update(c.ctx, u) })
 }
 
-// Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request has the title of the call and
-// the whole of it as the client knows it. Without options the user may allow and reject it, once.
+// Ask asks the user whether the call may proceed, and waits for the answer until ctx ends. The request has the title of
+// the call and all of it as the client knows it. Without options the user can allow it once or reject it once.
 //
-// It returns the option that the user chose, and no error only if that is one that allows the call, which is in progress
-// from then on. Otherwise the error is ErrRejected, for the other options and for answers that nobody offered or knows;
-// ErrDismissed if there was no answer, after which agents usually end the turn; or what kept the question from being
-// asked, such as v2draft.ErrTurnCancelled. All of them can be given to Fail.
+// It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
+// progress. Otherwise the error is ErrRejected for the other options and for answers that were not offered or are
+// unknown; ErrDismissed if there was no answer, after which agents usually end the turn; or the reason why the question
+// could not be asked, such as v2draft.ErrTurnCancelled. All of them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...v2draft.PermissionOption) (v2draft.PermissionOption, error) {
 	if len(options) == 0 {
 		options = []v2draft.PermissionOption{v2draft.AllowOnce("allow", "Allow"), v2draft.RejectOnce("reject", "Reject")}
@@ -193,7 +196,7 @@ func (c *ToolCall) Ask(ctx context.Context, options ...v2draft.PermissionOption)
 	}
 }
 
-// Done ends the call: it is completed. Options may say more, such as v2draft.WithOutput.
+// Done ends the call as completed. Options may add more, such as v2draft.WithOutput.
 func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
@@ -202,13 +205,14 @@ func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
 	return c.locked(ctx, func() error { return c.update(ctx, u) })
 }
 
-// Fail ends the call: it has failed, or was cancelled, if err says that the turn was. A tool that fails is no reason to end
-// the turn, so the error that Fail returns is not err.
+// Fail ends the call as failed, or as cancelled if err reports that the turn was cancelled. A tool that fails is not a
+// reason to end the turn, so the error that Fail returns is not err.
 //
-// The client shows of err what it would see if a handler returned it: the text of an error of v2draft.Public or of a
-// v2draft.Error, which may be wrapped, and of this package's own; the error with which the client itself has answered a call,
-// and the exit status of an exec.ExitError; of any other error only that the tool failed, because its text may hold what is
-// not for others. Log that one. With a nil error nothing is added to what the call shows.
+// The client shows the text of err that it would see if a handler returned err: the text of an error of v2draft.Public
+// or of a v2draft.Error, which may be wrapped, and of this package's own errors. It also shows the error with which the
+// client itself answered a call, and the exit status of an exec.ExitError. For any other error it shows only that the
+// tool failed, because the text may be private; log such errors. If err is nil, nothing is added to the content of the
+// call.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
@@ -227,9 +231,10 @@ func (c *ToolCall) Fail(err error) error {
 	})
 }
 
-// End ends the call with what its tool has returned: by Done if err is nil, else by Fail. It returns an error if the turn
-// should end: err, if the user has dismissed a question, the context of the call has ended or a message was not sent because
-// it is not valid, or that of sending. A tool that fails for another reason does not end the turn, and End returns nil.
+// End ends the call with the result of its tool: with Done if err is nil, and otherwise with Fail. It returns an error
+// if the turn should end: err, if the user has dismissed a question, the context of the call has ended or a message was
+// not sent because it is not valid; or an error of sending. A tool that fails for another reason does not end the turn,
+// and End returns nil.
 func (c *ToolCall) End(err error) error {
 	if err == nil {
 		return c.Done()
@@ -237,8 +242,7 @@ func (c *ToolCall) End(err error) error {
 	return turns.Failed(c.ctx, err, c.Fail(err))
 }
 
-// Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
-// so.
+// Close closes the call as failed if it is open, and does nothing otherwise. Defer it where no turn ends the call.
 func (c *ToolCall) Close() error { return c.close(turns.ErrLeftOpen) }
 
 func (c *ToolCall) close(why error) error {
@@ -248,7 +252,7 @@ func (c *ToolCall) close(why error) error {
 	return nil
 }
 
-// locked calls do while nobody else sends, and refuses a call that has ended.
+// locked calls do while no other message is being sent; it fails if the call has ended.
 func (c *ToolCall) locked(ctx context.Context, do func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -267,7 +271,7 @@ func (c *ToolCall) locked(ctx context.Context, do func() error) error {
 
 func (c *ToolCall) unlock() { <-c.sending }
 
-// andThen does the second of two things unless the first could not be sent.
+// andThen calls second unless first says that the message could not be sent.
 func andThen(first error, second func() error) error {
 	if first != nil && !errors.Is(first, ErrNotStored) {
 		return first
@@ -275,7 +279,7 @@ func andThen(first error, second func() error) error {
 	return errors.Join(first, second())
 }
 
-// begin makes a call that is pending one in progress. The call is locked.
+// begin sets a pending call in progress. The call is locked.
 func (c *ToolCall) begin(ctx context.Context) error {
 	if status := c.call.Status.Value(); status != v2draft.ToolCallStatusPending && status != "" { // which is the same
 		return nil
@@ -283,7 +287,7 @@ func (c *ToolCall) begin(ctx context.Context) error {
 	return c.update(ctx, v2draft.ToolCallUpdate{ToolCallID: c.id, Status: v2draft.Some(v2draft.ToolCallStatusInProgress)})
 }
 
-// update sends an update, and takes note of it. The call is locked.
+// update sends an update, and records it. The call is locked.
 func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
 	u.ToolCallID = c.id
 	size := c.size
@@ -293,7 +297,7 @@ func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
 			size += length(content)
 		}
 		if u.Content.Present() {
-			u.Content = v2draft.Some(slices.Clone(u.Content.Value())) // its author may change it
+			u.Content = v2draft.Some(slices.Clone(u.Content.Value())) // the caller may change it
 		}
 		if err := fits(size, maxShown); err != nil {
 			return err
@@ -313,7 +317,7 @@ func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
 	return err
 }
 
-// add sends content behind what the call shows, and takes note of it. The call is locked.
+// add sends content to show after the existing content, and records it. The call is locked.
 func (c *ToolCall) add(ctx context.Context, content v2draft.ToolCallContent, most int) error {
 	size := c.size + length(content)
 	if err := fits(size, most); err != nil {
@@ -326,12 +330,12 @@ func (c *ToolCall) add(ctx context.Context, content v2draft.ToolCallContent, mos
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		return err
 	}
-	// What was appended before is not changed: who has it sees no difference.
+	// Existing elements are not changed, so earlier copies of the slice stay valid.
 	c.call.Content, c.size = v2draft.Some(append(c.call.Content.Value(), content)), size
 	return err
 }
 
-// hasEnded reports whether a tool call with this status is over.
+// hasEnded reports whether a tool call with this status has ended.
 func hasEnded(status v2draft.ToolCallStatus) bool {
 	switch status {
 	case v2draft.ToolCallStatusCompleted, v2draft.ToolCallStatusFailed, v2draft.ToolCallStatusCancelled:
@@ -348,10 +352,10 @@ func fits(size, most int) error {
 	return nil
 }
 
-// itemBytes is about what content takes beside its texts.
+// itemBytes is approximately how many bytes content takes in addition to its texts.
 const itemBytes = 64
 
-// length is how many bytes content takes, about.
+// length returns the approximate size of content in bytes.
 func length(content v2draft.ToolCallContent) int {
 	switch v := content.Variant.(type) {
 	case *v2draft.ToolCallContentDiff:

@@ -143,7 +143,7 @@ func TestLeftOpen(t *testing.T) {
 		wait bool
 		want []string
 	}{
-		"done":      {false, []string{"call A in_progress", "terminal sleep", "message bye", "shows this did not come to an end", "call failed", "exit 0 false"}},
+		"done":      {false, []string{"call A in_progress", "terminal sleep", "message bye", "shows this did not end", "call failed", "exit 0 false"}},
 		"cancelled": {true, []string{"call A in_progress", "terminal sleep", "message bye", "call cancelled", "exit 0 false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +369,7 @@ func TestHandleWork(t *testing.T) {
 	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("one"), v2draft.TextBlock("two")); err != nil {
 		t.Fatal(err)
 	}
-	wantStory(t, story(told), "message one\ntwo", "call Open pending", "shows this did not come to an end", "call failed")
+	wantStory(t, story(told), "message one\ntwo", "call Open pending", "shows this did not end", "call failed")
 	if err := errors.Join(c.Close(), served.Wait()); err != nil {
 		t.Error(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// screen shows the user what the agent does, in the words of one version.
+// screen shows the user what the agent does, with the messages of one version.
 type screen interface {
 	// say shows a piece of a message.
 	say(ctx context.Context, message, text string) error
@@ -36,14 +36,14 @@ const (
 	completed  stepStatus = "completed"
 )
 
-// command is a command of the agent's. It has no shell: it knows one command, which lists a directory.
+// command is a command of the agent. There is no shell: the agent knows one command, which lists a directory.
 type command struct {
 	id   string
 	line string
 	cwd  string
 }
 
-// outcome says how a command ended.
+// outcome is how a command ended.
 type outcome int
 
 const (
@@ -52,10 +52,10 @@ const (
 	refused
 )
 
-// What one agent keeps: its client opens the sessions, and says what is in them.
+// Limits on what one agent keeps: its client opens the sessions, and determines their content.
 const (
 	maxSessions = 1000
-	maxHistory  = 4 << 20 // bytes of what is stored of a session of version 2
+	maxHistory  = 4 << 20 // bytes stored for a session of version 2
 )
 
 // play answers a prompt. It fails when the turn is cancelled.
@@ -111,7 +111,7 @@ func list(ctx context.Context, s screen, c *command) (names []string, err error)
 	return names, s.end(ctx, c, succeeded)
 }
 
-// writeAtLength streams a message for two minutes, if the turn is not cancelled before.
+// writeAtLength streams a message for two minutes, unless the turn is cancelled.
 func writeAtLength(ctx context.Context, s screen) error {
 	message := newID("msg")
 	tick := time.NewTicker(10 * time.Millisecond)

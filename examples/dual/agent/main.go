@@ -1,12 +1,11 @@
-// Command agent is an agent without a model that speaks version 1 and version 2 of the Agent Client
-// Protocol over standard input and output, whichever the client asks for.
+// Command agent is an agent without a model that speaks version 1 and version 2 of the Agent Client Protocol over
+// standard input and output, depending on the client's request.
 //
 //	agent [-version N] [-state FOLDER]
 //
-// It answers a prompt with a plan, asks whether it may list the session's directory, and shows the
-// listing. A prompt that begins with "Write a very long" streams text until it is cancelled. With
-// -version it speaks one version only. With -state, clients of version 2 may resume its sessions also when it was started
-// again.
+// It answers a prompt with a plan, asks whether it may list the session's directory, and shows the listing. A prompt
+// that begins with "Write a very long" streams text until it is cancelled. With -version it speaks only one version.
+// With -state, clients of version 2 may resume its sessions even after it has been restarted.
 package main
 
 import (

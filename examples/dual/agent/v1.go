@@ -11,7 +11,7 @@ import (
 // agentV1 serves a client of version 1.
 type agentV1 struct {
 	mu       sync.Mutex
-	sessions map[acp.SessionID]string // their directories
+	sessions map[acp.SessionID]string // the directories of sessions
 }
 
 func (a *agentV1) serve(ctx context.Context, transport acp.Transport) error {
@@ -91,7 +91,7 @@ func (s *screenV1) propose(ctx context.Context, c *command) (bool, error) {
 	return true, s.session.Update(ctx, acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusInProgress)))
 }
 
-// output shows all of the output again: version 1 cannot append.
+// output shows all of the output again, because version 1 cannot append.
 func (s *screenV1) output(ctx context.Context, c *command, text string) error {
 	s.shown[c.id] += text
 	return s.session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(c.id), acp.WithContent(acp.ToolText(s.shown[c.id]))))

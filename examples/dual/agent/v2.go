@@ -11,10 +11,11 @@ import (
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 )
 
-// sessionV2 is a session. Nothing of it is kept but what was said.
+// sessionV2 is a session. Only its conversation is stored.
 type sessionV2 = agentkit.Session[struct{}]
 
-// agentV2 serves a client of version 2. Its sessions are kept in dir; "" is a folder that is removed at the end.
+// agentV2 serves a client of version 2. Its sessions are stored in dir; "" means a temporary directory that is removed
+// at the end.
 type agentV2 struct{ dir string }
 
 func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error {
@@ -44,13 +45,13 @@ func prompt(ctx context.Context, s *sessionV2, req *v2draft.PromptRequest) (v2dr
 	return v2draft.EndTurn(), play(ctx, screen, string(s.Cwd()), agentkit.PromptText(req))
 }
 
-// screenV2 is the screen of a client of version 2. What is sent through the session is kept for those who resume it, and
-// what the turn leaves open is closed at its end.
+// screenV2 is the screen of a client of version 2. Updates sent through the session are stored for clients that resume
+// it, and everything that the turn leaves open is closed at its end.
 type screenV2 struct {
 	session  *sessionV2
 	planID   v2draft.PlanID
-	call     *agentkit.ToolCall // of the command that runs
-	terminal *agentkit.Terminal // which is the agent's own, and only shown
+	call     *agentkit.ToolCall // the tool call of the running command
+	terminal *agentkit.Terminal // which belongs to the agent; the client only shows it
 }
 
 func (s *screenV2) say(ctx context.Context, message, text string) error {

@@ -14,8 +14,8 @@ import (
 // play is one prompt, and what to do while the agent answers it.
 type play struct {
 	text   string
-	allow  bool // what it asks for
-	cancel bool // as soon as it says something
+	allow  bool // grants the agent's permission requests
+	cancel bool // cancels the turn as soon as the agent sends text
 }
 
 func newPlay(text string) play {
@@ -32,7 +32,7 @@ func newPlay(text string) play {
 // option is one answer to a request for permission.
 type option struct{ id, kind string }
 
-// choose picks the option that the play asks for; before the first play, p is nil. It returns "" if there is none.
+// choose selects the option for the play; before the first play, p is nil. It returns "" if there is none.
 func (p *play) choose(options []option) (id string) {
 	want := "reject"
 	if p != nil && p.allow {
@@ -46,15 +46,15 @@ func (p *play) choose(options []option) (id string) {
 	return ""
 }
 
-// printer prints what the agent does, a line each. Pieces of one message, and of one terminal's output,
-// are put together. It may be used concurrently: the handlers of a connection run at the same time.
+// printer prints what the agent does, one line for each event. Pieces of one message, and of one terminal's output, are
+// joined. It may be used concurrently: the handlers of a connection run at the same time.
 type printer struct {
 	mu   sync.Mutex
 	w    io.Writer
-	open string // what the unfinished line is of
+	open string // id that the unfinished line belongs to
 }
 
-// line prints a line, of arguments that may be the agent's.
+// line prints a line; its arguments may come from the agent.
 func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *printer) line(format string, args ...any) {
 	fmt.Fprintln(p.w, view.PrintableLine(fmt.Sprintf(format, args...)))
 }
 
-// piece prints a piece of what has that id, with a title where it begins.
+// piece prints a piece of the item with an id, with a title where the item begins.
 func (p *printer) piece(id, title, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,11 +81,11 @@ func (p *printer) finish() {
 	}
 }
 
-// outputs knows how much of the output of each tool call was printed. It may be used concurrently. Of an output it keeps
-// the length and a sum, however long it is.
+// outputs records how much of the output of each tool call was printed. It may be used concurrently. For each output it
+// keeps only the length and a hash.
 type outputs struct {
 	mu    sync.Mutex
-	known map[uint64]printed // by the sums of the calls' ids
+	known map[uint64]printed // by the hashes of the calls' ids
 }
 
 type printed struct {
@@ -93,13 +93,14 @@ type printed struct {
 	sum    uint64
 }
 
-// maxOutputs is how many calls are known; then all are forgotten, and what they show is printed again.
+// maxOutputs is how many calls are remembered; when there are more, all are forgotten, and their output is printed
+// again.
 const maxOutputs = 1024
 
-// seed makes sums that no agent can foresee.
+// seed makes hashes that an agent cannot predict.
 var seed = maphash.MakeSeed()
 
-// added returns what a call's output has more than it had: all of it when it begins otherwise.
+// added returns the part of a call's output that is new: all of it if it begins differently.
 func (o *outputs) added(call, text string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +115,7 @@ func (o *outputs) added(call, text string) string {
 	return added
 }
 
-// plan prints a plan as what is done of it.
+// plan prints the progress of a plan.
 func (p *printer) plan(statuses []string) {
 	done := 0
 	for _, status := range statuses {
@@ -125,7 +126,7 @@ func (p *printer) plan(statuses []string) {
 	p.line("plan: %d of %d done", done, len(statuses))
 }
 
-// permission prints what was asked and answered.
+// permission prints the request and the answer.
 func (p *printer) permission(title, chosen string) {
 	if chosen == "" {
 		chosen = "no answer"
@@ -133,7 +134,7 @@ func (p *printer) permission(title, chosen string) {
 	p.line("permission: %s: %s", title, chosen)
 }
 
-// findings prints what the check found in a message, or at the end of the connection.
+// findings prints the findings about a message, or about the end of the connection.
 func (p *printer) findings(findings []conformance.Finding) {
 	for _, f := range findings {
 		p.line("%s: %s", f.Direction, f)

@@ -3,11 +3,10 @@
 //
 //	client [-version N] [-check] PROMPT... -- AGENT [arguments]
 //
-// The agent's requests for permission are granted during a prompt that begins with "allow:", and refused
-// otherwise. A prompt that begins with "cancel:" is cancelled as soon as the agent says something. With
-// -version the client speaks one version only. With -check every message is validated against the schema
-// of the version negotiated; the last line is then of the form "123 messages, 0 findings", and findings
-// make the exit status 1.
+// The agent's requests for permission are granted during a prompt that begins with "allow:", and refused otherwise. A
+// prompt that begins with "cancel:" is cancelled as soon as the agent says something. With -version the client speaks
+// only one version. With -check every message is validated against the schema of the version negotiated; the last line
+// then has the form "123 messages, 0 findings", and with findings the exit status is 1.
 package main
 
 import (
@@ -28,9 +27,9 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// config is what the command line says.
+// config is the parsed command line.
 type config struct {
-	version int // the only one to speak, or 0
+	version int // the only version to speak, or 0
 	check   bool
 	plays   []play
 	command []string
@@ -76,7 +75,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 
 var errFindings = errors.New("messages did not conform")
 
-// run starts the agent and plays everything.
+// run starts the agent and runs all plays.
 func run(ctx context.Context, c config, out io.Writer) error {
 	p := &printer{w: out}
 	monitor := conformance.NewMonitor(conformance.Negotiated(conformance.V1(), conformance.V2()), &conformance.MonitorOptions{
@@ -104,13 +103,13 @@ func run(ctx context.Context, c config, out io.Writer) error {
 type peer interface {
 	// open opens a session in a directory.
 	open(ctx context.Context, cwd string) error
-	// prompt plays a turn and says why it ended.
+	// prompt runs a turn and returns the reason why it ended.
 	prompt(ctx context.Context, p play) (stopReason string, err error)
 	// close ends the session and the connection.
 	close(ctx context.Context) error
 }
 
-// converse connects in the version that the agent speaks, and plays everything in one session.
+// converse connects in the version that the agent speaks, and runs all plays in one session.
 func converse(ctx context.Context, c config, transport rpc.Transport, p *printer) (err error) {
 	v1, v2 := &peerV1{printer: p}, &peerV2{printer: p}
 	client := negotiate.Client{V1: v1.connect, V2: v2.connect}

@@ -61,7 +61,7 @@ func (v *peerV1) requestPermission(_ context.Context, _ *acp.ClientSession, req 
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(acp.PermissionOptionID(chosen))}, nil
 }
 
-// show prints an update, and cancels the turn if that is to be cancelled once the agent talks.
+// show prints an update. If the turn is to be cancelled once the agent sends text, it cancels the turn.
 func (v *peerV1) show(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
 	if _, said := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); said {
 		if p := v.playing.Load(); p != nil && p.cancel {
@@ -91,7 +91,7 @@ func (v *peerV1) show(ctx context.Context, session *acp.ClientSession, n *acp.Se
 	return nil
 }
 
-// showOutput prints what is new of a call's output.
+// showOutput prints the new part of a call's output.
 func (v *peerV1) showOutput(u *acp.SessionUpdateToolCallUpdate) {
 	var text strings.Builder
 	for _, content := range u.Content.Value() {

@@ -59,7 +59,7 @@ func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.ClientSession, 
 	return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected(v2draft.PermissionOptionID(chosen))}, nil
 }
 
-// show prints an update, and cancels the turn if that is to be cancelled once the agent talks.
+// show prints an update. If the turn is to be cancelled once the agent sends text, it cancels the turn.
 func (v *peerV2) show(ctx context.Context, session *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 	if _, said := n.Update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); said {
 		if p := v.playing.Load(); p != nil && p.cancel {
@@ -110,7 +110,7 @@ func (v *peerV2) show(ctx context.Context, session *v2draft.ClientSession, n *v2
 	return nil
 }
 
-// showTerminal prints what an update says of a terminal.
+// showTerminal prints an update about a terminal.
 func (v *peerV2) showTerminal(u *v2draft.SessionUpdateTerminalUpdate) {
 	if command, ok := u.Command.Get(); ok {
 		v.printer.line("terminal: %s", command)
