@@ -274,7 +274,7 @@ func (tr *trial) finish(all bool) {
 // the validator looks for another answer. Verdict has judged those.
 func (tr *trial) excused(f conformance.Finding) bool {
 	answer := f.Kind == conformance.Response || f.Kind == conformance.ErrorReply
-	return answer && (f.Message == "answers no request" || f.Pointer == "/id" || tr.peer.Owed(f.ID) > 1 || strings.Contains(f.ID, "\ufffd"))
+	return answer && (f.Message == "no unanswered request has this id" || f.Pointer == "/id" || tr.peer.Owed(f.ID) > 1 || strings.Contains(f.ID, "\ufffd"))
 }
 
 // streams are the seeds of the targets that have whole connections.

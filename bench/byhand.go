@@ -1,7 +1,7 @@
 package main
 
-// The conversation as a loop written by hand on this module's codec: no JSON-RPC library, no queue, no limits, no
-// cancellation, no reaction to errors. It is what the guarantees of this module's runtime are held against.
+// The conversation as a hand-written loop on this module's codec, without a JSON-RPC library, queue, limits,
+// cancellation or error handling. It shows the cost of the guarantees of this module's runtime.
 
 import (
 	"bytes"
@@ -18,8 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// handConn is one side of a connection. Notifications are handled by its reader, requests by a
-// goroutine each.
+// handConn is one side of a connection. Its reader handles notifications; each request has its own goroutine.
 type handConn struct {
 	lines  handLines
 	out    handWriter
@@ -65,8 +64,8 @@ func appendMethod(dst []byte, method string, params codec.Value) ([]byte, error)
 	return append(dst, '}'), err
 }
 
-// read is the reader's loop. It takes an envelope and what is in it in one pass, and relies on the
-// order in which all of this program's libraries write them.
+// read is the reader's loop. It reads an envelope and its content in one pass, and relies on the order of members that
+// all libraries in this program use.
 func (c *handConn) read() error {
 	d := codec.NewDecoder(nil)
 	for {
@@ -139,7 +138,7 @@ func (c *handConn) end(err error) error {
 	return err
 }
 
-// handLines cuts a stream into lines.
+// handLines splits a stream into lines.
 type handLines struct {
 	r                   io.Reader
 	buf                 []byte
@@ -176,9 +175,9 @@ const (
 	handLarge     = 16 << 10
 )
 
-// handWriter batches: what comes while a write is under way is written with the next one. A message is
-// written by its sender if nobody writes, but notifications that follow each other closely are left to
-// a goroutine, so that they gather, and large ones, so that the next is made meanwhile.
+// handWriter batches messages: those that arrive during a write are written with the next one. The sender writes a
+// message if no write is in progress. Notifications in quick succession are left to a goroutine, so that they
+// accumulate, and so are large messages, so that the next one can be encoded meanwhile.
 type handWriter struct {
 	w              io.Writer
 	mu             sync.Mutex
@@ -265,7 +264,7 @@ func newHandConn(ctx context.Context, r io.Reader, w io.Writer, handle func(*han
 	return c
 }
 
-// polled has the runtime's poller wait for a standard file that is a pipe.
+// polled makes the runtime's poller wait for a standard file that is a pipe.
 func polled(f *os.File) *os.File {
 	fd := int(f.Fd())
 	if err := syscall.SetNonblock(fd, true); err != nil {

@@ -16,7 +16,7 @@ type line struct {
 	targets    []target
 }
 
-// cell is what one library reached, round by round.
+// cell has the results of one library by round.
 type cell struct {
 	values []float64 // NaN where a round failed
 	note   string    // what went wrong
@@ -44,7 +44,7 @@ func (e experiment) lines(m measurements) (all []line) {
 	return all
 }
 
-// note says what went wrong in some rounds.
+// note describes the errors of some rounds.
 func note(rounds [][]result) string {
 	failed, lost, swapped, why := 0, 0, 0, ""
 	for _, points := range rounds {
@@ -75,7 +75,7 @@ func note(rounds [][]result) string {
 
 func (c cell) median() float64 { return quantile(c.values, 0.5) }
 
-// spread is the median and the quartiles.
+// spread returns the median and the quartiles.
 func (c cell) spread() string { return spread(c.values) }
 
 func spread(values []float64) string {
@@ -86,7 +86,7 @@ func spread(values []float64) string {
 	return middle + " (" + low + "–" + high + ")"
 }
 
-// times is how many times as fast as the other one this library was, round by round.
+// times returns, by round, how many times as fast as the other library this one was.
 func (l line) times(other string) (ratios []float64) {
 	if l.unit != "µs" {
 		return nil
@@ -100,7 +100,7 @@ func (l line) times(other string) (ratios []float64) {
 	return ratios
 }
 
-// verdicts say which targets are met.
+// verdicts reports which targets are met.
 func (l line) verdicts() string {
 	var all []string
 	for _, t := range l.targets {

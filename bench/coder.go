@@ -8,7 +8,7 @@ import (
 	coder "github.com/coder/acp-go-sdk"
 )
 
-// coderAgent embeds the interface for the methods that nobody calls.
+// coderAgent embeds the interface for the methods that are never called.
 type coderAgent struct {
 	coder.Agent
 	conn *coder.AgentSideConnection
@@ -68,7 +68,7 @@ func (v coderVoice) Ask(ctx context.Context) (string, error) {
 	return string(res.Outcome.Selected.OptionId), nil
 }
 
-// coderClient embeds the interface for the methods that nobody calls.
+// coderClient embeds the interface for the methods that are never called.
 type coderClient struct {
 	coder.Client
 	consumer *consumer

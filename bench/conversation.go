@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// conversation says what to do and how long.
+// conversation describes what to do, and for how long.
 type conversation struct {
 	Script   script
 	Sessions int           // default 1; each plays the script in each turn
@@ -25,7 +25,7 @@ type conversation struct {
 	Start    bool          // measure starting, up to the first session
 }
 
-// result is what was measured. All but the counts is for one operation.
+// result has the measurements. All values except the counts are per operation.
 type result struct {
 	Ops           int
 	Nanoseconds   float64
@@ -35,7 +35,7 @@ type result struct {
 	Error         string  `json:",omitempty"`
 }
 
-// usage is what one side has allocated. In memory the client's is of both sides.
+// usage has the allocations of one side. In memory, the client's usage is that of both sides.
 type usage struct{ Allocs, Bytes, Peak float64 }
 
 func (m memory) subtract(before memory, ops int) usage {
@@ -46,7 +46,7 @@ func (m memory) subtract(before memory, ops int) usage {
 	}
 }
 
-// consumer is what a client does with updates: it looks at their numbers and times.
+// consumer processes the updates on the client's side: it checks their numbers and times.
 type consumer struct {
 	slow     bool
 	sessions []progress
@@ -98,7 +98,7 @@ type talk struct {
 
 const patience = time.Minute
 
-// converse measures one conversation. What goes wrong in it is part of the result.
+// converse measures one conversation. Its errors are part of the result.
 func converse(lib library, conv conversation, agent []string) result {
 	conv.Sessions, conv.Parallel = max(conv.Sessions, 1), max(conv.Parallel, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -161,7 +161,7 @@ func (t *talk) measure(ctx context.Context) (r result) {
 	return r
 }
 
-// turns plays turns until the time is over, and some before it begins.
+// turns plays turns until the time is over, after some turns to warm up.
 func (t *talk) turns(ctx context.Context, r *result) error {
 	for start := time.Now(); time.Since(start) < t.Time/5; {
 		if err := t.turn(ctx); err != nil {
@@ -226,7 +226,7 @@ func (t *talk) agentMemory(ctx context.Context) (memory, error) {
 	return t.consumer.agent, err
 }
 
-// measureStart is from starting the agent to its first session.
+// measureStart measures the time from the start of the agent to its first session.
 func measureStart(ctx context.Context, lib library, conv conversation, agent []string) (r result) {
 	for start := time.Now(); r.Ops == 0 || time.Since(start) < conv.Time; r.Ops++ {
 		began := time.Now()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// experiment is a task, or the same one at several sizes, and what its results tell.
+// experiment is a task, possibly at several sizes, with the rows for its results.
 type experiment struct {
 	name   string
 	points []task
@@ -16,7 +16,7 @@ type experiment struct {
 	rows   []row
 }
 
-// task is something that a library does in a process of its own, which prints a result.
+// task is run by a library in a separate process, which prints a result.
 type task interface {
 	command(b *bench, library string) []string
 }
@@ -30,7 +30,7 @@ type row struct {
 	targets []target
 }
 
-// target is what this library must reach in a row.
+// target is the target of this library in a row.
 type target struct {
 	against string // a library: so many times as fast; "": the value itself, at most
 	limit   float64
@@ -232,7 +232,7 @@ func growthExperiments() (all []experiment) {
 
 const allocations = "allocations"
 
-// nanIfZero is a count that the TypeScript programs do not have.
+// nanIfZero returns a count, or NaN if it is zero, because the TypeScript programs do not have it.
 func nanIfZero(v float64) float64 {
 	if v == 0 {
 		return math.NaN()

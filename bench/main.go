@@ -1,11 +1,10 @@
-// Command bench holds the same conversations by this library and by others, in rounds in which they take
-// turns, and prints one table. It is a module of its own, so that this library's users do not depend on
-// the others.
+// Command bench runs the same conversations with this library and with others, in rounds in which they take turns, and
+// prints one table. It is a separate module, so that users of this library do not depend on the others.
 //
 //	go run . -rounds 10 -o ../docs/benchmarks.md
 //
-// Each conversation is a client in a process of its own, and the agent that it starts: this program
-// again, in other roles, or Node with the programs in typescript. So one can be looked at alone:
+// Each conversation is between a client in a separate process and the agent that it starts: this program again, in
+// other roles, or Node with the programs in typescript. A single conversation can be run like this:
 //
 //	go build -o /tmp/bench . && /tmp/bench -role client -cpuprofile client.prof \
 //		'{"Script":{"Updates":1000,"Size":64},"Time":3000000000}' /tmp/bench -role agent -cpuprofile agent.prof
@@ -64,7 +63,7 @@ func run() error {
 
 var errUsage = errors.New("usage: bench | bench -role agent | bench -role client CONVERSATION AGENT [ARG]... | bench -role codec CODING")
 
-// printResult does the task that the first argument says, and prints its result.
+// printResult runs the task in the first argument, and prints its result.
 func printResult[T task](do func(T) (result, error)) error {
 	var t T
 	if err := json.Unmarshal([]byte(flag.Arg(0)), &t); err != nil {

@@ -33,7 +33,7 @@ func (b *bench) flags() {
 	flag.StringVar(&b.output, "o", "", "a file to write the page to")
 }
 
-// measurements are an experiment's results by library, and then round by round and point by point.
+// measurements has an experiment's results by library, round and point.
 type measurements map[string][][]result
 
 func (b *bench) run() error {
@@ -88,7 +88,7 @@ func (b *bench) experiment(chosen []experiment) (lines []line) {
 	return lines
 }
 
-// round has each library do an experiment once. None is always behind the same other.
+// round runs an experiment once with each library. The order changes, so that no library always follows the same one.
 func (b *bench) round(n int, e experiment, m measurements) {
 	names := e.libraries()
 	for i := range names {

@@ -2,14 +2,14 @@ package conformance
 
 import "github.com/acpgo/sdk/conformance/internal/finding"
 
-// Finding is one thing that is wrong with one message. Rule is the id of the requirement that is broken, Level how grave that
-// is, and Side who broke it. Number, Direction, Method, Kind and ID tell which message it is, and Pointer (RFC 6901) which
-// value in it. Message says what is wrong, Definition what the schema calls the value, and Evidence which earlier messages
-// prove it. Its texts are always short: long values are cut.
+// Finding is one fault of one message. Rule is the id of the broken requirement, Level its severity, and Side the side
+// that broke it. Number, Direction, Method, Kind and ID identify the message, and Pointer (RFC 6901) the value in it.
+// Message describes the fault, Definition is the schema's name for the value, and Evidence has the earlier messages
+// that prove the fault. All texts are short; long values are truncated.
 type Finding = finding.Finding
 
-// Evidence is a message that a finding refers to, so that the finding can be read without the recording: its Number,
-// Direction, Kind, Method and ID, an Excerpt of the line, and Why it is shown.
+// Evidence is a message that a finding refers to. It has enough of the message for readers without the recording: its
+// Number, Direction, Kind, Method and ID, an Excerpt of the line, and in Why the reason why it is shown.
 type Evidence = finding.Evidence
 
 // Envelope is the Definition of a finding about the JSON-RPC message itself.
@@ -24,7 +24,7 @@ const (
 	Agent  = finding.Agent  // the program that answers prompts
 )
 
-// Direction is the way that a message goes. Sender returns the side that writes it.
+// Direction is the direction in which a message travels. Sender returns the side that writes it.
 type Direction = finding.Direction
 
 // The two directions of a connection.
@@ -33,7 +33,7 @@ const (
 	ToClient = finding.ToClient // written by the agent
 )
 
-// Kind is what a message is in JSON-RPC; it is empty where that is not clear.
+// Kind is the kind of a JSON-RPC message. It is empty if the kind is unclear.
 type Kind = finding.Kind
 
 // The kinds of message.
@@ -44,8 +44,8 @@ const (
 	Notification = finding.Notification
 )
 
-// Level says how grave it is to break a requirement, by the word that the protocol's documents use. The gravest is the
-// least.
+// Level is the severity of breaking a requirement, named by the keyword that the protocol's documents use. The most
+// severe level is the smallest.
 type Level = finding.Level
 
 // The levels.
@@ -54,5 +54,5 @@ const (
 	MustNot   = finding.MustNot
 	Should    = finding.Should
 	ShouldNot = finding.ShouldNot
-	Advice    = finding.Advice // what the documents say in lower case as advice, and what this package itself has to say
+	Advice    = finding.Advice // advice that the documents give in lower case, and remarks of this package itself
 )

@@ -1,5 +1,3 @@
-// The judge of one connection: the schema and the rules.
-
 package conformance
 
 import (
@@ -9,27 +7,26 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/rules"
 )
 
-// Judge checks the messages of one connection by the schema and by the rules of the protocol, in the order in which
-// they passed. Its memory is bounded. Its methods are safe for concurrent use; the order of the calls is the order of
-// the messages.
+// Judge checks the messages of one connection by the schema and by the rules of the protocol. Its methods must be
+// called in the order of the messages, and are safe for concurrent use. Its memory is bounded.
 //
-// A judge may stand at either end or between them. It sees one order of messages; two that cross on their way pass each
-// end in another order. A finding is reported only if no order explains what was seen.
+// A judge may be at either end of the connection or between them. Messages that cross in transit pass the two ends in
+// different orders, and the judge sees only one order. It reports a finding only if no order explains the messages.
 type Judge struct {
 	mu    sync.Mutex
 	judge *judge.Judge
 }
 
-// JudgeOptions configure a Judge.
+// JudgeOptions configures a Judge.
 type JudgeOptions struct {
-	// Rules says whether a rule is applied; nil applies all. It is called once for each rule, by NewJudge. What the schema and
-	// JSON-RPC say is reported in any case.
+	// Rules reports whether a rule is applied. If it is nil, all rules are applied. NewJudge calls it once for each
+	// rule. Findings of the schema and of JSON-RPC are reported in any case.
 	Rules func(*Rule) bool
 }
 
-// NewJudge returns a judge for a new connection. The schema nil means what was published: versions 1 and 2, as the
-// connection negotiates, each with its experimental features, since a recording does not say whether both sides agreed to
-// use them. Options may be nil.
+// NewJudge returns a judge for a new connection. If schema is nil, the judge uses version 1 or 2, as the connection
+// negotiates, with experimental features, because a recording does not show whether both sides agreed to use them.
+// Options may be nil.
 func NewJudge(schema *Schema, options *JudgeOptions) *Judge {
 	if schema == nil {
 		schema = published()
@@ -47,31 +44,32 @@ func NewJudge(schema *Schema, options *JudgeOptions) *Judge {
 
 var published = sync.OnceValue(func() *Schema { return Negotiated(V1Unstable(), V2Unstable()) })
 
-// Message checks one message and returns its findings, those of the schema first. It reads the message's Direction, Line
-// and Time, and keeps nothing of the line.
+// Message checks one message and returns its findings, those of the schema first. It uses only m.Direction, m.Line and
+// m.Time, and does not retain the line.
 func (j *Judge) Message(m Message) []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.judge.Message(m.Direction, m.Line, m.Time)
 }
 
-// Closed says that a side closed the connection, before End; only the first call counts. If nobody says it, the end of the
-// connection proves less: a request may then be unanswered because the one who asked has left.
+// Closed records which side closed the connection. Call it before End; only the first call counts. Without it, the end
+// of the connection proves less: a request may be unanswered because its sender has left.
 func (j *Judge) Closed(by Side) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.judge.Closed(by)
 }
 
-// End returns what the end of the connection shows: a request that was never answered, a terminal that was never released.
-// The findings are about earlier messages, which their Number names. After the first call there is nothing more to say.
+// End returns the findings that the end of the connection proves, such as a request that was never answered or a
+// terminal that was never released. They are about earlier messages, identified by Number. Only the first call returns
+// any.
 func (j *Judge) End() []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.judge.End()
 }
 
-// Version is the version of the protocol that both sides have agreed on, 0 before.
+// Version returns the version of the protocol that both sides have agreed on, or 0 before that.
 func (j *Judge) Version() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

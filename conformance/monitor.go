@@ -1,5 +1,3 @@
-// Transports that validate the messages that pass through them.
-
 package conformance
 
 import (
@@ -21,15 +19,15 @@ type Monitor struct {
 	stats Stats
 }
 
-// MonitorOptions configure a Monitor. The functions are called for one message at a time, while a lock is
-// held: they must not use the connection or the Monitor.
+// MonitorOptions configures a Monitor. The functions are called for one message at a time while a lock is held, so they
+// must not use the connection or the Monitor.
 type MonitorOptions struct {
-	// OnMessage is called for every message; each request comes before its answer.
+	// OnMessage is called for every message, for each request before its answer.
 	OnMessage func(Message)
-	// OnEnd is called when a connection has ended and this shows something more, such as a request that was never
-	// answered.
+	// OnEnd is called with the findings that the end of a connection proves, such as a request that was never answered.
+	// It is not called if there are none.
 	OnEnd func([]Finding)
-	// Ignore says which findings do not count and are not shown to OnMessage and OnEnd.
+	// Ignore reports whether a finding is to be neither counted nor passed to OnMessage and OnEnd.
 	Ignore func(Finding) bool
 }
 
@@ -38,10 +36,10 @@ type Message struct {
 	Direction Direction
 	Line      []byte // without the newline; valid during the call only
 	Findings  []Finding
-	Time      time.Time // when it passed; zero if that is not known
+	Time      time.Time // when it passed; zero if unknown
 }
 
-// Stats are the counts of a Monitor.
+// Stats has the counts of a Monitor.
 type Stats struct {
 	Messages int // in both directions
 	Must     int // findings of level Must or MustNot
@@ -49,10 +47,11 @@ type Stats struct {
 	Advice   int // findings of level Advice
 }
 
-// Findings is the number of findings of all levels.
+// Findings returns the number of findings of all levels.
 func (s Stats) Findings() int { return s.Must + s.Should + s.Advice }
 
-// String is of the form "123 messages, 0 findings", or "123 messages, 4 findings (1 MUST, 3 SHOULD, 0 advice)".
+// String returns the counts in the form "123 messages, 0 findings" or "123 messages, 4 findings (1 MUST, 3 SHOULD, 0
+// advice)".
 func (s Stats) String() string {
 	text := fmt.Sprintf("%d messages, %d findings", s.Messages, s.Findings())
 	if s.Findings() > 0 {
@@ -73,8 +72,8 @@ func (s *Stats) count(f Finding) {
 	}
 }
 
-// NewMonitor returns a Monitor for any number of connections that speak the schema's version of the
-// protocol. Options may be nil.
+// NewMonitor returns a Monitor for any number of connections that use the schema's version of the protocol. Options may
+// be nil.
 func NewMonitor(schema *Schema, options *MonitorOptions) *Monitor {
 	m := &Monitor{schema: schema}
 	if options != nil {
@@ -90,11 +89,11 @@ func (m *Monitor) Stats() Stats {
 	return m.stats
 }
 
-// WrapClient returns a transport for a client that connects with the given one. It validates what the
-// client writes, before it is sent, and what the client reads.
+// WrapClient returns a transport for a client that connects by the given transport. It validates what the client reads,
+// and what the client writes before it is sent.
 func (m *Monitor) WrapClient(transport rpc.Transport) rpc.Transport { return m.wrap(Client, transport) }
 
-// WrapAgent is WrapClient for the transport of an agent.
+// WrapAgent is like WrapClient, for the transport of an agent.
 func (m *Monitor) WrapAgent(transport rpc.Transport) rpc.Transport { return m.wrap(Agent, transport) }
 
 func (m *Monitor) wrap(side Side, transport rpc.Transport) rpc.Transport {
@@ -113,7 +112,7 @@ func (m *Monitor) see(j *Judge, direction Direction, line []byte) {
 	}
 }
 
-// count counts findings and returns those that are not ignored.
+// count counts the findings that are not ignored, and returns them.
 func (m *Monitor) count(findings []Finding) (counted []Finding) {
 	for _, f := range findings {
 		if m.options.Ignore != nil && m.options.Ignore(f) {
@@ -125,7 +124,7 @@ func (m *Monitor) count(findings []Finding) (counted []Finding) {
 	return counted
 }
 
-// end takes what the end of a connection shows.
+// end counts and reports the findings that the end of a connection proves.
 func (m *Monitor) end(j *Judge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +147,7 @@ func (t *watchedTransport) Connect(ctx context.Context) (rpc.Stream, error) {
 	return t.watch(inner, NewJudge(t.monitor.schema, nil)), nil
 }
 
-// watch judges what is written before it is sent: the answer to it may come at once.
+// watch judges messages before they are written, because the answer may arrive immediately.
 func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 	return rpc.Wrap(inner, rpc.Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {

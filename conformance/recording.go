@@ -1,5 +1,3 @@
-// What passed on a connection, kept in memory for tests. Files of it are package recording's.
-
 package conformance
 
 import (
@@ -9,15 +7,15 @@ import (
 	"sync"
 )
 
-// Recording keeps the messages of a connection in their order. Its Add is made for OnMessage of a Tap or
-// a Monitor. The zero value is an empty recording. Its methods may be called from several goroutines.
+// Recording keeps the messages of a connection in memory, in order. Its Add method can be used as OnMessage of a Tap or
+// a Monitor. The zero value is an empty recording. Its methods are safe for concurrent use.
 type Recording struct {
 	mu       sync.Mutex
 	messages []Message
-	changed  chan struct{} // closed and replaced by each Add, when somebody waits
+	changed  chan struct{} // closed and replaced by each Add, if an Await is waiting
 }
 
-// Add appends a message. It keeps a copy of the line.
+// Add appends a message, with a copy of its line.
 func (r *Recording) Add(m Message) {
 	m.Line = bytes.Clone(m.Line)
 	r.mu.Lock()
@@ -36,7 +34,7 @@ func (r *Recording) Messages() []Message {
 	return slices.Clone(r.messages)
 }
 
-// Sent returns what one side has written: its lines, each with its newline.
+// Sent returns the lines that one side has written, each with a newline.
 func (r *Recording) Sent(by Side) []byte {
 	var text []byte
 	for _, m := range r.Messages() {
@@ -47,8 +45,8 @@ func (r *Recording) Sent(by Side) []byte {
 	return text
 }
 
-// Await waits for a message that matches, the first from the given index on, and returns its index. It
-// fails with the context's cause when that ends first.
+// Await waits for the first message at or after the index from that matches, and returns its index. If ctx ends first,
+// it returns the cause of ctx.
 func (r *Recording) Await(ctx context.Context, from int, match func(Message) bool) (int, error) {
 	for i := from; ; {
 		r.mu.Lock()

@@ -1,5 +1,3 @@
-// The requirements, for those who judge by other means than a stream of messages: probes.
-
 package conformance
 
 import (
@@ -12,31 +10,31 @@ import (
 type Requirement struct {
 	ID    string // "SES-7"
 	Level Level
-	// Word is the page's keyword: "MUST", or "must" if it is in lower case. Without a keyword it is "implied"; "MAY-only" if
-	// the page allows something under a condition; "kit" if the official compatibility kit counts a violation as a failure;
-	// and "JSON-RPC" if the page refers to that.
+	// Word is the page's keyword: "MUST", or "must" if it is in lower case. Without a keyword it is "implied";
+	// "MAY-only" if the page allows something under a condition; "kit" if the official compatibility kit counts a
+	// violation as a failure; and "JSON-RPC" if the page refers to that.
 	Word string
 	Side Side   // who must comply; 0 for both
 	Page string // "session-setup"
 	Text string // in our own words
-	// Method is what can show that it is broken.
+	// Method is the means by which a violation can be found.
 	Method Method
-	// As are the ids of requirements that say the same, by whose rules this one is judged too.
+	// As has the ids of requirements that say the same. Their rules judge this one too.
 	As []string
-	// KeptBy says who keeps it in a program that is built on this module: "runtime" if the packages under acp enforce it,
-	// prevent breaking it, or do it; "author" if only the program can; "" if the table does not say.
+	// KeptBy says who meets the requirement in a program that is built on this module: "runtime" if the packages under
+	// acp enforce it, prevent breaking it, or do it; "author" if only the program can; "" if the table does not say.
 	KeptBy string
 }
 
-// Method says what can show that a requirement is broken.
+// Method is the means by which a violation of a requirement can be found.
 type Method int
 
 // The methods.
 const (
-	ByRule     Method = Method(requirement.ByRule)     // a rule of this package, over a stream that is only watched
-	BySchema   Method = Method(requirement.BySchema)   // the schema, or JSON-RPC: one message shows it
-	ByScenario Method = Method(requirement.ByScenario) // a probe: somebody must send something, or look at files and processes
-	ByPeople   Method = Method(requirement.ByPeople)   // only people
+	ByRule     Method = Method(requirement.ByRule)     // by a rule of this package, which only watches the messages
+	BySchema   Method = Method(requirement.BySchema)   // by the schema or JSON-RPC, in a single message
+	ByScenario Method = Method(requirement.ByScenario) // by a probe, which sends messages or looks at files and processes
+	ByPeople   Method = Method(requirement.ByPeople)   // only by people
 )
 
 // Requirements returns all requirements, in the order of the pages.

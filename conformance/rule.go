@@ -7,23 +7,24 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/rules"
 )
 
-// Rule is one requirement of the protocol that a stream of messages can show to be broken.
+// Rule is a requirement of the protocol whose violation can be seen in a stream of messages.
 type Rule struct {
 	ID    string // "SES-7"
 	Level Level
 	Side  Side   // who must comply; 0 for both
 	Page  string // of the protocol's documents: "session-setup"
 	Text  string // the requirement, in our own words
-	// Breaks says what breaks it.
+	// Breaks describes the messages that break it.
 	Breaks string
-	// Right and Wrong are examples: a message a line, with "->" before what the client writes and "<-" before
-	// what the agent writes. They begin after what they need, such as initialize, and leave out what does not matter.
+	// Right and Wrong are examples with one message per line: "->" marks messages of the client, "<-" those of the
+	// agent. They leave out earlier messages that they need, such as initialize, and everything else that does not
+	// matter.
 	Right, Wrong string
-	// Versions are the versions of the protocol that it is for.
+	// Versions has the versions of the protocol that the rule applies to.
 	Versions []int
 }
 
-// Rules returns all rules, in the order of the pages, with the requirements that the schema and JSON-RPC judge.
+// Rules returns all rules in the order of the pages, including the requirements that the schema and JSON-RPC judge.
 func Rules() []Rule { return slices.Clone(publicRules()) }
 
 var publicRules = sync.OnceValue(func() []Rule {

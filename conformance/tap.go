@@ -1,5 +1,3 @@
-// The tap of a test: it fails the test for each finding.
-
 package conformance
 
 import (
@@ -13,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. Because of it, programs that are not
+// TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. It exists so that programs that are not
 // tests need not link package testing.
 type TB interface {
 	Helper()
@@ -22,29 +20,28 @@ type TB interface {
 	Cleanup(func())
 }
 
-// TapOptions configure a Tap. For the functions, the same holds as for those of MonitorOptions.
+// TapOptions configures a Tap. Its functions have the same restrictions as those of MonitorOptions.
 type TapOptions struct {
-	// Schema is the one to validate against; nil means the stable version 1.
+	// Schema is the schema to validate against. Nil means stable version 1.
 	Schema *Schema
-	// Level is the mildest level whose findings fail the test; those that are milder are logged. Zero means MustNot.
+	// Level is the mildest level whose findings fail the test. Milder findings are logged. Zero means MustNot.
 	Level Level
-	// Expect lists findings that the test causes on purpose. A finding whose String contains one of the
-	// texts does not fail the test. If no finding contained a text, the test fails when it ends.
+	// Expect lists findings that the test causes on purpose. A finding whose String contains one of these texts does
+	// not fail the test. If no finding contained a text, the test fails when it ends.
 	Expect []string
-	// Accept has the rules that the test, or the peer that it plays, breaks on purpose: their ids, each with the reason.
-	// What breaks them is logged with the reason, and does not fail the test. Unlike what Expect lists, it need not
-	// happen.
+	// Accept maps the ids of rules that the test, or its peer, breaks on purpose to the reasons. Findings of these
+	// rules are logged with the reason and do not fail the test. Unlike those in Expect, they need not occur.
 	Accept map[string]string
-	// Ignore says which other findings do not fail the test, such as those about a peer that the test
-	// does not check.
+	// Ignore reports whether another finding does not fail the test, such as one about a peer that the test does not
+	// check.
 	Ignore func(Finding) bool
 	// OnMessage is called for every message; Recording.Add records it.
 	OnMessage func(Message)
 }
 
-// Tap returns a transport that judges every message of a test's connection, in both directions, and
-// fails the test for what breaks a MUST or MUST NOT of the protocol; see TapOptions.Level. The side is the one that uses the transport. Close
-// the connection before the test ends: later messages are not checked. Options may be nil.
+// Tap returns a transport that judges every message of a test's connection in both directions, and fails the test if a
+// message breaks a MUST or MUST NOT of the protocol; see TapOptions.Level. The side is the one that uses the transport.
+// Close the connection before the test ends, because later messages are not checked. Options may be nil.
 func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Transport {
 	tb.Helper()
 	t := &tap{tb: tb}
@@ -93,7 +90,7 @@ func (t *tap) connectionEnded(findings []Finding) {
 	}
 }
 
-// report fails the test for findings, which are about a line or about the end of the connection.
+// report fails the test for findings about a line or about the end of the connection.
 func (t *tap) report(findings []Finding, line []byte) {
 	for _, f := range findings {
 		if t.expected(f) {

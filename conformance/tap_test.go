@@ -72,11 +72,11 @@ var talk = []string{
 }
 
 var talkFindings = []string{
-	`client → agent: INI-3 SHOULD: initialize request 1: /clientInfo: the client does not say who it is`,
+	`client → agent: INI-3 SHOULD: initialize request 1: /clientInfo: the client does not give its name and version`,
 	`client → agent: INI-6 MUST: session/new request 2: missing property "mcpServers" (NewSessionRequest)`,
-	`client → agent: INI-1 MUST: session/new request 2: sent before the answer to initialize`,
+	`client → agent: INI-1 MUST: session/new request 2: the client sent this before the answer to initialize`,
 	`agent → client: EXT-2 MUST NOT: initialize response 1: /extra: unknown member "extra" (InitializeResponse)`,
-	`agent → client: INI-5 SHOULD: initialize response 1: /agentInfo: the agent does not say who it is`,
+	`agent → client: INI-5 SHOULD: initialize response 1: /agentInfo: the agent does not give its name and version`,
 	`agent → client: INI-6 MUST: session/new response 2: missing property "sessionId" (NewSessionResponse)`,
 	`agent → client: TRN-5 MUST NOT: message: not JSON: invalid character 'o' in literal null (expecting 'u') (byte 2) (JSON-RPC)`,
 }

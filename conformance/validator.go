@@ -6,10 +6,9 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// Validator checks the messages of one connection, in the order in which they were written. It
-// remembers which requests wait for their answer, and nothing else. Its methods are safe for concurrent
-// use, but each request must be given to it before its answer. That holds if messages are checked before
-// they are written.
+// Validator checks the messages of one connection, in the order in which they were written. It remembers only the
+// unanswered requests. Its methods are safe for concurrent use, but each request must be checked before its answer,
+// which is the case if messages are checked before they are written.
 type Validator struct {
 	mu         sync.Mutex
 	connection *schema.Connection
@@ -20,8 +19,8 @@ func NewValidator(s *Schema) *Validator {
 	return &Validator{connection: schema.NewConnection(s)}
 }
 
-// Message checks one message, given as its line, with or without the newline. It returns no findings for a
-// correct message, and never more than a few tens. It does not keep the line.
+// Message checks one message. The line may end with a newline, and is not retained. Message returns no findings for a
+// correct message, and never more than a few dozen.
 func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,5 +1,3 @@
-// The versions of the protocol: their schemas, and connections on which the version is negotiated.
-
 package conformance
 
 import (
@@ -10,15 +8,15 @@ import (
 )
 
 // Schema is one published version of the protocol's JSON schema. Each definition is compiled when a message first needs
-// it. A Schema is safe for concurrent use, by any number of validators.
+// it. A Schema is safe for concurrent use.
 type Schema = schema.Schema
 
-// NewSchema parses a schema. The schema must mark the definitions of its methods with x-method and
-// x-side, as all published ones do since August 2025; otherwise it is an error.
+// NewSchema parses a schema. It returns an error if the schema does not mark the definitions of its methods with
+// x-method and x-side, as all those published since August 2025 do.
 func NewSchema(schemaJSON []byte) (*Schema, error) { return schema.Parse(schemaJSON, 0) }
 
-// V1 returns the schema of the protocol's stable version 1, as this module embeds it. It is parsed once,
-// and everybody shares the compiled schema; the same holds for the other versions.
+// V1 returns the embedded schema of the protocol's stable version 1. Like those of the other versions, it is parsed
+// once and shared by all callers.
 func V1() *Schema { return v1() }
 
 // V1Unstable returns the schema of version 1 with experimental features.
@@ -41,15 +39,15 @@ func embedded(version int, text func() string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
 		s, err := schema.Parse([]byte(text()), version)
 		if err != nil {
-			panic(err) // the module's own bytes, proven by its tests
+			panic(err) // cannot happen: the tests parse the embedded schemas
 		}
 		return s
 	})
 }
 
-// Negotiated returns a schema for connections that may be of version 1 or 2. A validator checks the
-// initialize request by the version that it asks for, and all messages from its answer on by the version of
-// the answer. Members of the request that are for agents of the other version are checked by that one.
+// Negotiated returns a schema for connections that negotiate version 1 or 2. A validator checks the initialize request
+// by the version that it requests, and the answer and all later messages by the version in the answer. Members of the
+// request that are for agents of the other version are checked by the schema of that version.
 func Negotiated(v1, v2 *Schema) *Schema {
 	return schema.Negotiated(v1, v2)
 }

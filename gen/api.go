@@ -8,9 +8,9 @@ import (
 	"github.com/acpgo/sdk/internal/gen/api"
 )
 
-// Compare returns how the packages differ that two schemas become. The configurations differ in Schema and
-// Source alone. Decisions that the old schema has no use for yet are passed over, and those that the new
-// one has no use for any more are part of the report.
+// Compare returns a report on the differences between the packages generated from two schemas. The configurations may
+// differ only in Schema and Source. Decisions that the old schema does not use are ignored; those that the new schema
+// does not use are part of the report.
 func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	before, err := version(old, imports)
 	if err != nil {
@@ -23,7 +23,7 @@ func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	return api.Compare(before, after), nil
 }
 
-// version generates the package of one schema and reads it.
+// version generates the package of one schema and type-checks it.
 func version(c Config, imports types.Importer) (api.Version, error) {
 	c.keepStale = true
 	out, err := generate(c)

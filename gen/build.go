@@ -1,6 +1,6 @@
-// This file turns a schema into the model: which definitions are the runtime's, which Go construct
-// each of the others is, how unions are told apart, what absence means. A form that has no Go shape
-// is an error with its JSON pointer.
+// A schema is converted to the model: which definitions the runtime declares, which Go construct each of the others is,
+// how the variants of unions are distinguished, and what absence means. A form that Go cannot express is an error with
+// its JSON pointer.
 
 package gen
 
@@ -14,11 +14,11 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// maxPlaced is how deep types may be declared in place, each inside of another.
+// maxPlaced is the maximum depth of types that are declared in place, each inside another.
 const maxPlaced = 200
 
-// How many types may be declared in place: so many for each schema of the document, and some more. A choice that is a base
-// of the branches of another one is declared for each of these, so that the number can double with each.
+// How many types may be declared in place: so many for each schema of the document, and some more. A choice that is a
+// base of the branches of another one is declared for each of these, so that the number can double with each.
 const (
 	placedOfNode = 2
 	placedMore   = 1000
@@ -31,11 +31,11 @@ type builder struct {
 	allKinds map[*schema.Node]map[string]bool
 	nulls    map[*schema.Node]bool
 	known    map[*schema.Node]*memberNames
-	placing  map[*schema.Node]bool // what is being declared in place
-	inside   map[*schema.Node]bool // the arrays and maps whose types are being made
+	placing  map[*schema.Node]bool // the schemas that are being declared in place
+	inside   map[*schema.Node]bool // the arrays and maps whose types are being determined
 	room     int                   // how many more types may be declared in place
-	endless  bool                  // what is declared in place would have no end, or nearly none
-	before   int                   // how many problems there were then: the others may come from it
+	endless  bool                  // declarations in place would be infinite, or nearly so
+	before   int                   // the number of problems at that time; later ones may be consequences
 	pkg      *model.Package
 	env      *envelopes
 	decls    map[string]model.Decl
@@ -86,8 +86,8 @@ func (b *builder) problem(at, format string, args ...any) {
 	b.problems = append(b.problems, &schema.Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
 }
 
-// form returns the canonical form of n with references followed, without null, and whether null was one of its
-// values. It is nil if that is all.
+// form returns the canonical form of n, with references followed and without null, and whether null is one of its
+// values. The form is nil if null is the only value.
 func (b *builder) form(n *schema.Node) (form *schema.Node, null bool) {
 	seen := map[*schema.Node]bool{}
 	for {
@@ -106,7 +106,7 @@ func (b *builder) form(n *schema.Node) (form *schema.Node, null bool) {
 	}
 }
 
-// declare decides which construct n is; fill completes it once every definition is declared.
+// declare determines the Go construct for n. After every definition is declared, fill completes it.
 func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
 	form, null := b.form(n)
 	c.Null = c.Schema != "" && form != nil && (null || b.nullable(form))
@@ -122,7 +122,7 @@ func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
 	return &model.Newtype{Common: c}
 }
 
-// fill completes what declare has made of n and appends it to the package.
+// fill completes the declaration of n and appends it to the package.
 func (b *builder) fill(d model.Decl, n *schema.Node) {
 	b.pkg.Decls = append(b.pkg.Decls, d)
 	form, _ := b.form(n)
@@ -155,7 +155,7 @@ func isObject(form *schema.Node) bool {
 	return len(form.Properties) > 0 || !form.Has("required") && (more == nil || more.Bool != nil && !*more.Bool)
 }
 
-// take refuses each keyword of a form that is none of those which its Go shape is made of.
+// take reports each keyword of a form that its Go construct does not use.
 func (b *builder) take(form *schema.Node, shape string, used ...string) {
 	if at, ok := form.Impossible(); ok {
 		b.problem(at, "no value fits the schema")
@@ -168,7 +168,7 @@ func (b *builder) take(form *schema.Node, shape string, used ...string) {
 	}
 }
 
-// boundsOf returns the keywords that restrict values of a kind, with those given.
+// boundsOf returns the given keywords and those that restrict values of a kind.
 func boundsOf(of model.Restricted, more ...string) []string {
 	for _, k := range model.BoundKeywords {
 		if k.Of == of {
@@ -178,7 +178,7 @@ func boundsOf(of model.Restricted, more ...string) []string {
 	return more
 }
 
-// fillStruct completes an object but for the member that is the tag of its union.
+// fillStruct completes an object, except for the member that is the tag of its union.
 func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
 	b.take(form, "an object with members", "type", "properties", "required", "additionalProperties")
 	s.Fields = b.fields(s, form, tag)
@@ -190,8 +190,8 @@ func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
 	}
 }
 
-// others returns the schema of the members that a form of objects allows without naming them, or nil if they are
-// dropped: there are some that it names, and it says nothing of others, or that there are none.
+// others returns the schema of the unnamed members that a form of objects allows. It returns nil if they are dropped,
+// because the form names some members and either does not mention others or forbids them.
 func others(form *schema.Node) *schema.Node {
 	switch more := form.AdditionalProperties; {
 	case more == nil && len(form.Properties) == 0:
@@ -203,8 +203,8 @@ func others(form *schema.Node) *schema.Node {
 	}
 }
 
-// fields returns the members of the object n, but the one that is the tag of its union. Those of a struct that
-// have one value, or none, are no fields.
+// fields returns the members of the object n, except the one that is the tag of its union. Members of a struct that
+// have only one possible value, or none, are not fields.
 func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.Field {
 	if count := max(len(n.Properties), len(n.Required)); count > model.MaxMembers {
 		b.problem(n.Pointer, "%d members are more than the %d that can be counted", count, model.MaxMembers)
@@ -255,7 +255,7 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 	return out
 }
 
-// pinned notes a member that always has the same value, or must not be there, and reports whether it is one.
+// pinned records a member that always has the same value or must be absent, and reports whether the member is one.
 func (b *builder) pinned(s *model.Struct, n *schema.Node, p schema.Property) bool {
 	form := b.shapes.Of(p.Node)
 	if form.Forbidden() {
@@ -271,7 +271,7 @@ func (b *builder) pinned(s *model.Struct, n *schema.Node, p schema.Property) boo
 	return true
 }
 
-// constant returns the only value that a form accepts, unless that is null, an array or an object.
+// constant returns the only value that a form accepts, unless it is null, an array or an object.
 func constant(form *schema.Node) (value json.RawMessage, ok bool) {
 	switch {
 	case form.Ref() != "" || len(form.Branches()) > 0:
@@ -283,7 +283,7 @@ func constant(form *schema.Node) (value json.RawMessage, ok bool) {
 	return value, value != nil && scalar[schema.KindOfValue(value)]
 }
 
-// checkLeniency refuses x-deserialize keywords where they mean nothing.
+// checkLeniency reports x-deserialize keywords that have no meaning at their place.
 func (b *builder) checkLeniency(f *model.Field) {
 	_, slice := f.Type.(model.Slice)
 	_, mapped := f.Type.(model.Map)
@@ -298,8 +298,8 @@ func (b *builder) checkLeniency(f *model.Field) {
 	}
 }
 
-// typeOf returns the type of the schema n and whether null is one of its values. What n declares in
-// place is named after its owner and the part of it that n is.
+// typeOf returns the type of the schema n and whether null is one of its values. Types that n declares in place are
+// named after the owner and the part of it that n is.
 func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model.Type, null bool) {
 	form, null := b.shapes.WithoutNull(n)
 	switch {
@@ -349,7 +349,7 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 	return model.Any{}
 }
 
-// guardCycle returns the type of an array or a map, unless that is within itself without a definition between.
+// guardCycle returns the type of an array or map, unless it contains itself without a definition in between.
 func (b *builder) guardCycle(form *schema.Node, typeOf func() model.Type) model.Type {
 	if b.inside[form] {
 		b.problem(form.Pointer, "the schema has itself as a part")
@@ -360,7 +360,7 @@ func (b *builder) guardCycle(form *schema.Node, typeOf func() model.Type) model.
 	return typeOf()
 }
 
-// takeValues refuses what a list of values, or a choice between such lists, says beyond them.
+// takeValues reports the keywords of a list of values, or of a choice between such lists, other than the values.
 func (b *builder) takeValues(form *schema.Node) {
 	branches := b.choices(form)
 	if len(branches) == 0 {
@@ -400,7 +400,7 @@ func (b *builder) refType(ref string) model.Type {
 	return model.Named{Decl: b.decls[ref]}
 }
 
-// stop lets nothing more be declared in place.
+// stop prevents further declarations in place.
 func (b *builder) stop(n *schema.Node, why string) model.Type {
 	b.endless = true
 	b.problem(n.Pointer, "%s", why)
@@ -408,10 +408,10 @@ func (b *builder) stop(n *schema.Node, why string) model.Type {
 	return model.Any{}
 }
 
-// inPlace declares what n says in the middle of another definition.
+// inPlace declares the type of n, which is inside another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
 	if b.endless || b.shapes.Exhausted() {
-		return model.Any{} // which was said
+		return model.Any{} // already reported
 	}
 	if b.placing[n] || len(b.placing) > maxPlaced {
 		return b.stop(n, "the schema has itself as a part")
@@ -442,8 +442,8 @@ func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Ty
 	return t
 }
 
-// relate decides what depends on more than one definition: what absence means where, which unions
-// share their object with another, what is allocated together, and that no value contains itself.
+// relate determines properties that depend on several definitions: what absence means, which unions share their object
+// with another one, and which values are allocated together. It also ensures that no value contains itself.
 func (b *builder) relate() {
 	b.checkUnions()
 	b.point()
@@ -462,8 +462,8 @@ func (b *builder) relate() {
 	}
 }
 
-// room returns what the variant's payload nearly always holds by a pointer: if it must have one union,
-// the first variant of that, because schemas begin with the plainest.
+// room returns the type to which the variant's payload nearly always points. If the payload requires exactly one union,
+// that is the union's first variant, because schemas list the simplest variant first.
 func room(v *model.Variant) model.Decl {
 	s, ok := v.Payload.(*model.Struct)
 	if !ok {

@@ -1,6 +1,6 @@
-// The hand-written files that several generated packages share. Like go/types, which is generated from the compiler's
-// types2, they are written once, in one package, and copied: what they say is the same for all, but each says it of the
-// types of its own package.
+// Several generated packages share hand-written files. Like go/types, which is generated from the compiler's types2,
+// these are written once, in one package, and copied: the code is the same, but in each package it uses that package's
+// types.
 
 package gen
 
@@ -18,10 +18,10 @@ import (
 	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
-// Copy returns a source file for another package: with its name, and a header that says where it comes
-// from. What own declares, the hand-written files of that package, is treated as the package's own: a type
-// of that name is left out of the copy, and a function or method keeps its body under a name that begins
-// with "base", so that the package's own one can call it.
+// Copy returns a copy of a source file for another package, with that package's name and a header that names the
+// origin. The declarations in own, the hand-written files of that package, have precedence: a type that own declares is
+// left out of the copy, and a function or method that own declares is copied under a name that begins with "base", so
+// that the package's own one can call it.
 func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, from, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -114,7 +114,7 @@ type edit struct {
 	text     string
 }
 
-// typeSpec returns the type of a declaration that declares nothing else.
+// typeSpec returns the type that a declaration declares, if it declares nothing else.
 func typeSpec(d *ast.GenDecl) (*ast.TypeSpec, bool) {
 	if d.Tok != token.TYPE || len(d.Specs) != 1 {
 		return nil, false
@@ -123,11 +123,11 @@ func typeSpec(d *ast.GenDecl) (*ast.TypeSpec, bool) {
 	return t, ok
 }
 
-// Declared are the types, functions and methods that a package's hand-written files declare; a method as
-// its type, a dot and its name.
+// Declared has the types, functions and methods that a package's hand-written files declare. A method is its type, a
+// dot and its name.
 type Declared map[string]bool
 
-// Add adds what a file declares.
+// Add adds the declarations of a file.
 func (own Declared) Add(name string, source []byte) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -148,7 +148,7 @@ func (own Declared) Add(name string, source []byte) error {
 	return nil
 }
 
-// key names a function, or a method of a type.
+// key returns the name of a function or method in Declared.
 func key(d *ast.FuncDecl) string {
 	if of := receiver(d); of != "" {
 		return of + "." + d.Name.Name
@@ -156,7 +156,7 @@ func key(d *ast.FuncDecl) string {
 	return d.Name.Name
 }
 
-// receiver names the type that a method is of, or is "".
+// receiver returns the name of a method's receiver type, or "" for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return ""

@@ -1,5 +1,4 @@
-// This file finds values that contain themselves, and breaks the cycle with pointers where a member may be
-// missing or null.
+// Cycles of values that contain themselves are broken with pointers, where a member may be absent or null.
 
 package gen
 
@@ -10,8 +9,8 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// point makes pointers of the optional members by which a value could contain itself, and refuses those that
-// it must contain. Every such member becomes one, so that it does not matter in which order definitions stand.
+// point changes the optional members through which a value could contain itself to pointers, and reports values that
+// must contain themselves. It changes all such members, so that the result does not depend on the order of definitions.
 func (b *builder) point() {
 	for _, cycle := range cycles(b.pkg.Decls) {
 		for _, f := range cycleMembers(cycle) {
@@ -32,12 +31,12 @@ func (b *builder) point() {
 	}
 }
 
-// maxSize is how many members a value may have together with the values that are part of its memory: a type that doubles
-// with each definition would never be compiled.
+// maxSize is the maximum number of members of a value, including the values that it contains. A type whose size doubles
+// with each definition could not be compiled.
 const maxSize = 10_000
 
-// checkSizes refuses the definitions whose values are too large, but not those that have them as members in turn. There
-// are no cycles.
+// checkSizes reports the definitions whose values are too large, but not those that contain these. There must be no
+// cycles.
 func (b *builder) checkSizes() {
 	sizes := map[model.Decl]int{}
 	var size func(model.Decl) int
@@ -64,7 +63,7 @@ func (b *builder) checkSizes() {
 	}
 }
 
-// cycleMembers returns the members by which the declarations of a cycle contain each other.
+// cycleMembers returns the members through which the declarations of a cycle contain each other.
 func cycleMembers(cycle []model.Decl) []*model.Field {
 	of := map[model.Decl]bool{}
 	for _, d := range cycle {
@@ -81,7 +80,7 @@ func cycleMembers(cycle []model.Decl) []*model.Field {
 	return out
 }
 
-// contained returns the declaration whose value is part of the memory of f's, or nil.
+// contained returns the declaration whose value is stored inside that of f, or nil.
 func contained(f *model.Field) model.Decl {
 	if named, ok := f.Type.(model.Named); ok {
 		switch named.Decl.(type) {
@@ -92,8 +91,8 @@ func contained(f *model.Field) model.Decl {
 	return nil
 }
 
-// cycles returns the declarations that contain themselves, those together that contain each other, in the
-// order of decls. It is Tarjan's algorithm, which takes time in proportion to the number of members.
+// cycles returns groups of declarations that contain each other, in the order of decls. It uses Tarjan's algorithm,
+// which takes time proportional to the number of members.
 func cycles(decls []model.Decl) [][]model.Decl {
 	t := &tarjan{index: map[model.Decl]int{}, low: map[model.Decl]int{}, open: map[model.Decl]bool{}}
 	for _, d := range decls {
@@ -155,7 +154,7 @@ func (t *tarjan) visit(d model.Decl) {
 	}
 }
 
-// checkUnions refuses unions that are variants of themselves: nothing tells how often.
+// checkUnions reports unions that are variants of themselves, because the depth of such a value is undetermined.
 func (b *builder) checkUnions() {
 	const (
 		open = iota + 1

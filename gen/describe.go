@@ -9,9 +9,9 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// Describe returns what is understood of a schema as tables: the types with their members, the unions with how each
-// variant is told apart, the methods with what gates them, and what is kept or dropped of values that the schema does
-// not describe. Overrides that are not used and questions that are open follow.
+// Describe returns tables that show how a schema is understood: the types with their members, the unions and how their
+// variants are distinguished, the methods and the capabilities that gate them, and whether values that the schema does
+// not describe are kept or dropped. Unused overrides and open questions follow.
 func Describe(c Config) (string, error) {
 	c.keepStale = true
 	out, err := generate(c)
@@ -45,13 +45,13 @@ func Describe(c Config) (string, error) {
 	return d.out.String(), nil
 }
 
-// description is a text of tables.
+// description builds the text with the tables.
 type description struct {
 	out   strings.Builder
 	table [][]string
 }
 
-// section ends a table and begins another one.
+// section ends the current table and begins another one.
 func (d *description) section(title string, columns ...string) {
 	d.flush()
 	if d.out.Len() > 0 {
@@ -63,7 +63,7 @@ func (d *description) section(title string, columns ...string) {
 	}
 }
 
-// row adds a row, whose last cells may be left out.
+// row adds a row. The last cells may be left out.
 func (d *description) row(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = text.Line(cell)
@@ -144,7 +144,7 @@ func (d *description) types(pkg *model.Package) {
 	}
 }
 
-// memberText says what a member is.
+// memberText describes a member.
 func memberText(f *model.Field) []string {
 	out := []string{typeText(f.Type)}
 	add := func(condition bool, what string) {
@@ -238,7 +238,7 @@ func (d *description) unions(pkg *model.Package) {
 	}
 }
 
-// toldBy says how a decoder knows a variant.
+// toldBy describes how a decoder recognizes a variant.
 func toldBy(u *model.Union, v *model.Variant) string {
 	switch {
 	case v.Tagged && v == u.Untagged:
@@ -321,7 +321,7 @@ func capabilityText(path []*model.Field) string {
 	return strings.Join(names, ".")
 }
 
-// unknown says what becomes of what the schema does not describe.
+// unknown describes what happens to values that the schema does not describe.
 func (d *description) unknown(pkg *model.Package) {
 	d.section("What the schema does not describe", "WHAT", "READ", "WRITTEN AGAIN")
 	d.row("a member that an object does not have", "passed over, but for those below", "no")

@@ -1,6 +1,6 @@
-// This file tells the definitions that the runtime owns from those that become Go types. It goes by
-// structure alone, because names changed from release to release: the root of a schema lists the
-// envelopes, messages with an id, a method, a result or an error, or plain choices between payloads.
+// Definitions that the runtime declares are distinguished from those that become Go types by structure alone, because
+// names have changed between releases. The root of a schema lists the envelopes, which are messages with an id, a
+// method, a result or an error, or plain choices between payloads.
 
 package gen
 
@@ -11,15 +11,15 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// envelopes is what the root of a schema says about messages.
+// envelopes has the information about messages in the root of a schema.
 type envelopes struct {
 	kept    map[string]bool   // definitions that become Go types
-	runtime map[string]string // definitions that payloads use but the runtime declares, and its name for them
+	runtime map[string]string // definitions that payloads use but the runtime declares, with their names in the runtime
 
 	doc      *schema.Document
 	seen     map[*schema.Node]bool
 	payloads map[string]bool   // definitions of parameters and results
-	docs     map[string]string // by definition of parameters, what the envelope says about the method
+	docs     map[string]string // the envelope's description of a method, by the definition of the parameters
 	touched  map[string]bool   // definitions that can be reached from the root
 }
 
@@ -68,8 +68,7 @@ func (e *envelopes) message(n *schema.Node) {
 	}
 }
 
-// isEnvelope reports whether a definition that stands for a whole message describes its frame, not
-// only its payload.
+// isEnvelope reports whether a definition for a whole message describes its frame, not only its payload.
 func isEnvelope(def *schema.Node) bool {
 	if isFrame(def) {
 		return true
@@ -81,7 +80,7 @@ func isEnvelope(def *schema.Node) bool {
 	})
 }
 
-// isFrame reports whether n describes a message as JSON-RPC frames it.
+// isFrame reports whether n describes a JSON-RPC message.
 func isFrame(n *schema.Node) bool {
 	has := func(name string) bool {
 		return n.Property(name) != nil || slices.ContainsFunc(n.Branches(), func(br *schema.Node) bool {
@@ -91,7 +90,7 @@ func isFrame(n *schema.Node) bool {
 	return has("jsonrpc") || has("method") || has("id") && (has("result") || has("error"))
 }
 
-// payload reads the schema of parameters or of a result; doc is what stands around it.
+// payload reads the schema of parameters or a result; doc is the description of its envelope.
 func (e *envelopes) payload(n *schema.Node, doc string) {
 	if n.Description != "" {
 		doc = n.Description
@@ -117,7 +116,7 @@ func (e *envelopes) payload(n *schema.Node, doc string) {
 	}
 }
 
-// owned notes that the runtime declares the definition that n refers to.
+// owned records that the runtime declares the definition that n refers to.
 func (e *envelopes) owned(n *schema.Node, name string) {
 	if len(n.AllOf) == 1 {
 		n = n.AllOf[0]
@@ -127,7 +126,7 @@ func (e *envelopes) owned(n *schema.Node, name string) {
 	}
 }
 
-// reach notes every definition that n uses.
+// reach records every definition that n uses.
 func (e *envelopes) reach(n *schema.Node) {
 	refs(n, func(ref string) {
 		if !e.touched[ref] {
@@ -137,7 +136,7 @@ func (e *envelopes) reach(n *schema.Node) {
 	})
 }
 
-// keep notes that a definition and what it uses become Go types.
+// keep records that a definition and those that it uses become Go types.
 func (e *envelopes) keep(name string) {
 	if _, owned := e.runtime[name]; owned || e.kept[name] {
 		return

@@ -11,10 +11,10 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// mark marks what pkg has beyond the stable schema as experimental, and gives each part of it that a message of a
-// stable type can have, and each method, its feature. A feature comes from an override, or from the capability that
-// gates the method, the member or the variant. An override for something that is stable by now is kept: programs name
-// its feature.
+// mark marks the parts of pkg that the stable schema does not have as experimental. It assigns a feature to each
+// experimental method, and to each part that a message of a stable type can have. The feature comes from an override,
+// or from the capability that gates the method, member or variant. An override for something that has become stable is
+// kept, because programs use the constant of its feature.
 func mark(pkg *model.Package, stable []byte, j *decisions, facade bool) error {
 	doc, err := schema.Parse(stable, func(is ...string) bool { _, ok := j.find(Ignored, is...); return ok })
 	if err != nil {
@@ -55,8 +55,8 @@ type marker struct {
 	problems  []error
 }
 
-// feature returns the feature that an override names for an experimental thing, which goes by subject or pointer, or nil.
-// It records the features of stable things too, because programs name their constants.
+// feature returns the feature that an override gives to the experimental thing with this subject or pointer, or nil. It
+// also records the features of stable things, because programs use their constants.
 func (m *marker) feature(subject, pointer string, experimental bool) *model.Feature {
 	name, ok := m.decisions.find(Feature, subject, pointer)
 	if !ok {
@@ -74,7 +74,7 @@ func (m *marker) feature(subject, pointer string, experimental bool) *model.Feat
 	return f
 }
 
-// cover records that something experimental belongs to a feature.
+// cover records the feature of something experimental.
 func cover(f *model.Feature, subject string) {
 	f.Experimental = true
 	if !slices.Contains(f.Covers, subject) {
@@ -111,7 +111,8 @@ func (m *marker) decl(d model.Decl) {
 	}
 }
 
-// method gives a method, and what of its parameters needs a capability, the feature of that capability.
+// method assigns the feature of a capability to the method that it gates, and to the parts of its parameters that it
+// gates.
 func (m *marker) method(method *model.Method) {
 	method.Feature = m.feature(method.Name, method.Pointer, method.Experimental)
 	if f := featureOf(method.Capability); method.Experimental && method.Feature == nil && f != nil {
@@ -142,7 +143,7 @@ func featureOf(path []*model.Field) *model.Feature {
 	return nil
 }
 
-// check reports what is experimental and belongs to no feature, so that it could not be enabled.
+// check reports experimental things without a feature, which could not be enabled.
 func (m *marker) check() {
 	want := func(subject, pointer string) {
 		m.problems = append(m.problems, &schema.Error{Pointer: pointer, Err: &Wanted{
@@ -177,8 +178,8 @@ func (m *marker) check() {
 	}
 }
 
-// notice is how descriptions begin that say that what they describe is experimental.
+// notice matches the beginning of descriptions of experimental things.
 var notice = regexp.MustCompile(`^\*\*UNSTABLE\*\*\s*(?:This (?:capability|feature) is not part of the spec yet, and may be removed or changed at any point\.\s*)?`)
 
-// withoutNotice returns a description without that: the generated documentation says so in its own words.
+// withoutNotice returns a description without the notice, because the generated documentation has its own.
 func withoutNotice(doc string) string { return notice.ReplaceAllString(doc, "") }

@@ -1,7 +1,7 @@
-// Package gen turns a schema of the Agent Client Protocol into Go source. It reads and writes no
-// files; cmd/acpgen does.
+// Package gen generates Go source from a schema of the Agent Client Protocol. It does not read or write files;
+// cmd/acpgen does.
 //
-// The stages follow each other in Generate, and each stands in a file or package of its own name.
+// Generate runs the stages in order. Each stage is in a file or package with its name.
 package gen
 
 import (
@@ -14,32 +14,32 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// Config says what to generate.
+// Config configures the generator.
 type Config struct {
 	// Schema is the schema document.
 	Schema []byte
-	// Source says where Schema comes from, for the header: "schema.json of … 2.4.0".
+	// Source is the origin of Schema for the header: "schema.json of … 2.4.0".
 	Source string
 	// Package is the name of the generated package.
 	Package string
-	// Module is the import path of the module that holds the runtime, acp/codec and acp/rpc.
+	// Module is the import path of the module that contains the runtime, acp/codec and acp/rpc.
 	Module string
-	// Overrides are the decisions about this schema; see [Overrides] for those of this project.
+	// Overrides has the decisions about this schema; see [Overrides] for those of this project.
 	Overrides []Override
-	// Facade adds handlers, connections and sessions, which need hand-written files beside them.
+	// Facade adds handlers, connections and sessions, which need hand-written files next to them.
 	Facade bool
-	// Doc is the package comment, or "" if hand-written files beside the generated ones have one.
+	// Doc is the package comment, or "" if a hand-written file of the package has one.
 	Doc string
-	// Tests adds tables for tests of the package: every definition, and every method.
+	// Tests adds tables for tests of the package, with every definition and every method.
 	Tests bool
-	// Stable is the schema of the same version without experimental features, or nil. What only Schema has is
-	// experimental: it is documented so, and a facade refuses to send it unless its feature is enabled.
+	// Stable is the schema of the same version without experimental features, or nil. Everything that only Schema has
+	// is experimental: it is documented as such, and a facade refuses to send it unless its feature is enabled.
 	Stable []byte
 
-	keepStale bool // write Go although there are stale decisions
+	keepStale bool // generate Go even if there are stale decisions
 }
 
-// check refuses what cannot stand in Go source.
+// check returns an error for values that cannot be used in Go source.
 func (c *Config) check() error {
 	if !text.IsPackage(c.Package) {
 		return fmt.Errorf("%q cannot be the name of a package", c.Package)
@@ -50,12 +50,11 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some, unless the
-// configuration is wrong.
+// Error is a fault of a schema, with its location. Unless the configuration is invalid, the errors of Generate are of
+// this type or join errors of this type.
 type Error = schema.Error
 
-// Generate returns the files of the generated package by name. An error means that there are none:
-// every problem is found before anything is written.
+// Generate returns the files of the generated package by name. If it returns an error, there are no files.
 func Generate(c Config) (map[string][]byte, error) {
 	out, err := Run(c)
 	if err != nil {
@@ -64,13 +63,13 @@ func Generate(c Config) (map[string][]byte, error) {
 	return out.Files, nil
 }
 
-// Result is what comes of a schema: the files of the package by name, and what only people can answer.
+// Result has the files of the generated package by name, and the questions that only people can answer.
 type Result struct {
 	Files     map[string][]byte
 	Questions []Question
 }
 
-// Run is Generate, with the questions.
+// Run is like Generate, but also returns the questions.
 func Run(c Config) (*Result, error) {
 	out, err := generate(c)
 	if err != nil {
@@ -82,7 +81,7 @@ func Run(c Config) (*Result, error) {
 	return &Result{out.files, out.questions}, nil
 }
 
-// Problems returns the errors that err is or joins, one by one.
+// Problems returns the errors that err joins, or err itself.
 func Problems(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -95,7 +94,7 @@ func Problems(err error) []error {
 	return out
 }
 
-// In says of each problem where it is.
+// In adds a location to each problem.
 func In(where string, err error) error {
 	if err == nil {
 		return nil
@@ -107,11 +106,11 @@ func In(where string, err error) error {
 	return errors.Join(out...)
 }
 
-// output is what comes of a schema.
+// output is the result of all stages.
 type output struct {
 	pkg   *model.Package
 	files map[string][]byte // nil if there are stale decisions
-	stale error             // decisions that the schema has no use for
+	stale error             // decisions that the schema does not use
 
 	questions []Question
 }
@@ -121,27 +120,27 @@ func generate(c Config) (out *output, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	// 1. Read the schema, every keyword of it that no decision leaves out.
+	// 1. Read the schema with every keyword, except those that a decision ignores.
 	decisions := newDecisions(c.Overrides)
 	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := decisions.find(Ignored, is...); return ok })
 	if err != nil {
 		return nil, suggestIgnored(err)
 	}
-	// 2. Decide what each definition is in Go.
+	// 2. Determine what each definition is in Go.
 	if out.pkg, err = build(doc); err != nil {
 		return nil, err
 	}
-	// 3. Add what only people can know.
+	// 3. Apply the decisions of people.
 	out.stale = decide(out.pkg, decisions)
 	out.questions = questions(out.pkg, decisions)
-	// 4. Mark what is experimental.
+	// 4. Mark experimental parts.
 	if c.Stable != nil {
-		// A gate that is stale leaves what it gated without a feature: that is said once.
+		// A stale gate leaves the things that it gated without a feature. Only the stale gate is reported.
 		err = mark(out.pkg, c.Stable, decisions, c.Facade && out.stale == nil)
 	}
 	// 5. Name everything.
 	err = errors.Join(err, name(out.pkg, decisions, c.Facade))
-	// 6. Refuse decisions that the schema has outgrown, all at once.
+	// 6. Report all stale decisions.
 	out.stale = errors.Join(out.stale, decisions.unused())
 	if err != nil {
 		return nil, errors.Join(err, out.stale)

@@ -1,5 +1,5 @@
-// This file turns what has no members into the model: scalars and lists of values, arrays, the values of
-// maps, what is asked of them beyond their types, what their absence means, and defaults.
+// Schemas without members are converted to the model here: scalars, lists of values, arrays and the values of maps,
+// with their bounds, the meaning of their absence, and their defaults.
 
 package gen
 
@@ -20,7 +20,7 @@ import (
 // An enumShape is a schema that lists values.
 type enumShape struct {
 	kind   string // the type of the values
-	null   bool   // null is listed too
+	null   bool   // null is also listed
 	open   bool   // other values of the type are allowed
 	values []enumValue
 }
@@ -65,7 +65,7 @@ func (b *builder) enumOf(n *schema.Node) *enumShape {
 			}
 		}
 	}
-	if !listed || shape.open && len(n.OneOf) > 0 { // which would forbid what is listed
+	if !listed || shape.open && len(n.OneOf) > 0 { // a oneOf would forbid the listed values
 		return nil
 	}
 	return shape
@@ -91,7 +91,8 @@ func listedValues(n *schema.Node) (values []enumValue, ok bool) {
 	return values, n.Has("enum")
 }
 
-// widen makes values of a kind values of the shape's, and reports whether that can be: integers are numbers.
+// widen combines values of another kind with those of the shape, and reports whether that is possible. Integers can be
+// combined with numbers.
 func (s *enumShape) widen(kind string) bool {
 	switch {
 	case s.kind == "" && scalar[kind], s.kind == "integer" && kind == "number":
@@ -103,7 +104,7 @@ func (s *enumShape) widen(kind string) bool {
 	return true
 }
 
-// scalar are the types of values without others inside.
+// scalar has the types of values that contain no others.
 var scalar = map[string]bool{"string": true, "boolean": true, "integer": true, "number": true}
 
 func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
@@ -149,7 +150,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	}
 }
 
-// nameOf returns what a value is called.
+// nameOf returns the name of a value.
 func nameOf(v any) string {
 	switch v := v.(type) {
 	case model.Number:
@@ -180,7 +181,7 @@ func (b *builder) array(n *schema.Node, owner model.Decl, part string) model.Typ
 	return t
 }
 
-// element is typeOf for items and the values of maps.
+// element is like typeOf, for items and the values of maps.
 func (b *builder) element(n *schema.Node, owner model.Decl, part string) model.Type {
 	t, null := b.typeOf(n, owner, part)
 	if null && t != (model.Type)(model.Any{}) {
@@ -199,13 +200,13 @@ func (b *builder) text(n *schema.Node) model.Basic {
 	return t
 }
 
-// bounded returns the number type t with those bounds of n that are narrower than the type.
+// bounded returns the number type t with the bounds of n that are narrower than the type.
 func (b *builder) bounded(t model.Basic, n *schema.Node) model.Basic {
 	t.Bounds = b.bounds(n, model.Numbers, t)
 	return t
 }
 
-// bounds returns what n asks of values of a kind; of numbers t is the type.
+// bounds returns the restrictions of n on values of a kind. For numbers, t is the type.
 func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (out model.Bounds) {
 	for i, k := range model.BoundKeywords {
 		raw := n.Value(k.Keyword)
@@ -221,7 +222,7 @@ func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (ou
 	return out
 }
 
-// limitOf returns the value of a keyword as a Go literal, or "" if it asks for nothing.
+// limitOf returns the value of a keyword as a Go literal, or "" if it restricts nothing.
 func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, error) {
 	switch k.Limit {
 	case model.Regexp:
@@ -264,10 +265,10 @@ func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, 
 	return integerLimit(k.Limit, r, t)
 }
 
-// countOf returns a limit of how many there are.
+// countOf returns a limit of a number of items, members or characters.
 func countOf(limit model.Limit, r *big.Rat) (string, error) {
 	switch {
-	case r.Cmp(big.NewRat(math.MaxInt32, 1)) > 0: // what Go's int holds everywhere
+	case r.Cmp(big.NewRat(math.MaxInt32, 1)) > 0: // the maximum of int on all platforms
 		if limit == model.Most {
 			return "", nil
 		}
@@ -278,7 +279,7 @@ func countOf(limit model.Limit, r *big.Rat) (string, error) {
 	return r.Num().String(), nil
 }
 
-// stepOf returns the number that values of the type are multiples of.
+// stepOf returns the number of which values of the type must be multiples.
 func stepOf(r *big.Rat, t model.Basic) (string, error) {
 	if t.Kind == model.Float {
 		step, err := model.NumberOf(r, t)
@@ -291,8 +292,8 @@ func stepOf(r *big.Rat, t model.Basic) (string, error) {
 	return "", nil
 }
 
-// integerLimit returns a bound as the integer that says the same of integers, or "" if all values of the type
-// keep to it.
+// integerLimit returns a bound as the integer that is equivalent for integers, or "" if all values of the type satisfy
+// it.
 func integerLimit(limit model.Limit, r *big.Rat, t model.Basic) (string, error) {
 	least, most := t.Limits()
 	floor := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean, and the denominator is positive
@@ -347,11 +348,11 @@ func (b *builder) integer(n *schema.Node) model.Basic {
 	return model.Basic{Kind: model.Int, Bits: 64}
 }
 
-// presence decides what the absence of f is in Go.
+// presence determines how Go represents the absence of f.
 func (b *builder) presence(f *model.Field) {
 	n := b.nodes[f]
 	if n == nil {
-		return // added by the builder, complete
+		return // the builder added it, complete
 	}
 	_, raw := f.Type.(model.Any)
 	_, meta := f.Type.(model.Meta)
@@ -380,8 +381,8 @@ func (b *builder) presence(f *model.Field) {
 	b.checkValue(f.Type, f.Default, f.Pointer+"/default")
 }
 
-// zeroMeansAbsent reports whether Go's zero value of an optional member, one that cannot be null, says
-// the same as its absence.
+// zeroMeansAbsent reports whether Go's zero value of an optional member that cannot be null means the same as its
+// absence.
 func (b *builder) zeroMeansAbsent(f *model.Field, n *schema.Node) bool {
 	switch t := f.Type.(type) {
 	case model.Slice, model.Map, model.Pointer:
@@ -399,7 +400,7 @@ func (b *builder) zeroMeansAbsent(f *model.Field, n *schema.Node) bool {
 	return false
 }
 
-// isZero reports whether a decoder makes Go's zero value of raw, apart from nil and empty.
+// isZero reports whether a decoder returns Go's zero value for raw. It does not distinguish nil and empty.
 func isZero(raw json.RawMessage, t model.Type) bool {
 	switch t := t.(type) {
 	case model.Basic:
@@ -425,12 +426,12 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 	return false
 }
 
-// required reports whether a member is always there.
+// required reports whether a member is always present.
 func required(f *model.Field) bool {
 	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
-// checkValue refuses a default that is not a value of its type, or that has no Go expression.
+// checkValue reports a default that is not a value of its type or that Go cannot express.
 func (b *builder) checkValue(t model.Type, raw json.RawMessage, at string) {
 	wrong := func() { b.problem(at, "the default %s has no Go shape", raw) }
 	switch t := t.(type) {
@@ -498,8 +499,8 @@ func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
 	}
 }
 
-// checkMembers checks the members of a default, each of the type that of returns, or nil for one that has no
-// place. It returns which there are.
+// checkMembers checks the members of a default by the types that of returns, which is nil for a member that has no
+// place. It returns the names of the members.
 func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name string) model.Type) map[string]bool {
 	names := map[string]bool{}
 	var members map[string]json.RawMessage
@@ -518,7 +519,7 @@ func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name stri
 	return names
 }
 
-// markZeroTest gives s an IsZero, and every struct that its own has to ask.
+// markZeroTest gives an IsZero method to s and to every struct whose method s needs.
 func markZeroTest(s *model.Struct) {
 	if s.ZeroTest {
 		return

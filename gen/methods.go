@@ -1,5 +1,5 @@
-// This file finds the protocol's methods by x-method and x-side. A name can be a request and a
-// notification at once, so methods are keyed by side, name and kind.
+// The protocol's methods are found by x-method and x-side. A name can be both a request and a notification, so methods
+// are identified by side, name and kind.
 
 package gen
 
@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// The kinds of definition that carry x-method, known by the last word of their names.
+// The kinds of definition that have x-method, recognized by the last word of their names.
 const (
 	request      = "Request"
 	response     = "Response"
@@ -79,7 +79,7 @@ func (b *builder) methods() {
 	}
 }
 
-// handlers returns who handles the methods of a side.
+// handlers returns the sides that handle the methods of an x-side.
 func handlers(side model.Side) []model.Side {
 	if side == model.Both {
 		return []model.Side{model.Agent, model.Client}
@@ -87,8 +87,8 @@ func handlers(side model.Side) []model.Side {
 	return []model.Side{side}
 }
 
-// unmarkedResponse returns the response of a request when no response has its x-method: the definition
-// of the request's name, or what stands for the null that older schemas answer.
+// unmarkedResponse returns the response of a request if no response has its x-method: the definition with the request's
+// name, or a substitute for the null that older schemas have as the result.
 func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
 	name := strings.TrimSuffix(req.Name, request) + response
 	if d := b.decls[name]; d != nil {
@@ -99,7 +99,7 @@ func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
 	return s
 }
 
-// requires reports whether the object has members that must be there.
+// requires reports whether the object has required members.
 func requires(s *model.Struct) bool {
 	if len(s.Fixed) > 0 {
 		return true

@@ -1,35 +1,35 @@
-// This file computes every identifier of the generated packages.
+// Every identifier of the generated packages is computed here.
 //
-// A name in the schema is split into words: at everything that is neither letter nor digit, before a
-// capital that follows a small letter or a digit, and before the last capital of a run of capitals that
-// a small letter follows (HTTPHeader is HTTP and Header). Each word is capitalized; the initialisms ID,
-// URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in capitals. An identifier never depends on
-// its neighbours, so that it does not change when they do. What would not be exported, because it begins with
-// a digit or with a letter that has no capital, gets an X in front (3d → X3d, 名 → X名).
+// A name in the schema is split into words: at every character that is neither a letter nor a digit, before an
+// upper-case letter that follows a lower-case letter or a digit, and before the last letter of a series of upper-case
+// letters if a lower-case letter follows (HTTPHeader is HTTP and Header). Each word is capitalized; the initialisms ID,
+// URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in upper case. An identifier never depends on its
+// neighbours, so that it does not change when they do. A name that would not be exported, because it begins with a
+// digit or a letter without upper case, gets the prefix X (3d → X3d, 名 → X名).
 //
-//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has
-//     no definition is named after its owner and the property that it belongs to.
+//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. A type without a
+//     definition is named after its owner and property.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf,
 //     the map of the members that the schema allows without naming them Extra.
 //   - enum constant: the type and the value; for a number the title, or else Value or Minus and the number.
-//   - variant: the union and the tag; without a tag, the union and the title; without that, the union
-//     and the definition, the member that tells the variant apart or the kind of value. Where that is the name of the payload's
-//     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition is the variant.
-//     The tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown), and so is
-//     the tag of a variant with members beside those of a definition that has the name already (ShapeTypeCircle).
-//   - the tag that stands beside a variant without one: the tag's name (type → Type).
+//   - variant: the union and the tag; without a tag, the union and the title; without a title, the union and the
+//     definition, the member that distinguishes the variant, or the kind of value. If that is the name of the payload's
+//     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition itself is the variant. The
+//     tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown), and so is the
+//     tag of a variant that has members in addition to those of a definition that already has the name
+//     (ShapeTypeCircle).
+//   - the tag next to a variant that has no tag itself: the tag's name (type → Type).
 //   - sealed interface: the union and Variant. Unknown variant: the union and Unknown.
 //   - constructor: New, the union and the tag or title, unless overrides.go names it.
 //   - default accessor: the field and OrDefault.
-//   - method: the definition of the parameters without Request or Notification (NewSession), unless
-//     overrides.go names it; its constant begins with Method (MethodNewSession), and its
-//     descriptor ends so (NewSessionMethod) or, in a facade, begins with method. That of a method named
-//     Method is MethodDescriptor. Where a request and a notification come to the same name, the
-//     notification keeps its last word.
+//   - method: the definition of the parameters without Request or Notification (NewSession), unless overrides.go names
+//     it; its constant begins with Method (MethodNewSession), and its descriptor ends with Method (NewSessionMethod)
+//     or, in a facade, begins with method. The descriptor of a method named Method is MethodDescriptor. If a request
+//     and a notification would have the same name, the notification keeps its last word.
 //
-// Two things that come to the same identifier are an error, and so is what has neither letter nor digit. An
-// override can name each: Name a type, Member a field, Value a constant, Variant a variant's own type, Constructor
-// its constructor, Handler a method. What is named after it follows.
+// If two things would have the same identifier, or a name has neither a letter nor a digit, that is an error. An
+// override can name each thing: Name a type, Member a field, Value a constant, Variant a variant's own type,
+// Constructor its constructor, Handler a method. Names that are derived from it change too.
 
 package gen
 
@@ -64,8 +64,8 @@ func exported(name string) string {
 	return b.String()
 }
 
-// leading returns the exported Go identifier for a name of the schema that it begins with. It is "" for names
-// without letters and digits.
+// leading returns the exported Go identifier for a name of the schema, for use as the first part of a longer
+// identifier. It is "" for names without letters and digits.
 func leading(name string) string {
 	out := exported(name)
 	if out != "" && !token.IsExported(out) {
@@ -105,9 +105,9 @@ func words(name string) []string {
 type namer struct {
 	decisions *decisions
 	facade    bool
-	taken     map[string]string // identifier → what has it
-	suggested map[string]int    // identifier → the number behind it in the last suggestion
-	nameless  int               // how many things have nothing to be named by
+	taken     map[string]string // identifier → the pointer of the thing that has it
+	suggested map[string]int    // identifier → the number after it in the last suggestion
+	nameless  int               // the number of things without anything to derive a name from
 	problems  []error
 }
 
@@ -129,24 +129,24 @@ func name(pkg *model.Package, j *decisions, facade bool) error {
 	return errors.Join(n.problems...)
 }
 
-// named is something that gets a name, and how an override can give it one.
+// named is something that needs a name, with its subjects in overrides.
 type named struct {
 	kind    Kind
 	subject string // of the override
-	pointer string // which also is a subject
-	name    string // that it got
+	pointer string // which is also a subject
+	name    string // the assigned name
 }
 
 func (n *namer) problem(what named, format string, args ...any) {
 	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Msg: fmt.Sprintf(format, args...)})
 }
 
-// want reports that something needs an override, and suggests one that gives it the name.
+// want reports that something needs an override, and suggests an override with the given name.
 func (n *namer) want(what named, name, because, why string) {
 	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, errors.New(because)}})
 }
 
-// nameFor returns the name that an override gives, or else the one by rule.
+// nameFor returns the name that an override gives, or else the default name.
 func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
 	name, ok := n.decisions.find(what.kind, what.subject, what.pointer)
 	switch {
@@ -162,7 +162,7 @@ func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
 	return name, ok
 }
 
-// take gives an identifier of a scope to something, if nothing has it.
+// take assigns an identifier of a scope to something, if it is free.
 func (n *namer) take(taken map[string]string, identifier string, what named) string {
 	if !text.IsExported(identifier) {
 		return identifier // which was said
@@ -181,8 +181,8 @@ func (n *namer) take(taken map[string]string, identifier string, what named) str
 	return identifier
 }
 
-// pathOf names a declaration in the subjects of overrides: a definition by its name, a part of one by its owner and,
-// after a slash, the property, tag, title or value. Slashes within are written ~1, tildes ~0.
+// pathOf returns the path of a declaration in the subjects of overrides: the name of a definition, or for a part of one
+// its owner, a slash, and the property, tag, title or value. Slashes within these are written as ~1, tildes as ~0.
 func pathOf(d model.Decl) string {
 	c := d.Base()
 	switch {
@@ -225,7 +225,7 @@ func (n *namer) decl(d model.Decl) {
 	}
 }
 
-// partName returns the name for a part of what has a name, or "" if that gives nothing to name it by.
+// partName returns the name for a part of something named, or "" if there is nothing to derive it from.
 func partName(owner, part string) string {
 	if part = exported(part); part == "" {
 		return ""
@@ -246,8 +246,8 @@ func (n *namer) union(u *model.Union) {
 	}
 }
 
-// looked refuses the names of members by which variants are told apart if JSON escapes them: the decoder looks for
-// these in the text as it is.
+// looked refuses member names that distinguish variants if JSON escapes them, because the decoder searches for them in
+// the raw JSON text.
 func (n *namer) looked(at, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
 		n.problem(named{pointer: at}, "no variant can be told by the member %q, whose name JSON escapes", name)
@@ -288,7 +288,7 @@ func valueOf(v *model.Variant) model.Decl {
 	return v.Payload
 }
 
-// variantName returns the name of a variant's own type by rule.
+// variantName returns the default name of a variant's own type.
 func variantName(v *model.Variant) string {
 	part := exported(v.Part)
 	named := func(definition string) bool { return leading(definition) == v.Union.Go+part }

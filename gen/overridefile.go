@@ -10,17 +10,17 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// ParseOverrides reads a table of overrides, each in a line of its own: the kind, the subject, for most kinds an equals
-// sign and what is decided, and after a # the reason.
+// ParseOverrides parses a table of overrides with one override per line: the kind, the subject, for most kinds an
+// equals sign and the decision, and the reason after a #.
 //
 //	Name         Command = SlashCommand               # Command is what starts an agent
 //	Capability   session/load = loadSession           # its description says so
 //	Derived      initialize                           # the handshake follows from the options
 //	Member       "Odd \"name\"/a # b" = AB            # two members come to the same name
 //
-// A subject or value that has quotes at its beginning, or " = " or " # " in it, is written as a string of Go. Empty
-// lines and those that begin with # are passed over. Every wrong line is reported, joined; lines tells where each
-// override stands.
+// A subject or value that begins with a quote, or contains " = " or " # ", is written as a Go string literal. Empty
+// lines and lines that begin with # are ignored. The returned lines are the line numbers of the overrides. The error
+// joins one error for each invalid line.
 func ParseOverrides(table string) (overrides []Override, lines []int, err error) {
 	var problems []error
 	for i, line := range strings.Split(table, "\n") {
@@ -43,12 +43,12 @@ func ParseOverrides(table string) (overrides []Override, lines []int, err error)
 	return overrides, lines, errors.Join(problems...)
 }
 
-// same reports whether two overrides decide the same.
+// same reports whether two overrides make the same decision.
 func (o Override) same(other Override) bool {
 	return o.Kind == other.Kind && o.Subject == other.Subject
 }
 
-// statements are the kinds that need no more than the subject.
+// statements has the kinds that need only the subject.
 var statements = []Kind{Derived, ConnByHand, UsesAnswer, SessionByHand, Always, Ungated, Ignored}
 
 func parseOverride(line string) (o Override, err error) {
@@ -87,7 +87,7 @@ func parseOverride(line string) (o Override, err error) {
 	return o, nil
 }
 
-// word reads a subject or value, and returns what follows it, from an equals sign or a # on.
+// word reads a subject or value, and returns it with the rest of the line, which begins with an equals sign or a #.
 func word(s string) (word, rest string, err error) {
 	s = strings.TrimSpace(s)
 	if strings.HasPrefix(s, `"`) {

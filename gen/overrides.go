@@ -1,5 +1,5 @@
-// Every human decision about a schema: what cannot be derived from it. An entry that the schema has no use for is an
-// error, so that a schema bump shows which decisions are stale.
+// The human decisions about schemas, which cannot be derived from the schemas themselves. An unused entry is an error,
+// so that a schema bump shows which decisions are stale.
 
 package gen
 
@@ -13,14 +13,14 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// Kind says what an Override decides.
+// Kind is the kind of decision that an Override makes.
 type Kind int
 
-// The kinds of Override. The subjects of those that name something can also be the JSON pointer of what is named, as
-// errors give it.
+// The kinds of Override. For the kinds that name something, the subject can also be the JSON pointer of the named
+// thing, as it appears in errors.
 const (
-	// Name names a type, which is otherwise named after its definition, or after what it is a part of. Subject:
-	// the definition, or the owner and, after a slash, the part of it.
+	// Name names a type, which by default is named after its definition or after the type that it is a part of.
+	// Subject: the definition, or the owner, a slash and the part.
 	Name Kind = iota
 	// Member names the field of a member. Subject: the type as for Name, a slash, the member.
 	Member
@@ -28,46 +28,45 @@ const (
 	Value
 	// Variant names the type of a variant. Subject: the union as for Name, a slash, the tag or title.
 	Variant
-	// Constructor names the function that makes a variant, and makes it take the required members one
-	// by one. Subject: the same as for Variant.
+	// Constructor names the function that creates a variant, and gives it a parameter for each required member.
+	// Subject: the same as for Variant.
 	Constructor
-	// Handler names the handler of a method, which is otherwise named after the definition of its
-	// parameters. Subject: that definition.
+	// Handler names the handler of a method, which by default is named after the definition of its parameters. Subject:
+	// that definition.
 	Handler
-	// Capabilities names the definition that holds the capabilities of a side. Subject: the side.
+	// Capabilities names the definition of the capabilities of a side. Subject: the side.
 	Capabilities
-	// Capability is the path of the capability that gates a method: what calls need, what is served, and
-	// what follows from which handlers are set. Subject: the method.
+	// Capability is the path of the capability that gates a method: calls need it, the method is served only with it,
+	// and it is advertised if the handlers are set. Subject: the method.
 	Capability
-	// Needs is the path of a capability that a call needs for what it says. Subject: the method, or the method
-	// and, after a space, a member of its parameters, a dot, and the tag of a variant; either may be
-	// missing.
+	// Needs is the path of a capability that a call needs because of its content. Subject: the method, or the method, a
+	// space, a member of its parameters, a dot, and the tag of a variant; the member or the tag may be missing.
 	Needs
-	// Derived says that the runtime deals with a method itself. Subject: the method.
+	// Derived means that the runtime itself handles a method. Subject: the method.
 	Derived
-	// CallNote is what the documentation of the connection's call of a method says beyond the schema's. Subject:
-	// the method.
+	// CallNote is text that the documentation of the connection's call of a method has in addition to the schema's
+	// description. Subject: the method.
 	CallNote
 	// HandlerNote is the same for the handler of a method. Subject: the method.
 	HandlerNote
-	// ConnByHand says that the connection's call of a method is written by hand. Subject: the method.
+	// ConnByHand means that the connection's call of a method is hand-written. Subject: the method.
 	ConnByHand
-	// UsesAnswer says that the connection's call of a method does something with the answer. It is written
-	// by hand around an unexported call. Subject: the method.
+	// UsesAnswer means that the connection's call of a method processes the answer. It is hand-written around an
+	// unexported call. Subject: the method.
 	UsesAnswer
 	// SessionByHand is the same for the call of a session. Subject: the method.
 	SessionByHand
-	// Always says that a member is written even when it says no more than leaving it out. Subject:
-	// the definition, a slash, the member.
+	// Always means that a member is encoded even if leaving it out would mean the same. Subject: the definition, a
+	// slash, the member.
 	Always
-	// Ungated says that no capability gates a method, though it looks so. Subject: the method.
+	// Ungated means that no capability gates a method, although it looks as if one did. Subject: the method.
 	Ungated
-	// Feature names the feature that something experimental belongs to, and that is enabled by the constant of that
-	// name after "Feature". Subject: the method, or the type as for Name, a slash, the member, value or variant.
-	// What a capability gates belongs to the feature of the capability.
+	// Feature names the feature of something experimental. The constant with that name after "Feature" enables it.
+	// Subject: the method, or the type as for Name, a slash, and the member, value or variant. Things that a capability
+	// gates belong to the feature of the capability.
 	Feature
-	// Ignored leaves out a keyword, or a member of objects, as if the schema did not have it. Subject: the JSON pointer, as
-	// errors give it, or the name of a keyword, wherever it stands.
+	// Ignored leaves out a keyword or a member of objects, as if the schema did not have it. Subject: the JSON pointer,
+	// as it appears in errors, or the name of a keyword wherever it occurs.
 	Ignored
 
 	kinds = iota
@@ -83,12 +82,12 @@ func (k Kind) String() string { return kindNames[k] }
 // Override is one decision.
 type Override struct {
 	Kind    Kind
-	Subject string // what it is about
-	Value   string // what is decided, "" for kinds that need no more than the subject
+	Subject string // the subject of the decision
+	Value   string // the decision, "" for kinds that need only the subject
 	Why     string
 }
 
-// Reasons that many have.
+// Reasons that many overrides share.
 const (
 	often     = "authors write it all the time, and the name by rule is long"
 	titled    = "the name by rule says resource contents twice"
@@ -103,8 +102,8 @@ const (
 	together  = "one is of no use without the others"
 )
 
-// Overrides holds the decisions about the schemas of this project, by protocol. What is said about a
-// stable schema also holds for the unstable one.
+// Overrides has the decisions about the schemas of this project, by protocol. Decisions about a stable schema also
+// apply to the unstable one.
 var Overrides = map[string][]Override{
 	"v1":          v1,
 	"v1.unstable": slices.Concat(v1, v1Unstable, features),
@@ -112,7 +111,7 @@ var Overrides = map[string][]Override{
 	"v2.unstable": slices.Concat(v2, v2Unstable, features),
 }
 
-// What authors must know about cancellation and refusal.
+// Notes for authors about cancellation and refusal.
 const (
 	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled." +
 		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
@@ -222,7 +221,7 @@ var v1 = []Override{
 	{Always, "InitializeResponse/agentCapabilities", "", "the protocol wants them stated"},
 }
 
-// features are those of both versions.
+// features has the features of both versions.
 var features = []Override{
 	{Feature, "AgentAuthCapabilities/status", "AuthStatus", together},
 	{Feature, "auth/status_update", "AuthStatus", together},
@@ -237,7 +236,7 @@ var features = []Override{
 	{Feature, "SessionCapabilities/title", "SessionTitle", together},
 }
 
-// v1Unstable are the decisions about what the unstable version 1 has beyond the stable one.
+// v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.
 var v1Unstable = []Override{
 	{Feature, "ClientCapabilities/plan", "Plans", together},
 	{Feature, "ClientCapabilities/subagents", "Subagents", together},
@@ -372,7 +371,7 @@ var v2 = []Override{
 	{Always, "InitializeResponse/capabilities", "", "the protocol wants them stated"},
 }
 
-// v2Unstable are the decisions about what the unstable version 2 has beyond the stable one.
+// v2Unstable has the decisions about the parts of unstable version 2 that the stable one does not have.
 var v2Unstable = []Override{
 	{Feature, "SessionUpdate/plan_removed", "Plans", together},
 	{Feature, "PlanUpdateContent/file", "Plans", together},
@@ -416,8 +415,8 @@ var v2Unstable = []Override{
 	{SessionByHand, "session/set_title", "", "takes the title alone"},
 }
 
-// openings are the words with which descriptions begin, and how they go on from the name of what they
-// describe, because a doc comment begins with that. The first that fits is taken.
+// openings maps the first words of descriptions to words that can follow the name of the described thing, because a doc
+// comment begins with that name. The first match is used.
 var openings = [][2]string{
 	{"A ", "is a "},
 	{"An ", "is an "},
@@ -475,7 +474,7 @@ var openings = [][2]string{
 	{"Client support ", "declares client support "},
 }
 
-// decisions is a list of overrides that knows which were used.
+// decisions is a list of overrides that tracks which of them were used.
 type decisions struct {
 	list []Override
 	used []bool
@@ -485,7 +484,7 @@ func newDecisions(list []Override) *decisions {
 	return &decisions{list: list, used: make([]bool, len(list))}
 }
 
-// find returns the override of that kind for what goes by one of those subjects.
+// find returns the override of a kind for one of the given subjects.
 func (j *decisions) find(kind Kind, subjects ...string) (is string, ok bool) {
 	for i, o := range j.list {
 		if o.Kind == kind && slices.Contains(subjects, o.Subject) {
@@ -496,7 +495,7 @@ func (j *decisions) find(kind Kind, subjects ...string) (is string, ok bool) {
 	return "", false
 }
 
-// unused returns an error for each override that was never asked for.
+// unused returns an error for each unused override.
 func (j *decisions) unused() error {
 	var problems []error
 	for i, o := range j.list {
@@ -511,7 +510,8 @@ func (j *decisions) unused() error {
 	return errors.Join(problems...)
 }
 
-// Stale says that an override is no use for a schema, and why. [Generate] returns one, within an [Error], for each.
+// Stale reports that a schema does not use an override, and why. [Generate] returns one for each such override, wrapped
+// in an [Error].
 type Stale struct {
 	Override
 	Because string
@@ -522,8 +522,8 @@ func (s *Stale) Error() string {
 	return fmt.Sprintf("the override {%v, %q, %q} is not used: %s", s.Kind, s.Subject, s.Value, s.Because)
 }
 
-// Wanted says that a schema needs an override, and suggests one. [Generate] returns one, within an [Error], for each name
-// that is taken or cannot be made, and for each keyword that is not known.
+// Wanted reports that a schema needs an override, and suggests one. [Generate] returns one, wrapped in an [Error], for
+// each name that is taken or cannot be derived, and for each unknown keyword.
 type Wanted struct {
 	Override
 	Because error
@@ -537,10 +537,10 @@ func (w *Wanted) Error() string {
 	return fmt.Sprintf("%v; an override {%v, %q} can name it", w.Because, w.Kind, w.Subject)
 }
 
-// Unwrap returns what is wrong without the override.
+// Unwrap returns the problem without the suggested override.
 func (w *Wanted) Unwrap() error { return w.Because }
 
-// suggestIgnored suggests to leave out the keywords that are not known.
+// suggestIgnored suggests ignoring unknown keywords.
 func suggestIgnored(err error) error {
 	for _, problem := range Problems(err) {
 		if e, ok := problem.(*schema.Error); ok && e.Err == schema.ErrKeyword {
@@ -550,7 +550,7 @@ func suggestIgnored(err error) error {
 	return err
 }
 
-// decide applies what is decided about members and methods.
+// decide applies the decisions about members and methods.
 func decide(pkg *model.Package, j *decisions) error {
 	var problems []error
 	for _, d := range pkg.Decls {
@@ -595,8 +595,7 @@ func decide(pkg *model.Package, j *decisions) error {
 	return errors.Join(problems...)
 }
 
-// capability returns the fields of the path that an override gives, in the capabilities of the side that handles a
-// method.
+// capability returns the fields of an override's path in the capabilities of the side that handles a method.
 func capability(pkg *model.Package, j *decisions, m *model.Method, o Override) ([]*model.Field, error) {
 	root, _ := j.find(Capabilities, string(m.Side))
 	fields, missing := resolve(declared(pkg, root), o.Value)
@@ -606,14 +605,13 @@ func capability(pkg *model.Package, j *decisions, m *model.Method, o Override) (
 	return fields, nil
 }
 
-// need is something of a method that may need a capability, and how an override names it.
+// need is a part of a method that may need a capability, with its subject in overrides.
 type need struct {
 	model.Need
 	of string
 }
 
-// needs returns all that may need a capability: the method, the members of its parameters, and the variants
-// of these.
+// needs returns everything that may need a capability: the method, the members of its parameters, and their variants.
 func needs(m *model.Method) []need {
 	all := []need{{}}
 	variants := func(f *model.Field, d model.Decl, of string) {

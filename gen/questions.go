@@ -1,4 +1,4 @@
-// The question whether a capability gates a method. Only people can answer it, but what a schema says can raise it.
+// Only people can decide whether a capability gates a method, but the text of a schema can raise the question.
 
 package gen
 
@@ -11,12 +11,12 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// A Question is about a method, or a member or variant of its parameters, that looks as if a capability gated it, and
-// has no gate. It is answered by an override: Capability, Needs, or Ungated.
+// A Question asks about a method, or a member or variant of its parameters, that has no gate but looks as if a
+// capability gated it. An override of kind Capability, Needs or Ungated answers it.
 type Question struct {
-	Subject string // the method, and after a space the member or variant, as [Needs] has them
+	Subject string // as for [Needs]: the method, and after a space the member or variant
 	Pointer string // of the parameters, the member or the variant
-	Text    string // what makes it look so
+	Text    string // the reason for the question
 }
 
 func (q Question) String() string {
@@ -27,7 +27,7 @@ func (q Question) String() string {
 	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {%v, %q, …}, or {Ungated, %[2]q}", q.Pointer, q.Subject, q.Text, kind, q.Subject)
 }
 
-// questions returns those about methods of sides whose capabilities are known.
+// questions returns the questions about methods of sides whose capabilities are known.
 func questions(pkg *model.Package, j *decisions) []Question {
 	var out []Question
 	for _, m := range pkg.Methods {
@@ -90,16 +90,16 @@ func partQuestions(m *model.Method, capabilities []capabilityPath, j *decisions)
 	return out
 }
 
-// onlyAdvertised matches a sentence that says that only a side with a capability takes what it describes.
+// onlyAdvertised matches a sentence that restricts something to sides with a capability.
 var onlyAdvertised = regexp.MustCompile(`(?i)(?:[^.]|\.\S)*\b(?:only|must not|requires?)\b(?:[^.]|\.\S)*\b(?:advertis(?:e|es|ed|ing)|capability|capabilities|supports?)\b(?:[^.]|\.\S)*`)
 
-// capabilityPath is something that a side can advertise.
+// capabilityPath is a capability that a side can advertise.
 type capabilityPath struct {
 	path string
 	doc  string
 }
 
-// capabilityPaths returns all that can be advertised with d.
+// capabilityPaths returns all capabilities that can be advertised with d.
 func capabilityPaths(d model.Decl, prefix string, above []model.Decl) []capabilityPath {
 	if slices.Contains(above, d) {
 		return nil
@@ -121,14 +121,14 @@ func capabilityPaths(d model.Decl, prefix string, above []model.Decl) []capabili
 	return out
 }
 
-// speaksOfCapability matches a sentence that says that not every side supports what it describes, and notSpeaking one
-// that all unstable things have.
+// speaksOfCapability matches a sentence that says that not every side supports something. notSpeaking matches a
+// sentence that all unstable things have.
 var (
 	speaksOfCapability = regexp.MustCompile("(?i)(?:[^.\n]|\\.\\S)*\\b(?:capability|capabilities|only available|(?:if|when) the (?:agent|client|peer) (?:supports|advertises|offers))\\b(?:[^.\n]|\\.\\S)*")
 	notSpeaking        = "This capability is not part of the spec yet"
 )
 
-// looksGated returns what makes a method look as if one of the capabilities gated it, or "".
+// looksGated returns the reason why it looks as if one of the capabilities gated a method, or "".
 func looksGated(pkg *model.Package, m *model.Method, capabilities []capabilityPath) string {
 	docs := []string{m.Doc, m.Params.Base().Doc}
 	if m.Request() {
@@ -168,7 +168,7 @@ func looksGated(pkg *model.Package, m *model.Method, capabilities []capabilityPa
 	return ""
 }
 
-// familyOf returns what precedes the last slash of a method's name, with the slash, or the whole name.
+// familyOf returns a method's name up to and including its last slash, or the whole name if it has none.
 func familyOf(method string) string {
 	if i := strings.LastIndex(method, "/"); i >= 0 {
 		return method[:i+1]

@@ -1,6 +1,6 @@
-// This file reads the schema's choices: what names the variants of a union, what each consists of, and
-// by which member or kind of value a decoder tells those apart that have no tag. What cannot be told
-// apart without trying is an error.
+// The choices of a schema become unions: the names of their variants, the content of each, and the member or kind of
+// value by which a decoder distinguishes variants without a tag. Variants that can only be distinguished by trying are
+// an error.
 
 package gen
 
@@ -13,15 +13,15 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// maxNames is how many members the variants of a choice that is itself a variant may have.
+// maxNames is the maximum number of members of the variants of a choice that is itself a variant.
 const maxNames = 1000
 
 // A branch is one of the alternatives of a choice.
 type branch struct {
 	node *schema.Node
-	own  *schema.Node // what it says itself, nil if nothing
-	refs []string     // and what it refers to for the rest
-	form *schema.Node // both, without null
+	own  *schema.Node // its own keywords, nil if there are none
+	refs []string     // the definitions that it refers to for the rest
+	form *schema.Node // both together, without null
 	kind string       // of its values
 }
 
@@ -102,8 +102,8 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	}
 }
 
-// discriminated reports whether n says that the tag is what tells its branches apart, of which some do not require it:
-// pydantic writes so what has a default, but reads nothing without it.
+// discriminated reports whether n says that the tag distinguishes its branches although some do not require it.
+// Pydantic generates such schemas for tags with a default, but does not accept values without the tag.
 func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branch) bool {
 	if u.Tag == "" || u.Tag != n.Discriminator {
 		return false
@@ -122,8 +122,8 @@ func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branc
 	return optional
 }
 
-// shared reports whether what stands beside the choice is not only about members that no branch says anything of,
-// and about the tag as any string: then it is part of each branch.
+// shared reports whether the keywords next to the choice are about more than members that no branch mentions and the
+// tag as an arbitrary string. In that case, they are part of each branch.
 func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool {
 	if n.AdditionalProperties != nil && others(n) != nil {
 		return true
@@ -160,7 +160,7 @@ func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool
 	return false
 }
 
-// checkClosed refuses a choice between members that what stands beside it does not allow.
+// checkClosed reports a choice between members that the keywords next to it do not allow.
 func (b *builder) checkClosed(n *schema.Node, choices []*branch) {
 	if n.AdditionalProperties == nil {
 		return
@@ -175,8 +175,8 @@ func (b *builder) checkClosed(n *schema.Node, choices []*branch) {
 	}
 }
 
-// keepNull gives the untagged variant of u a member for the tag that is there but null, and where u is
-// lenient for the one that is not a string.
+// keepNull gives the untagged variant of u a member for a tag that is null, and, if u is lenient, for a tag that is not
+// a string.
 func keepNull(u *model.Union) {
 	s := u.Untagged.Payload.(*model.Struct)
 	s.Fields = append(s.Fields, &model.Field{
@@ -185,7 +185,7 @@ func keepNull(u *model.Union) {
 	})
 }
 
-// flat declares the union of a second choice in the object of u, and the field that holds it.
+// flat declares the union of a second choice in the object of u, and the field for it.
 func (b *builder) flat(u *model.Union, n *schema.Node, choices []*branch) *model.Field {
 	inner := &model.Union{Common: model.Common{Pointer: n.At("anyOf"), Owner: u, Part: "anyOf"}, Nested: true}
 	b.pkg.Decls = append(b.pkg.Decls, inner)
@@ -246,8 +246,8 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	}
 }
 
-// groupObjects makes of the objects among the branches, which have a tag, one branch: a union of its own. u has
-// no tag then.
+// groupObjects combines the branches that are objects, which have a tag, into one branch that is a union of its own.
+// Then u itself has no tag.
 func (b *builder) groupObjects(u *model.Union, n *schema.Node, choices []*branch) []*branch {
 	var objects []*schema.Node
 	var out []*branch
@@ -268,9 +268,9 @@ func (b *builder) groupObjects(u *model.Union, n *schema.Node, choices []*branch
 	return slices.Insert(out, at, inner)
 }
 
-// tagOf returns the property whose constants name the variants, or "" if there is none: the one that
-// most branches have a string for, when each other branch leaves it open or has nothing of the name. If it is
-// not the branches themselves that have it, but what they refer to, two must.
+// tagOf returns the property whose constants name the variants, or "" if there is none. It is the property for which
+// most branches have a string, if each other branch leaves it open or does not have it. If only definitions that the
+// branches refer to have it, at least two must.
 func (b *builder) tagOf(n *schema.Node, choices []*branch) string {
 	own := func(br *branch) *schema.Node { return br.own }
 	all := func(br *branch) *schema.Node { return br.form }
@@ -280,7 +280,7 @@ func (b *builder) tagOf(n *schema.Node, choices []*branch) string {
 	return b.tagAmong(n, choices, all, 2)
 }
 
-// tagAmong is tagOf for what of returns, where at least that many have it.
+// tagAmong implements tagOf for the schemas that of returns. At least the given number of them must have the property.
 func (b *builder) tagAmong(n *schema.Node, choices []*branch, of func(*branch) *schema.Node, least int) string {
 	var names []string
 	count := map[string]int{}
@@ -318,7 +318,7 @@ func (b *builder) tagAmong(n *schema.Node, choices []*branch, of func(*branch) *
 	return best
 }
 
-// tagValue returns the only string that a member may be.
+// tagValue returns the only string that a member allows.
 func (b *builder) tagValue(n *schema.Node) (string, bool) {
 	form := b.shapes.Full(n)
 	if form == nil {
@@ -332,8 +332,8 @@ func (b *builder) tagValue(n *schema.Node) (string, bool) {
 	return s, ok && json.Unmarshal(raw, &s) == nil
 }
 
-// variant returns the variant that br describes, or nil if that is open: for any other tag than those listed, which
-// tags holds with their places.
+// variant returns the variant that br describes, or nil if br is open, that is, for all tags other than the listed
+// ones. The listed tags and their places are in tags.
 func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v *model.Variant, open bool) {
 	n := br.node
 	v = &model.Variant{Union: u, Common: model.Common{Pointer: n.Pointer, Doc: n.Description, Deprecated: n.Deprecated, Owner: u, Part: n.Title}}
@@ -392,7 +392,7 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 	return v, false
 }
 
-// checkUntagged looks at what the variant without a tag says of one that is there nevertheless.
+// checkUntagged checks what the variant without a tag says about a tag that is present nevertheless.
 func (b *builder) checkUntagged(u *model.Union, described []*branch) {
 	i := slices.Index(u.Variants, u.Untagged)
 	if i < 0 {
@@ -417,8 +417,8 @@ func (b *builder) checkUntagged(u *model.Union, described []*branch) {
 	}
 }
 
-// takeOpen refuses what stands beside the choice if it became a part of the variant for other tags: values of that
-// are kept as they came, whatever it says of their members itself.
+// takeOpen reports keywords next to the choice that became part of the variant for other tags. Values of that variant
+// are kept unchanged, whatever it says about their members itself.
 func (b *builder) takeOpen(u *model.Union, br *branch) {
 	own, _ := b.form(b.shapes.Undistributed(br.node))
 	if own == nil {
@@ -434,7 +434,7 @@ func (b *builder) takeOpen(u *model.Union, br *branch) {
 	}
 }
 
-// required returns the members that objects of a form must have beside the tag.
+// required returns the members that objects of a form must have in addition to the tag.
 func (b *builder) required(form *schema.Node, tag string) (out []model.Member) {
 	for _, name := range form.Required {
 		if name == tag {
@@ -455,7 +455,7 @@ func (b *builder) required(form *schema.Node, tag string) (out []model.Member) {
 	return out
 }
 
-// checkOpen refuses branches for other tags than those listed unless they mean all others.
+// checkOpen reports branches for tags other than the listed ones, unless they are for all others.
 func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]string) {
 	for i, br := range open {
 		form := b.shapes.Of(br.form.Property(u.Tag))
@@ -481,7 +481,7 @@ func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]stri
 	}
 }
 
-// checkMapping refuses a discriminator's mapping that says anything else than the tags do.
+// checkMapping reports a discriminator's mapping that contradicts the tags.
 func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch) {
 	for _, value := range slices.Sorted(maps.Keys(n.Mapping)) {
 		at := n.Pointer + "/discriminator/mapping/" + schema.Escape(value)
@@ -506,7 +506,7 @@ func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch
 	}
 }
 
-// content decides what the variant consists of.
+// content determines the content of the variant.
 func (b *builder) content(v *model.Variant, br *branch) {
 	u := v.Union
 	if payload := b.payload(v, br); payload != nil {
@@ -537,7 +537,7 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		named, ok := b.inPlace(inner, u, v.Part).(model.Named)
 		if !ok {
 			v.Type = model.Any{}
-			return // which was said
+			return // already reported
 		}
 		d := named.Decl
 		if u.Tag != "" && b.members(inner).all[u.Tag] {
@@ -576,7 +576,7 @@ func (b *builder) namePayload(v *model.Variant, br *branch) {
 	}
 }
 
-// payload returns the declaration that a branch refers to, if that is all it says beside the tag.
+// payload returns the declaration that a branch refers to, if the branch has nothing else except the tag.
 func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 	u := v.Union
 	if len(br.refs) != 1 || br.kind != "object" {
@@ -605,7 +605,7 @@ func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 	}
 	def, _ := b.form(b.doc.Def(br.refs[0]))
 	if (u.Tag != "" || u.Merged()) && len(def.Branches()) == 0 && others(def) != nil {
-		return nil // it would keep the tag, and what all variants share, as members of its own
+		return nil // it would keep the tag, and the members that all variants share, as its own members
 	}
 	if u.Tag != "" && b.members(def).all[u.Tag] {
 		tag := def.Property(u.Tag)
@@ -642,8 +642,8 @@ func (b *builder) isMembers(d model.Decl) bool {
 	return false
 }
 
-// tellApart finds for each variant of an untagged union how a decoder knows it: by its kind of value,
-// or among objects, and among arrays by their first item, by a required member that no other has.
+// tellApart determines how a decoder recognizes each variant of an untagged union: by its kind of value, or for objects
+// by a required member that no other variant has, or for arrays by such a member of the first item.
 func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 	groups := map[string][]int{}
 	for i, br := range choices {
@@ -684,7 +684,7 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 	}
 }
 
-// numbers refuses variants that are integers beside one that is numbers, unless both are for all of them.
+// numbers reports a union with an integer variant and a number variant, unless each accepts all integers or numbers.
 func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers []int, oneOf bool) {
 	if len(integers) == 0 || len(numbers) == 0 || integers[0] == numbers[0] {
 		return
@@ -698,14 +698,14 @@ func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers [
 	}
 }
 
-// keys decides by which members a decoder knows the variants of the group. Where each has a required member that
-// no other knows, these are they. Else they are asked for one after the other, and each needs one that those
-// which are left do not know, or that has another value in all of them; the last needs none.
+// keys chooses the members by which a decoder recognizes the variants of the group. If each variant has a required
+// member that no other has, these are used. Otherwise the variants are tried one after the other. Then each needs a
+// member that the remaining ones do not have, or that has another value in all of them; the last one needs none.
 func (b *builder) keys(u *model.Union, choices []*branch, group []int, items bool) {
 	known := make([]*memberNames, len(choices))
-	left := map[string]int{}     // how many variants know a member
-	constant := map[string]int{} // and in how many it has one value
-	same := map[string]int{}     // and in how many that one, by its key
+	left := map[string]int{}     // the number of variants that have a member
+	constant := map[string]int{} // the number in which it has only one value
+	same := map[string]int{}     // the number in which it has that same value, by its key
 	count := func(i, more int) {
 		for name := range known[i].all {
 			left[name] += more
@@ -742,7 +742,7 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 	open := func(i int) bool { return known[i].open }
 	if !slices.ContainsFunc(group, func(i int) bool { return own(i) == "" }) {
 		rank := 0
-		for _, first := range []bool{true, false} { // what keeps other members comes first
+		for _, first := range []bool{true, false} { // variants that keep other members come first
 			for _, i := range group {
 				if open(i) == first {
 					u.Variants[i].Key, u.Variants[i].Rank = own(i), rank
@@ -796,8 +796,8 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 	}
 }
 
-// byPresence finds, among variants of the same members, one that is right for every value of the others that has
-// a member which it requires beyond what they do.
+// byPresence finds, among variants with the same members, one that accepts every value of the others that has a member
+// which only it requires.
 func (b *builder) byPresence(u *model.Union, choices []*branch, rest []int) int {
 	if len(rest) > model.MaxMembers {
 		return -1
@@ -820,7 +820,7 @@ func (b *builder) byPresence(u *model.Union, choices []*branch, rest []int) int 
 	return -1
 }
 
-// ownMember returns the first member that the variant i requires and no other knows.
+// ownMember returns the first member that variant i requires and no other variant has.
 func (b *builder) ownMember(choices []*branch, i int) string {
 	for _, name := range b.members(choices[i].form).required {
 		other := func(br *branch) bool { return br != choices[i] && b.members(br.form).all[name] }
@@ -831,16 +831,17 @@ func (b *builder) ownMember(choices []*branch, i int) string {
 	return ""
 }
 
-// memberNames are the names of the members that the objects of a schema have.
+// memberNames has the names of the members of a schema's objects.
 type memberNames struct {
 	required []string
 	all      map[string]bool
-	values   map[string]fixed // of required members with one value
-	open     bool             // others are kept
-	strict   bool             // others are none, or must be of a schema
+	values   map[string]fixed // the required members with only one value
+	open     bool             // other members are kept
+	strict   bool             // other members are forbidden, or restricted by a schema
 }
 
-// fixed is the only value of a member, and the same key, which has the name, for the same value, however it is written.
+// fixed is the only value of a member. Its key contains the member's name, and is the same for the same value in any
+// notation.
 type fixed struct {
 	raw json.RawMessage
 	key string
@@ -867,7 +868,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 		return known
 	}
 	out := &memberNames{all: map[string]bool{}, values: map[string]fixed{}, required: slices.Clone(form.Required)}
-	b.known[form] = out // what a choice that has itself as a branch knows so far
+	b.known[form] = out // the members found so far, for a choice that has itself as a branch
 	for _, p := range b.shapes.Members(form) {
 		member := b.shapes.Full(p.Node)
 		if member == nil {
@@ -888,7 +889,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 	return out
 }
 
-// choiceMembers adds the members of the branches of a form: those that all require are required.
+// choiceMembers adds the members of the branches of a form. Members that all branches require are required.
 func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
 	for _, list := range [][]*schema.Node{form.OneOf, form.AnyOf} {
 		count := map[string]int{}
@@ -922,8 +923,8 @@ func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
 	}
 }
 
-// kindOf returns the JSON kind of all values of a form, or "any". While that of a choice is being looked for, it
-// is "".
+// kindOf returns the JSON kind of all values of a form, or "any". It returns "" for a choice whose kind is being
+// determined.
 func (b *builder) kindOf(form *schema.Node) string {
 	if kind, ok := b.kinds[form]; ok {
 		return kind
@@ -952,8 +953,8 @@ func (b *builder) kindOf(form *schema.Node) string {
 	return kind
 }
 
-// kindsOf returns the JSON kinds of the values of a form without null, or "any". While those of a choice are being
-// looked for, it has none.
+// kindsOf returns the JSON kinds of the values of a form without null, or "any". It returns none for a choice whose
+// kinds are being determined.
 func (b *builder) kindsOf(form *schema.Node) map[string]bool {
 	if kinds, ok := b.allKinds[form]; ok {
 		return kinds
@@ -976,7 +977,7 @@ func (b *builder) kindsOf(form *schema.Node) map[string]bool {
 	return out
 }
 
-// nullable reports whether null is a value of a definition that is a branch of the form.
+// nullable reports whether a branch of the form is a definition that allows null.
 func (b *builder) nullable(form *schema.Node) bool {
 	if null, ok := b.nulls[form]; ok {
 		return null

@@ -10,13 +10,12 @@ import (
 	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
-// Version says where one schema file comes from.
+// Version describes the origin of a schema file.
 type Version = emit.Version
 
-// ParseVersions reads the text of schema/VERSIONS: for each file a line of its path, the npm package or
-// other source, the version, the release date, the SHA-256 of its bytes, and the name of the protocol's
-// own release that has them, which may be absent. A dash stands for what is not known. Empty lines and
-// those that begin with # are passed over.
+// ParseVersions parses the text of schema/VERSIONS. It has a line for each file with its path, the npm package or other
+// source, the version, the release date, the SHA-256 of its bytes, and the name of the protocol's own release of it,
+// which may be absent. A dash means unknown. Empty lines and lines that begin with # are ignored.
 func ParseVersions(text string) ([]Version, error) {
 	var out []Version
 	for i, line := range strings.Split(text, "\n") {
@@ -41,7 +40,7 @@ func ParseVersions(text string) ([]Version, error) {
 	return out, nil
 }
 
-// Source returns the description of a schema for [Config], by its digest: which package it is of.
+// Source returns the origin of a schema for [Config], which it finds by the schema's digest.
 func Source(versions []Version, data []byte) (string, error) {
 	digest := fmt.Sprintf("%x", sha256.Sum256(data))
 	for _, v := range versions {
@@ -52,8 +51,8 @@ func Source(versions []Version, data []byte) (string, error) {
 	return "", fmt.Errorf("no listed schema has the digest %s", digest)
 }
 
-// Root returns the file of the package that embeds the schemas. It belongs in the folder that the
-// paths of the versions start from.
+// Root returns the file of the package that embeds the schemas. It belongs in the directory to which the paths of the
+// versions are relative.
 func Root(pkg string, versions []Version) (map[string][]byte, error) {
 	source, err := emit.Root(pkg, versions)
 	if err != nil {

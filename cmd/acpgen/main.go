@@ -1,4 +1,4 @@
-// Acpgen turns schemas of the Agent Client Protocol into Go packages.
+// Acpgen generates Go packages from schemas of the Agent Client Protocol.
 //
 // Usage:
 //
@@ -7,48 +7,46 @@
 //	acpgen -api [-json] [-package NAME] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] OLD NEW
 //	acpgen -describe [-protocol NAME] [-overrides FILE] SCHEMA
 //
-// The first form generates what this repository holds: the package that embeds the schemas which
-// schema/VERSIONS lists, and the packages of gen.Targets. Its root is -root, or else the nearest parent
+// The first form generates the packages of this repository: the package that embeds the schemas listed in
+// schema/VERSIONS, and the packages of gen.Targets. The root of the repository is -root, or else the nearest parent
 // folder with a schema/VERSIONS.
 //
-// The second form generates one package from any schema. It can be told which protocol the schema is
-// of, to apply what this project has decided about that, and to add handlers, connections and sessions, which
-// need hand-written files beside them.
+// The second form generates one package from any schema. The flag -protocol applies this project's decisions about a
+// protocol. The flag -facade adds handlers, connections and sessions, which need hand-written files next to them.
 //
-// The third form writes no files. It prints, as Markdown or with -json as JSON, what the step from one schema to
-// another does to programs that use the generated package: what breaks them first, what is to be looked at, what
-// was added, and what is only read differently. It runs the go command, in a module that has the runtime. Its
-// exit status is 1 if something breaks. Which release a schema is of, a schema/VERSIONS beside it says. Two
-// folders like the root of this repository are compared package by package.
+// The third form writes no files. It prints, as Markdown or with -json as JSON, how the step from one schema to another
+// affects programs that use the generated package: breaking changes first, then changes to review, additions, and
+// values that are only read differently. It runs the go command in a module that has the runtime. Its exit status is 1
+// if something breaks. The release of a schema is taken from a schema/VERSIONS next to it. Two folders like the root of
+// this repository are compared package by package.
 //
-// The fourth form prints what is understood of a schema, as tables: the types with their members, the unions and
-// how each variant is told apart, the methods and what gates them, and what is kept or dropped of values that the
-// schema does not describe.
+// The fourth form prints how acpgen understands a schema, as tables: the types with their members, the unions and how
+// their variants are distinguished, the methods and the capabilities that gate them, and whether values that the schema
+// does not describe are kept or dropped.
 //
-// A file of overrides decides what a schema does not say, one thing in a line: what is decided, about what, the
-// decision, and why. When a schema needs overrides, acpgen prints them as lines of such a file after the errors. Those
-// that are not used are errors, all of them at once.
+// A file of overrides has decisions that a schema leaves open, one per line: the kind of the decision, its subject, the
+// decision and the reason. If a schema needs overrides, acpgen prints suggestions as lines of such a file after the
+// errors. Unused overrides are errors; all of them are reported at once.
 //
-//	Member       Thing/a_b = AUnderB        # aB has the name by rule
-//	Value        Color/dark_red = DarkRed2  # dark-red has the name by rule
-//	Constructor  Shape/circle = Circle      # the name by rule is long
-//	Name         Thing/part = Detail        # the name by rule is taken
+//	Member       Thing/a_b = AUnderB        # aB has the default name
+//	Value        Color/dark_red = DarkRed2  # dark-red has the default name
+//	Constructor  Shape/circle = Circle      # the default name is long
+//	Name         Thing/part = Detail        # the default name is taken
 //	Ignored      /$defs/Thing/if            # what it forbids is harmless
 //
 // The kinds Name, Member, Value, Variant and Constructor name a type, a field, a constant, a variant's type and its
-// constructor; what they are about is a definition, or after slashes the part of one, or the JSON pointer that an
-// error gives. Ignored leaves out a keyword or a member, as if the schema did not have it. All kinds are documented at
-// gen.Kind, the format at gen.ParseOverrides.
+// constructor. The subject is a definition, a part of one after slashes, or the JSON pointer in an error. Ignored
+// leaves out a keyword or a member, as if the schema did not have it. All kinds are documented at gen.Kind, and the
+// format at gen.ParseOverrides.
 //
-// A method that looks as if a capability gated it, and has no gate, is a question: acpgen prints it and goes on. An
+// If a method has no gate but looks as if a capability should gate it, acpgen prints a question and continues. An
 // override answers it.
 //
-// All files are written or none, also those of several packages, unless the process is killed while it renames
-// them. Only files that begin as acpgen's do are replaced or removed.
+// Either all files are written, in all packages, or none, unless the process is killed while it renames them. Only
+// files that begin like acpgen's are replaced or removed.
 //
-// With -check nothing is written: acpgen names the files that it would have changed, and its exit
-// status is 1 if there are any. For wrong usage and wrong schemas it is 2; then nothing was written
-// either.
+// With -check, nothing is written: acpgen prints the names of the files that it would change, and its exit status is 1
+// if there are any. For wrong usage and invalid schemas, the exit status is 2, and nothing is written.
 package main
 
 import (
@@ -107,20 +105,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("acpgen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.schema, "schema", "", "schema `file`")
-	flags.StringVar(&o.stable, "stable", "", "schema `file` without experimental features: what only -schema has is marked, and off until enabled")
+	flags.StringVar(&o.stable, "stable", "", "schema `file` without experimental features; everything that only -schema has is marked as experimental and off until enabled")
 	flags.StringVar(&o.pkg, "package", "", "`name` of the generated package")
 	flags.StringVar(&o.out, "out", ".", "`folder` of the generated package")
 	flags.StringVar(&o.root, "root", "", "root `folder` of this repository")
-	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that holds acp/codec and acp/rpc")
-	flags.StringVar(&o.protocol, "protocol", "", "`protocol` of the schema, for what is decided about it by hand: v1, v1.unstable, v2, v2.unstable")
+	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that contains acp/codec and acp/rpc")
+	flags.StringVar(&o.protocol, "protocol", "", "`protocol` whose overrides in this project apply: v1, v1.unstable, v2 or v2.unstable")
 	flags.StringVar(&o.versions, "versions", "", "`file` like schema/VERSIONS, which must list the schema")
-	flags.StringVar(&o.overrides, "overrides", "", "`file` of what is decided about the schema by hand, beside that of -protocol")
+	flags.StringVar(&o.overrides, "overrides", "", "`file` of overrides for the schema, in addition to those of -protocol")
 	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, connections and sessions")
 	flags.BoolVar(&o.tests, "tests", false, "also generate the tables that tests of the package need")
-	flags.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would change")
-	flags.BoolVar(&o.api, "api", false, "write nothing; compare two schemas, and exit with 1 if the step breaks programs")
+	flags.BoolVar(&o.check, "check", false, "write nothing; exit with status 1 if a file would change")
+	flags.BoolVar(&o.api, "api", false, "write nothing; compare two schemas, and exit with status 1 if the step breaks programs")
 	flags.BoolVar(&o.json, "json", false, "print the report of -api as JSON")
-	flags.BoolVar(&o.describe, "describe", false, "write nothing; print what is understood of a schema")
+	flags.BoolVar(&o.describe, "describe", false, "write nothing; print how acpgen understands a schema")
 	flags.Usage = func() {
 		usage(stderr)
 		flags.PrintDefaults()
@@ -139,16 +137,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// maxReported is how many problems are printed.
+// maxReported is the maximum number of problems that are printed.
 const maxReported = 1000
 
-// printProblems prints problems, each once, and the overrides that would resolve them, as a file of overrides has them.
+// printProblems prints each problem once, and then the overrides that would resolve them, as lines of a file of
+// overrides.
 func printProblems(w io.Writer, problems []error) {
 	said := map[string]bool{}
 	var wanted []string
 	for i, problem := range problems {
 		if len(said) == maxReported {
-			fmt.Fprintf(w, "acpgen: %d problems more\n", len(problems)-i)
+			fmt.Fprintf(w, "acpgen: %d more problems\n", len(problems)-i)
 			break
 		}
 		line := text.Brief(problem.Error())
@@ -164,7 +163,7 @@ func printProblems(w io.Writer, problems []error) {
 		}
 	}
 	if len(wanted) > 0 {
-		fmt.Fprintf(w, "acpgen: these lines in a file for -overrides would do, with other names if you like:\n%s\n", strings.Join(wanted, "\n"))
+		fmt.Fprintf(w, "acpgen: these lines in a file for -overrides would resolve this; you may choose other names:\n%s\n", strings.Join(wanted, "\n"))
 	}
 }
 
@@ -172,7 +171,7 @@ func printProblems(w io.Writer, problems []error) {
 func usage(w io.Writer) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {
-		panic(err) // it compiled
+		panic(err) // cannot happen: the file was compiled
 	}
 	fmt.Fprintf(w, "%s\nFlags:\n\n", file.Doc.Text())
 }
@@ -184,13 +183,13 @@ func (o *options) ask(file string, questions []gen.Question) {
 	}
 }
 
-// run does what the options say and returns the exit status.
+// run runs acpgen as the options specify and returns the exit status.
 func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 	switch {
 	case o.api:
 		return o.compare(args, stdout)
 	case o.json:
-		return 0, errors.New("want -json with -api; -help explains")
+		return 0, errors.New("-json needs -api; see -help")
 	case o.describe:
 		return ok, o.table(args, stdout)
 	}
@@ -204,11 +203,11 @@ func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 	return differs, nil
 }
 
-// compare prints how the packages of two schemas differ, or, for two folders like this repository's root,
-// all packages of gen.Targets whose schemas both have.
+// compare prints the differences between the packages of two schemas. For two folders like this repository's root, it
+// compares all packages of gen.Targets whose schemas both folders have.
 func (o *options) compare(args []string, stdout io.Writer) (status int, err error) {
 	if len(args) != 2 || o.schema != "" || o.root != "" || o.check || o.describe {
-		return 0, errors.New("want -api with two schema files, and neither -schema, -root, -check nor -describe; -help explains")
+		return 0, errors.New("-api takes two schema files, and cannot be used with -schema, -root, -check or -describe; see -help")
 	}
 	imports, err := api.Importer(".", o.module+"/acp/rpc")
 	if err != nil {
@@ -239,10 +238,10 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	return status, enc.Encode(reports)
 }
 
-// table prints what is understood of a schema.
+// table prints the tables of a schema.
 func (o *options) table(args []string, stdout io.Writer) error {
 	if len(args) != 1 || o.schema != "" || o.root != "" || o.check {
-		return errors.New("want -describe with one schema file, and neither -schema, -root nor -check; -help explains")
+		return errors.New("-describe takes one schema file, and cannot be used with -schema, -root or -check; see -help")
 	}
 	data, err := readFile(args[0])
 	if err != nil {
@@ -263,7 +262,7 @@ func (o *options) table(args []string, stdout io.Writer) error {
 	return err
 }
 
-// A pair is two schema files, and the options for what they become.
+// A pair is two schema files, and the options for the packages generated from them.
 type pair struct {
 	options
 	old, new string
@@ -309,7 +308,7 @@ func (p pair) report(imports types.Importer) (*api.Report, error) {
 	return gen.Compare(configs[0], configs[1], imports)
 }
 
-// release says which release a schema is of, if a list of schemas beside it does, or else its file.
+// release returns the release of a schema, if a list of schemas next to it names it, or else its file name.
 func release(file string, data []byte) string {
 	dir := filepath.Dir(file)
 	for _, list := range []string{filepath.Join(dir, versionsFile), filepath.Join(dir, "VERSIONS")} {
@@ -322,18 +321,18 @@ func release(file string, data []byte) string {
 	return filepath.ToSlash(file)
 }
 
-// generate returns what it changed or would have changed. Everything is generated before anything is
-// written.
+// generate returns the changes that it made or, with -check, would have made. Everything is generated before anything
+// is written.
 func (o *options) generate(extra int) ([]change, error) {
 	var folders []folder
 	var err error
 	switch {
 	case extra > 0:
-		return nil, errors.New("want flags only; -help explains")
+		return nil, errors.New("unexpected arguments; see -help")
 	case o.schema == "" && o.pkg == "":
 		folders, err = o.repository()
 	case o.schema == "" || o.pkg == "" || o.root != "":
-		return nil, errors.New("want -schema and -package together, and no -root; -help explains")
+		return nil, errors.New("-schema and -package must be used together, and without -root; see -help")
 	default:
 		folders, err = o.single()
 	}
@@ -382,7 +381,7 @@ func (o *options) single() ([]folder, error) {
 	return []folder{{o.out, result.Files}}, nil
 }
 
-// config returns what the options say about a schema, and where it is decided.
+// config returns the generator's configuration for a schema, and the decisions in the file of overrides.
 func (o *options) config(data []byte) (gen.Config, decisions, error) {
 	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade}
 	d := decisions{file: o.overrides}
@@ -419,7 +418,7 @@ type decisions struct {
 	lines     []int
 }
 
-// locate says of each problem where it is: in the file of overrides, if one of them is stale, or in the schema.
+// locate adds to each problem its location: the file of overrides if it is a stale override, or else the schema.
 func (d decisions) locate(schema string, err error) error {
 	var out []error
 	for _, problem := range gen.Problems(err) {
@@ -434,7 +433,7 @@ func (d decisions) locate(schema string, err error) error {
 	return errors.Join(out...)
 }
 
-// repository generates what this repository holds.
+// repository generates the packages of this repository.
 func (o *options) repository() ([]folder, error) {
 	root := o.root
 	if root == "" {
@@ -484,8 +483,7 @@ func (o *options) repository() ([]folder, error) {
 	return folders, nil
 }
 
-// mergeProblems returns the problems of all schemas, and each stale override once, with the schemas that have no use for
-// it.
+// mergeProblems returns the problems of all schemas, and each stale override once, with the schemas that do not use it.
 func mergeProblems(root string, problems []error) error {
 	var out []error
 	var found []gen.Stale
@@ -511,8 +509,8 @@ func mergeProblems(root string, problems []error) error {
 	return errors.Join(out...)
 }
 
-// share adds to files what the package shares with others: functions that it declares itself keep their body under
-// another name, see [gen.Copy].
+// share adds the copies of the hand-written files that the package shares with others. Functions that the package
+// itself declares keep their body under another name; see [gen.Copy].
 func share(root string, t gen.Target, files map[string][]byte) error {
 	paths, err := written(filepath.Join(root, filepath.FromSlash(t.Dir)))
 	if err != nil {
@@ -532,7 +530,7 @@ func share(root string, t gen.Target, files map[string][]byte) error {
 		for _, name := range shared.Files {
 			source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(shared.Dir), name+".go"))
 			if errors.Is(err, fs.ErrNotExist) && len(paths) == 0 {
-				break // a folder with schemas alone: what is missing there shows when it is compiled
+				break // a folder with only schemas; missing files are found when it is compiled
 			}
 			if err != nil {
 				return err
@@ -565,7 +563,7 @@ func hasDoc(dir string) (bool, error) {
 	return false, nil
 }
 
-// written returns the Go files of a folder that are neither generated nor tests.
+// written returns the hand-written Go files of a folder, except tests.
 func written(dir string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	return slices.DeleteFunc(paths, func(path string) bool {
@@ -573,7 +571,7 @@ func written(dir string) ([]string, error) {
 	}), err
 }
 
-// findRoot returns the nearest parent of the working folder that has a list of schemas.
+// findRoot returns the nearest parent of the working directory that has a list of schemas.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -585,7 +583,7 @@ func findRoot() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no parent folder has a schema/VERSIONS: want -root, or -schema and -package")
+			return "", errors.New("no parent folder has a schema/VERSIONS; use -root, or -schema and -package")
 		}
 		dir = parent
 	}
@@ -603,7 +601,7 @@ func readVersions(file string) ([]gen.Version, error) {
 	return versions, nil
 }
 
-// readFile reads a file that is no larger than a schema may be.
+// readFile reads a file. It returns an error if the file is larger than a schema may be.
 func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -140,16 +140,16 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 	}{
 		{"bad schema", []string{"-schema", bad, "-package", "pkg", "-out", out}, "bad.json: /$defs/Thing/properties/name/contentType: unknown keyword"},
 		{"no schema", []string{"-schema", filepath.Join(dir, "none.json"), "-package", "pkg", "-out", out}, "none.json"},
-		{"no schema named", []string{"-package", "pkg"}, "want -schema and -package together"},
-		{"both forms", []string{"-package", "pkg", "-schema", unlisted, "-root", dir}, "want -schema and -package together, and no -root"},
-		{"arguments", []string{"schema.json"}, "want flags only"},
+		{"no schema named", []string{"-package", "pkg"}, "-schema and -package must be used together"},
+		{"both forms", []string{"-package", "pkg", "-schema", unlisted, "-root", dir}, "-schema and -package must be used together, and without -root"},
+		{"arguments", []string{"schema.json"}, "unexpected arguments"},
 		{"unlisted schema", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-versions", versions}, "no listed schema has the digest"},
 		{"unknown protocol", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v9"}, `unknown protocol "v9"`},
 		{"stale decision", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v1"}, "is not used"},
 		{"unknown flag", []string{"-nope"}, "flag provided but not defined"},
 		{"no versions", []string{"-root", dir}, "VERSIONS"},
-		{"one schema to compare", []string{"-api", unlisted}, "want -api with two schema files"},
-		{"comparing and checking", []string{"-api", "-check", unlisted, unlisted}, "want -api with two schema files"},
+		{"one schema to compare", []string{"-api", unlisted}, "-api takes two schema files"},
+		{"comparing and checking", []string{"-api", "-check", unlisted, unlisted}, "-api takes two schema files"},
 		{"no old schema", []string{"-api", filepath.Join(dir, "none.json"), unlisted}, "none.json"},
 		{"bad new schema", []string{"-api", unlisted, bad}, "bad.json: /$defs/Thing/properties/name/contentType: unknown keyword"},
 		{"no runtime", []string{"-api", "-runtime", "example.com/none", unlisted, unlisted}, "example.com/none/acp/rpc"},
@@ -270,7 +270,7 @@ func TestRefusedSchemas(t *testing.T) {
 		refused(t, `{"$defs":{"A":{"properties":{"`+strings.Repeat("é", 1_000_000)+`":{"nosuch":1}}}}}`, "é … ")
 	})
 	t.Run("many problems", func(t *testing.T) {
-		refused(t, `{"$defs":{"A":{"anyOf":[`+strings.Repeat(`{"nosuch":1},`, 10_000)+`true]}}}`, "acpgen: 9000 problems more\n")
+		refused(t, `{"$defs":{"A":{"anyOf":[`+strings.Repeat(`{"nosuch":1},`, 10_000)+`true]}}}`, "acpgen: 9000 more problems\n")
 	})
 	t.Run("empty", func(t *testing.T) { refused(t, "", "not JSON: unexpected EOF") })
 }

@@ -26,7 +26,7 @@ func TestOverridesFile(t *testing.T) {
 		{"nothing decided", "", []string{
 			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken by /$defs/Thing/properties/level/enum/0; an override {Value, "Thing/level/x-y"} can name it`,
 			schema + `: /$defs/Thing/properties/aB: the name AB is taken by /$defs/Thing/properties/a_b; an override {Member, "Thing/aB"} can name it`,
-			"these lines in a file for -overrides would do, with other names if you like:",
+			"these lines in a file for -overrides would resolve this; you may choose other names:",
 		}},
 		{"wrong lines", "Member Thing/aB\n\nMembr Thing/aB = B # b\n", []string{
 			table + `: line 1: {Member, "Thing/aB"} decides nothing: want = and a value after the subject`,
@@ -36,7 +36,7 @@ func TestOverridesFile(t *testing.T) {
 			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken`,
 			table + `: line 2: the override {Member, "Thing/c", "C"} is not used: the schema has no such thing`,
 			table + `: line 4: the override {Ungated, "m", ""} is not used: the schema has no such thing`,
-			"these lines in a file for -overrides would do, with other names if you like:",
+			"these lines in a file for -overrides would resolve this; you may choose other names:",
 		}},
 		{"too large", strings.Repeat("\n", 17<<20), []string{table + ": not read: larger than 16 MiB"}},
 		{"no file", "-", []string{"open " + table}},
@@ -69,7 +69,7 @@ func TestOverridesFile(t *testing.T) {
 	// What is suggested is the file.
 	writeFile(t, table, "")
 	_, text := acpgen(t, args...)
-	_, suggested, _ := strings.Cut(text, "if you like:\n")
+	_, suggested, _ := strings.Cut(text, "choose other names:\n")
 	writeFile(t, table, suggested)
 	if status, text := acpgen(t, args...); status != ok || text != "" || strings.Count(suggested, "\n") != 2 {
 		t.Errorf("with\n%sgot %d and %s", suggested, status, text)

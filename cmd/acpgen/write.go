@@ -13,23 +13,24 @@ import (
 	"github.com/acpgo/sdk/internal/gen/emit"
 )
 
-// A folder is what is generated into one.
+// A folder has the generated files of one package.
 type folder struct {
 	dir   string
 	files map[string][]byte
 }
 
-// A change is what is to be done to a file.
+// A change is a change of a file.
 type change struct {
 	path string
-	data []byte // nil for one to be removed
+	data []byte // nil to remove the file
 	what string
-	old  bool // the file is there
+	old  bool // the file exists
 }
 
 func (c change) String() string { return c.path + ": " + c.what }
 
-// changes returns what differs from what is generated. A file that acpgen would replace and did not write is an error.
+// changes returns the changes that are needed in a folder. A file that acpgen would replace but did not write is an
+// error.
 func changes(folders []folder) ([]change, error) {
 	var out []change
 	var problems []error
@@ -44,7 +45,7 @@ func changes(folders []folder) ([]change, error) {
 				problems = append(problems, err)
 			case bytes.Equal(old, f.files[name]):
 			case !generated(old):
-				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which writes a file of that name: rename it", path))
+				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file", path))
 			default:
 				out = append(out, change{path, f.files[name], "differs", true})
 			}
@@ -60,7 +61,7 @@ func changes(folders []folder) ([]change, error) {
 	return out, errors.Join(problems...)
 }
 
-// generated reports whether a file begins as those do that acpgen writes.
+// generated reports whether a file begins like those that acpgen writes.
 func generated(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	return string(bytes.TrimSuffix(first, []byte("\r"))) == emit.Header
@@ -93,7 +94,7 @@ func staleFiles(dir string, files map[string][]byte) ([]string, error) {
 	return out, nil
 }
 
-// isGeneratedName reports whether acpgen gives files such names.
+// isGeneratedName reports whether a file name is one that acpgen uses.
 func isGeneratedName(name string) bool {
 	for _, pattern := range []string{"*_gen.go", "*_gen_test.go"} {
 		if ok, err := filepath.Match(pattern, name); err == nil && ok {
@@ -103,12 +104,12 @@ func isGeneratedName(name string) bool {
 	return false
 }
 
-// A transaction changes files, all of them or none. Every new file is written under another name beside its place
-// first, and the old ones are kept under another name until all new ones are in place. If anything fails, what was done
-// is undone. A process that is killed between the first and the last renaming leaves some files new, some old, and the
-// old ones of the new beside them: no system promises more for several files.
+// A transaction changes either all files or none. It first writes every new file under a temporary name in the same
+// folder, and keeps the old files under other names until all new ones are in place. If anything fails, it undoes all
+// changes. A process that is killed between the first and the last renaming leaves some files new and some old, with
+// the old versions of the new ones next to them; no operating system can do better for several files.
 type transaction struct {
-	rename func(from, to string) error // os.Rename, but in tests
+	rename func(from, to string) error // os.Rename, except in tests
 	undo   []func() error
 	kept   []string // the old files
 }
@@ -118,7 +119,7 @@ func (t *transaction) apply(changes []change) (err error) {
 	defer func() {
 		if err == nil {
 			for _, path := range t.kept {
-				err = errors.Join(err, os.Remove(path)) // all is written: what remains is rubbish, but must be said
+				err = errors.Join(err, os.Remove(path)) // everything is written; the remaining file is useless, but is reported
 			}
 			return
 		}
@@ -157,7 +158,7 @@ func (t *transaction) apply(changes []change) (err error) {
 	return nil
 }
 
-// makeFolder makes a folder and those that it is in.
+// makeFolder creates a folder and its parents.
 func (t *transaction) makeFolder(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -172,12 +173,12 @@ func (t *transaction) makeFolder(dir string) error {
 	return nil
 }
 
-// createBeside returns a new file beside another one, whose name the go command passes over.
+// createBeside creates a file in the folder of another one, with a name that the go command ignores.
 func createBeside(path string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 }
 
-// write writes a file beside its place and returns its name.
+// write writes a file under a temporary name in its folder and returns that name.
 func (t *transaction) write(path string, data []byte) (name string, err error) {
 	f, err := createBeside(path)
 	if err != nil {
@@ -187,13 +188,13 @@ func (t *transaction) write(path string, data []byte) (name string, err error) {
 		if err := os.Remove(f.Name()); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return nil // it is in its place, or was
+		return nil // the file is, or was, in its place
 	})
 	_, err = f.Write(data)
 	return f.Name(), errors.Join(err, f.Chmod(0o644), f.Close())
 }
 
-// keep gives an old file another name, by which it can be restored.
+// keep renames an old file so that it can be restored.
 func (t *transaction) keep(path string) error {
 	f, err := createBeside(path)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestHandWrittenFilesStay(t *testing.T) {
 		for _, args := range [][]string{nil, {"-check"}} {
 			status, text := acpgen(t, append(args, "-schema", schema, "-package", "pkg", "-out", out)...)
 			for _, name := range []string{"types_gen.go", "json_gen.go"} {
-				if want := filepath.Join(out, name) + " was not written by acpgen, which writes a file of that name: rename it\n"; status != failed || !strings.Contains(text, want) {
+				if want := filepath.Join(out, name) + " was not written by acpgen, which needs that file name: rename the file\n"; status != failed || !strings.Contains(text, want) {
 					t.Errorf("got %d and %s, want %d and %s", status, text, failed, want)
 				}
 			}

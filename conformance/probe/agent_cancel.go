@@ -12,7 +12,7 @@ import (
 var cancelScenarios = []Scenario{
 	{
 		Name:      "cancel-at-once",
-		Text:      "A turn is cancelled right behind its prompt, before its first update.",
+		Text:      "A turn is cancelled right after its prompt, before its first update.",
 		Exercises: []string{"PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
 		run: func(p *play) {
 			session := p.ready()
@@ -35,17 +35,17 @@ var cancelScenarios = []Scenario{
 			before, began := p.count(), time.Now()
 			m := p.checkCancelled(id)
 			if took := m.time.Sub(began); took > p.limits.answer/3 {
-				p.fail("PRM-10", "the cancelled turn ends after %v", took.Round(time.Millisecond))
+				p.fail("PRM-10", "the cancelled turn ended only after %v", took.Round(time.Millisecond))
 			}
 			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.countUpdates(before, m.number) > manyUpdates {
-				p.fail("PRM-11", "after session/cancel the agent went on for more than %d updates, and ended the turn with %s", manyUpdates, m.text("stopReason"))
+				p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s", manyUpdates, m.text("stopReason"))
 			}
 			p.checkAfterCancel(session)
 		},
 	},
 	{
 		Name:      "cancel-twice",
-		Text:      "A turn is cancelled twice, and once more behind its end; the next one runs.",
+		Text:      "A turn is cancelled twice, and once more after its end; the next turn runs.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -61,7 +61,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name:      "cancel-in-a-permission",
-		Text:      "A turn is cancelled while the agent waits for permission, which is then answered as cancelled.",
+		Text:      "A turn is cancelled while the agent waits for permission; the permission is then answered as cancelled.",
 		Exercises: []string{"PRM-11", "PRM-12", "CAN-5"}, Prompts: []string{"permission"}, quiet: true,
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -102,7 +102,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name:      "terminal-that-lasts",
-		Text:      "The agent runs a command that lasts: if it kills it after some time, the terminal is released all the same.",
+		Text:      "The agent runs a long command: if it kills the command after some time, it still releases the terminal.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"wait"}, quiet: true,
 		run: func(p *play) {
 			session := p.ready()
@@ -130,14 +130,14 @@ var cancelScenarios = []Scenario{
 			p.checkAlive("PRM-16", "session/cancel for an idle session")
 			p.markExercised("OVW-4")
 			if extra := p.answersSince(before); len(extra) > 1 {
-				p.fail("OVW-4", "session/cancel is answered: %s", extra[0])
+				p.fail("OVW-4", "the agent answered session/cancel, a notification: %s", extra[0])
 			}
 			p.promptAfterCancel(session)
 		},
 	},
 	{
 		Name:      "cancel-behind-the-end",
-		Text:      "session/cancel that comes when the turn is over does not cancel the next one.",
+		Text:      "session/cancel that arrives after the end of a turn does not cancel the next one.",
 		Exercises: []string{"PRM-16"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -148,7 +148,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name:      "cancel-and-prompt",
-		Text:      "A turn is cancelled and a prompt follows as soon as it is answered: it runs, and is not cancelled.",
+		Text:      "A turn is cancelled, and a new prompt follows as soon as the old one is answered: it runs and is not cancelled.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -162,7 +162,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name:      "cancel-one-of-two",
-		Text:      "Of two sessions with a turn each, one is cancelled: the other goes on to its own end.",
+		Text:      "Two sessions each have a turn in flight, and one is cancelled: the other runs to its own end.",
 		Exercises: []string{"PRM-11"}, Prompts: []string{"long"},
 		run: func(p *play) {
 			one := p.ready()
@@ -182,7 +182,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name:      "cancel-request",
-		Text:      "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, or goes on as if nothing had come.",
+		Text:      "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, or continues as if nothing had arrived.",
 		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -201,14 +201,14 @@ var cancelScenarios = []Scenario{
 			p.trait("request cancelled")
 			p.markExercised("CAN-3")
 			if m.kind == conformance.ErrorReply && m.code() != -32800 {
-				p.fail("CAN-1", "a request that was cancelled is answered with the error %d, and not with a result or -32800", m.code())
+				p.fail("CAN-1", "a cancelled request was answered with the error %d, want a result or the error -32800", m.code())
 			}
 			p.promptAfterCancel(session)
 		},
 	},
 	{
 		Name:      "cancel-request-unknown",
-		Text:      "$/cancel_request with the id of no request, of one that is answered, and of a number as text changes nothing.",
+		Text:      "$/cancel_request with an unknown id, the id of an answered request, or a number written as a string changes nothing.",
 		Exercises: []string{"CAN-4", "OVW-4"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -216,10 +216,10 @@ var cancelScenarios = []Scenario{
 			for _, id := range []string{`"1"`, `1`, `999999`, `"` + noSession + `"`, `-1`} {
 				p.notify("$/cancel_request", `{"requestId":`+id+`}`)
 			}
-			p.checkAlive("ADD-1", "$/cancel_request for nothing")
+			p.checkAlive("ADD-1", "$/cancel_request without a matching request")
 			p.markExercised("CAN-4", "OVW-4")
 			if extra := p.answersSince(before); len(extra) > 1 {
-				p.fail("OVW-4", "$/cancel_request is answered: %s", extra[0])
+				p.fail("OVW-4", "the agent answered $/cancel_request, a notification: %s", extra[0])
 			}
 			p.prompt(session, "text")
 		},
@@ -235,8 +235,8 @@ func (p *play) checkAfterCancel(session string) {
 	p.promptAfterCancel(session)
 }
 
-// promptAfterCancel prompts after a cancellation that is over: the turn runs to its own end, or the judge says that nothing has
-// cancelled it.
+// promptAfterCancel prompts after a cancellation that is over: the turn runs to its own end, or the judge says that
+// nothing has cancelled it.
 func (p *play) promptAfterCancel(session string) {
 	p.client.nextTurn(session)
 	p.prompt(session, "text")

@@ -22,7 +22,7 @@ const (
 var promptScenarios = []Scenario{
 	{
 		Name:      "content",
-		Text:      "Prompts of text alone, of a link alone, of both, and of several blocks are taken.",
+		Text:      "Prompts with only text, only a link, both, or several blocks are accepted.",
 		Exercises: []string{"INI-15", "CON-1"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -33,14 +33,14 @@ var promptScenarios = []Scenario{
 				p.markExercised("INI-15", "CON-1")
 				m := p.content(session, blocks)
 				if m != nil && (m.code() == -32602 || m.code() == -32601) {
-					p.fail("INI-15", "a prompt of text or links is refused: %s", clip(string(m.params)))
+					p.fail("INI-15", "the agent refused a prompt with text or links: %s", clip(string(m.params)))
 				}
 			}
 		},
 	},
 	{
 		Name:      "scripts",
-		Text:      "A prompt in Arabic, Chinese and emoji, also escaped as pairs of surrogates, is answered.",
+		Text:      "A prompt in Arabic, Chinese and emoji, also escaped as surrogate pairs, is answered.",
 		Exercises: []string{"INI-15"},
 		run: func(p *play) {
 			session := p.ready()
@@ -48,14 +48,14 @@ var promptScenarios = []Scenario{
 				p.markExercised("INI-15")
 				m := p.content(session, `{"type":"text","text":"Reply with OK. `+text+`"}`)
 				if m.code() == -32602 {
-					p.fail("INI-15", "a prompt in other scripts is refused: %s", clip(string(m.params)))
+					p.fail("INI-15", "the agent refused a prompt in another script: %s", clip(string(m.params)))
 				}
 			}
 		},
 	},
 	{
 		Name:      "content-advertised",
-		Text:      "Prompts with images, sounds and embedded resources are taken if the agent advertises them.",
+		Text:      "Prompts with images, audio and embedded resources are accepted if the agent advertises them.",
 		Exercises: []string{"ADD-3"},
 		run: func(p *play) {
 			session := p.ready()
@@ -72,14 +72,14 @@ var promptScenarios = []Scenario{
 				p.markExercised("ADD-3")
 				m := p.content(session, text+","+c.block)
 				if m != nil && m.kind == conformance.ErrorReply && (m.code() == -32602 || m.code() == -32601) {
-					p.fail("ADD-3", "%s is advertised, and a prompt with it is refused: %s", c.capability, clip(string(m.params)))
+					p.fail("ADD-3", "the agent advertises %s but refused a prompt with it: %s", c.capability, clip(string(m.params)))
 				}
 			}
 		},
 	},
 	{
 		Name:      "content-odd",
-		Text:      "Prompts without blocks, with blocks of an unknown type, or with ones that were not advertised are answered, and the connection goes on.",
+		Text:      "Prompts without blocks, with blocks of an unknown type, or with blocks that the agent does not advertise are answered, and the connection survives.",
 		Exercises: []string{"ADD-1"},
 		run: func(p *play) {
 			session := p.ready()
@@ -88,7 +88,7 @@ var promptScenarios = []Scenario{
 			} {
 				id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[`+blocks+`]}`, "")
 				if p.awaitTurn(id) == nil {
-					p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt with the blocks ["+blocks+"] is not answered"))
+					p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt with the blocks ["+blocks+"] was not answered"))
 					return
 				}
 			}
@@ -98,7 +98,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "tools",
-		Text:      "The agent reads a file, edits one and runs a command, one turn after the other; what it writes is on the disk.",
+		Text:      "The agent reads a file, edits a file and runs a command, one turn after the other; its edits are on disk.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
 		run: func(p *play) {
 			session := p.ready()
@@ -113,7 +113,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "outside",
-		Text:      "The agent is asked to read and to edit a file outside its directories: it refuses, or asks for permission.",
+		Text:      "The agent is asked to read and edit a file outside its directories: it refuses, or asks for permission.",
 		Exercises: []string{"SES-24"}, Prompts: []string{"read", "edit"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -130,10 +130,10 @@ var promptScenarios = []Scenario{
 				files, asked := p.filesSince(before)
 				for _, m := range files {
 					path := m.text("path")
-					p.check("SES-24", isInside(p.dir, path) || asked, "%s for %s, outside the session's directories, without asking", m.method, path)
+					p.check("SES-24", isInside(p.dir, path) || asked, "the agent sent %s for %s, outside the session's directories, without asking for permission", m.method, path)
 				}
 				if now, err := os.ReadFile(outside); !asked && (err != nil || string(now) != content) {
-					p.fail("SES-24", "%s, outside the session's directories, has changed, and the user was not asked", outside)
+					p.fail("SES-24", "the agent changed %s, outside the session's directories, without asking for permission", outside)
 				}
 				if text := p.textSince(before, 1<<62)["agent"]; strings.Contains(text, "cannot") || strings.Contains(text, "outside") || asked {
 					p.markExercised("SES-24")
@@ -143,7 +143,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "missing-file",
-		Text:      "The agent is asked for a file that there is not: the client's error does not end the turn.",
+		Text:      "The agent is asked for a file that does not exist: the client's error does not end the turn.",
 		Exercises: []string{"ERR-1"}, Prompts: []string{"missing"},
 		run: func(p *play) {
 			session := p.ready()
@@ -159,7 +159,7 @@ var promptScenarios = []Scenario{
 	failing("client-internal-errors", "an internal error", `{"code":-32603,"message":"acp-probe says no","data":null}`),
 	{
 		Name:      "permission",
-		Text:      "The agent asks for permission, and gets it.",
+		Text:      "The agent asks for permission, and the user grants it.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"permission"},
 		run: func(p *play) {
 			session := p.ready()
@@ -168,28 +168,28 @@ var promptScenarios = []Scenario{
 			p.settle()
 		},
 	},
-	permission("permission-rejected", "is refused it", func(m *message) (string, string) {
+	permission("permission-rejected", "the user refuses it", func(m *message) (string, string) {
 		return "result", choose(m, "reject_once", "reject_always")
 	}),
-	permission("permission-forever", "gets it for ever", func(m *message) (string, string) {
+	permission("permission-forever", "the user grants it permanently", func(m *message) (string, string) {
 		return "result", choose(m, "allow_always", "allow_once")
 	}),
-	permission("permission-unknown", "gets an option that it has not offered", func(*message) (string, string) {
+	permission("permission-unknown", "the client selects an option that was not offered", func(*message) (string, string) {
 		return "result", `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
 	}),
-	permission("permission-error", "gets an error", func(*message) (string, string) {
+	permission("permission-error", "the client answers with an error", func(*message) (string, string) {
 		return "error", `{"code":-32603,"message":"acp-probe has no user"}`
 	}),
-	permission("permission-dismissed", "is told that the question was dismissed, though nobody cancelled the turn", func(*message) (string, string) {
+	permission("permission-dismissed", "the user dismisses the question without cancelling the turn", func(*message) (string, string) {
 		return "result", `{"outcome":{"outcome":"cancelled"}}`
 	}),
-	permission("permission-odd", "gets an answer with unknown members and nulls", func(m *message) (string, string) {
+	permission("permission-odd", "the client's answer has unknown members and nulls", func(m *message) (string, string) {
 		return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
 	}),
 	{
 		Name:      "permission-empty",
 		ignore:    []string{"PRM-5"},
-		Text:      "The agent asks for permission, and gets an answer with neither result nor error: nothing is sent for it, and the turn ends.",
+		Text:      "The agent asks for permission, and the answer has neither result nor error: the agent does not reply to it, and the turn ends.",
 		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -206,12 +206,12 @@ var promptScenarios = []Scenario{
 				// It may wait for a proper answer: the user can still cancel.
 				p.cancel(session)
 				if p.awaitTurn(id) == nil {
-					p.fail("ADD-9", "%s", p.why("after an empty answer to a request for permission the cancelled prompt is not answered"))
+					p.fail("ADD-9", "%s", p.why("after an empty answer to a permission request, the cancelled prompt was not answered"))
 				}
 			}
 			for _, m := range p.errorsSince(request.number) {
 				if m.id == request.id {
-					p.fail("ADD-9", "the empty answer is answered: %s", clip(string(m.params)))
+					p.fail("ADD-9", "the agent replied to the empty answer: %s", clip(string(m.params)))
 				}
 			}
 		},
@@ -229,7 +229,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "other-turns",
-		Text:      "The agent thinks, changes its mode, sends a notice, compacts its context, and refuses a prompt.",
+		Text:      "The agent thinks, changes its mode, sends a notice, compacts its context and refuses a prompt.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"think", "mode", "notice", "compact", "refusal", "text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -241,7 +241,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "elicitation",
-		Text:      "The agent asks with a form, and for a link to be opened, and gets both.",
+		Text:      "The agent shows a form and asks to open a link; the user accepts both.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"form", "link"},
 		run: func(p *play) {
 			session := p.ready()
@@ -250,15 +250,15 @@ var promptScenarios = []Scenario{
 			p.settle()
 		},
 	},
-	elicitation("declined", "is declined", "result", `{"action":"decline"}`, "elicitation declined"),
-	elicitation("dismissed", "is dismissed", "result", `{"action":"cancel","content":null}`, "elicitation declined"),
-	elicitation("failed", "gets an error", "error", `{"code":-32603,"message":"acp-probe has no user"}`, "elicitation declined"),
-	elicitation("unknown", "gets an action that nobody knows", "result", `{"action":"_acp.probe","content":{"name":"probe"}}`, "unknown elicitation action"),
-	elicitation("wrong", "gets content that it has not asked for", "result", `{"action":"accept","content":{"acp-probe":[7],"name":7}}`, ""),
+	elicitation("declined", "the user declines it", "result", `{"action":"decline"}`, "elicitation declined"),
+	elicitation("dismissed", "the user dismisses it", "result", `{"action":"cancel","content":null}`, "elicitation declined"),
+	elicitation("failed", "the client answers with an error", "error", `{"code":-32603,"message":"acp-probe has no user"}`, "elicitation declined"),
+	elicitation("unknown", "the client answers with an unknown action", "result", `{"action":"_acp.probe","content":{"name":"probe"}}`, "unknown elicitation action"),
+	elicitation("wrong", "the client answers with content that the form did not ask for", "result", `{"action":"accept","content":{"acp-probe":[7],"name":7}}`, ""),
 	{
 		Name:      "prompts-at-once",
 		ignore:    []string{"PRM-7", "PRM-13"}, // an agent may end the first turn for the second prompt
-		Text:      "Two prompts of one session at the same time are both answered, by a turn or an error.",
+		Text:      "Two simultaneous prompts in one session are both answered, with the end of a turn or with an error.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -266,7 +266,7 @@ var promptScenarios = []Scenario{
 			p.markExercised("PRM-5")
 			for i, id := range []string{first, second} {
 				if p.awaitTurn(id) == nil {
-					p.fail("PRM-5", "%s", p.why(ordinal("prompt", i)+" of two at the same time is not answered"))
+					p.fail("PRM-5", "%s", p.why(ordinal("prompt", i)+" of two simultaneous ones was not answered"))
 				}
 			}
 			p.prompt(session, "text")
@@ -274,7 +274,7 @@ var promptScenarios = []Scenario{
 	},
 	{
 		Name:      "sessions-at-once",
-		Text:      "Two sessions have turns at the same time; what belongs to one does not come to the other.",
+		Text:      "Two sessions have turns at the same time; the updates of one do not reach the other.",
 		Exercises: []string{"ADD-2"}, Prompts: []string{"text", "read"},
 		run: func(p *play) {
 			one := p.ready()
@@ -293,14 +293,14 @@ func (p *play) content(session, blocks string) *message {
 	id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[`+blocks+`]}`, "")
 	m := p.awaitTurn(id)
 	if m == nil {
-		p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt is not answered"))
+		p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt was not answered"))
 		panic(stop{})
 	}
 	return m
 }
 
-// checkReleased looks whether all terminals of turns that are over were released. The agent may release them later, which
-// makes this milder.
+// checkReleased looks whether all terminals of turns that are over were released. The agent may release them later,
+// which makes this milder.
 func (p *play) checkReleased() {
 	p.conn.mu.Lock()
 	open := 0
@@ -314,7 +314,7 @@ func (p *play) checkReleased() {
 	}
 	p.conn.mu.Unlock()
 	if open > 0 && p.saw("answered terminal/create") {
-		p.failAt("TRM-7", conformance.Should, "after its turn %d of the agent's terminals are not released", open)
+		p.failAt("TRM-7", conformance.Should, "the agent did not release %d of its terminals by the end of the turn", open)
 	}
 }
 
@@ -333,7 +333,8 @@ func (p *play) filesSince(number int) (files []*message, asked bool) {
 	return files, asked
 }
 
-// refusedSince are the requests for permission since a message that the user has refused; none if the user has allowed one.
+// refusedSince are the requests for permission since a message that the user has refused; none if the user has allowed
+// one.
 func (p *play) refusedSince(number int) (refused []*message) {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
@@ -367,8 +368,8 @@ func (p *play) refusedSince(number int) (refused []*message) {
 	return refused
 }
 
-// checkSpared checks that a turn that began behind a message has left a file as it was, if the user has refused all that the
-// agent asked in it. What a prompt for permission asks is about the file; otherwise a request has to name it.
+// checkSpared checks that a turn that began behind a message has left a file as it was, if the user has refused all
+// that the agent asked in it. What a prompt for permission asks is about the file; otherwise a request has to name it.
 func (p *play) checkSpared(number int, kind, path, text string) {
 	refused := p.refusedSince(number)
 	if len(refused) == 0 {
@@ -381,17 +382,17 @@ func (p *play) checkSpared(number int, kind, path, text string) {
 	}
 	names := func(m *message) bool { return strings.Contains(string(m.params), name) }
 	if kind == "permission" || slices.ContainsFunc(refused, names) {
-		p.fail("ADD-14", "the user has refused, and %s is not what it was", name)
+		p.fail("ADD-14", "the user refused, but the agent changed %s", name)
 		return
 	}
-	p.doubt("ADD-14", "the user has refused all that was asked, and %s is not what it was", name)
+	p.doubt("ADD-14", "the user refused every request, but %s has changed", name)
 }
 
 // failing is the scenario of a client whose files and terminals fail.
 func failing(name, what, text string) Scenario {
 	return Scenario{
 		Name:      name,
-		Text:      "The client answers requests for files and terminals with " + what + ": the agent ends its turn, and serves the next.",
+		Text:      "The client answers requests for files and terminals with " + what + ": the agent ends its turn and serves the next one.",
 		Exercises: []string{"ERR-1"}, Prompts: []string{"read", "edit", "terminal"},
 		run: func(p *play) {
 			session := p.ready()
@@ -402,7 +403,7 @@ func failing(name, what, text string) Scenario {
 			for _, kind := range []string{"read", "edit", "terminal"} {
 				id := p.begin(session, kind)
 				if p.awaitTurn(id) == nil {
-					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error of the client the prompt %q is not answered", p.text(session, kind))))
+					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error from the client, the prompt %q was not answered", p.text(session, kind))))
 					return
 				}
 			}
@@ -433,7 +434,7 @@ func permission(name, what string, answer func(*message) (outcome, text string))
 				before := p.count()
 				id := p.begin(session, turn.kind)
 				if p.awaitTurn(id) == nil {
-					p.failAt("PRM-5", conformance.Must, "%s", p.why("after this answer to a request for permission the prompt is not answered"))
+					p.failAt("PRM-5", conformance.Must, "%s", p.why("after this answer to a permission request, the prompt was not answered"))
 					return
 				}
 				p.checkSpared(before, turn.kind, file, text)
@@ -448,7 +449,7 @@ func permission(name, what string, answer func(*message) (outcome, text string))
 func elicitation(name, what, outcome, text, trait string) Scenario {
 	return Scenario{
 		Name:      "elicitation-" + name,
-		Text:      "The agent asks with a form, and " + what + ": it goes on.",
+		Text:      "The agent shows a form, and " + what + ": the agent continues.",
 		Exercises: []string{"ELI-9", "ELI-17", "ELI-18", "SCH-9"}, Prompts: []string{"form", "link"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -472,11 +473,11 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 				}
 				p.markExercised(rule)
 				if m == nil {
-					p.failAt(rule, conformance.Must, "%s", p.why("after an elicitation that "+what+", the prompt is not answered"))
+					p.failAt(rule, conformance.Must, "%s", p.why("the prompt was not answered after an elicitation in which "+what))
 					return
 				}
 				if m.kind == conformance.ErrorReply {
-					p.failAt(rule, conformance.Should, "after an elicitation that %s, the prompt is answered with an error: %s", what, clip(string(m.params)))
+					p.failAt(rule, conformance.Should, "after an elicitation in which %s, the prompt was answered with an error: %s", what, clip(string(m.params)))
 				}
 			}
 			p.client.nextTurn(session)

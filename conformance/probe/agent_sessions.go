@@ -21,7 +21,7 @@ import (
 var sessionScenarios = []Scenario{
 	{
 		Name: "sessions", quiet: true,
-		Text:      "Several sessions, one after the other and at the same time, have ids of their own.",
+		Text:      "Several sessions, created one after the other and at the same time, have distinct ids.",
 		Exercises: []string{"SES-2", "SES-31"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -37,7 +37,7 @@ var sessionScenarios = []Scenario{
 			for _, id := range asked {
 				m := p.await(id)
 				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("one of four session/new at the same time is not answered"))
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("one of four simultaneous session/new requests was not answered"))
 					return
 				}
 				if m.kind == conformance.Response {
@@ -45,13 +45,13 @@ var sessionScenarios = []Scenario{
 					ids[m.text("sessionId")] = true
 				}
 			}
-			p.check("SES-2", len(ids) == answered, "%d sessions have %d different ids", answered, len(ids))
+			p.check("SES-2", len(ids) == answered, "%d sessions have only %d distinct ids", answered, len(ids))
 			p.quiet(p.ctx, p.limits.quiet)
 		},
 	},
 	{
 		Name:      "working-directory",
-		Text:      "A session's directory is not that of the process: what the agent reads and edits by relative names is in it, in the first turn and in the second.",
+		Text:      "A session's directory is not that of the process: the agent resolves relative names in it, in the first turn and in the second.",
 		Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -67,7 +67,7 @@ var sessionScenarios = []Scenario{
 					if filepath.Base(path) != name {
 						continue // a file of its own choice
 					}
-					p.check(id, isInside(p.dir, path), "the agent takes %s for %s, which is outside the session's directory %s", path, name, p.dir)
+					p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path, name, p.dir)
 				}
 			}
 		},
@@ -84,14 +84,14 @@ var sessionScenarios = []Scenario{
 			}
 			// Whether a missing directory is refused or made is the agent's choice.
 			if p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with a missing cwd is not answered"))
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new without a cwd was not answered"))
 			}
 			p.checkAlive("ADD-1", "bad directories")
 		},
 	},
 	{
 		Name: "additional-directories", Needs: []string{canRoots},
-		Text:      "A session with more directories is made, and its working directory is still one of them.",
+		Text:      "A session with additional directories is created, and its working directory is still one of its roots.",
 		Exercises: []string{"ADD-3", "SES-23", "ERR-4"}, Prompts: []string{"read"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -109,7 +109,7 @@ var sessionScenarios = []Scenario{
 			p.prompt(session, "read")
 			for _, path := range p.pathsSince(before) {
 				if filepath.Base(path) == "notes.txt" {
-					p.check("SES-23", isInside(p.dir, path), "the agent takes %s for notes.txt, which is outside the working directory", path)
+					p.check("SES-23", isInside(p.dir, path), "the agent used %s for notes.txt, which is outside the working directory", path)
 				}
 			}
 			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
@@ -118,7 +118,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name:      "unknown-session",
-		Text:      "Requests for a session that there is not are refused with -32002 and its id.",
+		Text:      "Requests for a session that does not exist are refused with -32002 and its id.",
 		Exercises: []string{"ERR-5", "ADD-1"},
 		run: func(p *play) {
 			p.ready()
@@ -149,7 +149,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "load", Needs: []string{loadSession},
-		Text:      "A session of two turns is loaded by another launch: all that was said comes again, before the answer, and it can be prompted.",
+		Text:      "A session of two turns is loaded in another launch: the whole conversation is replayed before the answer, and the session can be prompted.",
 		Exercises: []string{"SES-6", "SES-7", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
 		run: func(p *play) {
 			var first, second turnText
@@ -172,24 +172,24 @@ var sessionScenarios = []Scenario{
 			for i, said := range []turnText{first, second} {
 				for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
 					if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
-						p.fail("SES-6", "session/load does not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
+						p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
 					}
 				}
 			}
 			p.quiet(p.ctx, p.limits.quiet)
-			p.check("SES-7", len(p.historySince(m.number)) == 0, "history comes after the answer to session/load: %s", strings.Join(p.historySince(m.number), ", "))
+			p.check("SES-7", len(p.historySince(m.number)) == 0, "the agent sent history after the answer to session/load: %s", strings.Join(p.historySince(m.number), ", "))
 			p.prompt(session, "text")
 		},
 	},
 	{
 		Name: "load-here", Needs: []string{loadSession},
-		Text:      "A session that is active is loaded again by the same client, or refused; it can be prompted afterwards.",
+		Text:      "An active session is loaded again by the same client, or refused; it can be prompted afterwards.",
 		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
 			p.prompt(session, "text")
 			if p.call("session/load", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load of an active session is not answered"))
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load of an active session was not answered"))
 				return
 			}
 			p.prompt(session, "text")
@@ -197,7 +197,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "resume", Needs: []string{canResume},
-		Text:      "A session is resumed by another launch without a replay, and can be prompted.",
+		Text:      "A session is resumed in another launch without a replay, and can be prompted.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.reopen("SES-11", "session/resume", func() string {
@@ -228,7 +228,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "list", Needs: []string{canList},
-		Text:      "Sessions are listed: all, those of a directory, of one that was never used, and after a wrong cursor.",
+		Text:      "Sessions are listed: all of them, those of one directory, those of a directory that was never used, and after a wrong cursor.",
 		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -237,24 +237,24 @@ var sessionScenarios = []Scenario{
 			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 			for _, s := range sessions {
 				if s.cwd != p.dir {
-					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s lists a session in %s", p.dir, s.cwd)
+					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s listed a session in %s", p.dir, s.cwd)
 				}
 			}
 			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
-			p.check("LST-8", len(none) == 0, "a directory that was never used has %d sessions", len(none))
+			p.check("LST-8", len(none) == 0, "the agent listed %d sessions in a directory that was never used", len(none))
 			if _, pages := p.list("LST-5", ""); pages > 1 {
 				p.markExercised("LST-12")
 			}
-			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", -32602)
+			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", -32602)
 			p.markExercised("LST-14")
 			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
-				p.fail("LST-14", "after session/list, a session that was never made can be prompted")
+				p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
 			}
 		},
 	},
 	{
 		Name: "delete", Needs: []string{canDelete},
-		Text:      "A session is deleted, and deleted again, and is gone from the list.",
+		Text:      "A session is deleted twice, and is gone from the list.",
 		Exercises: []string{"DEL-5", "DEL-6"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -272,7 +272,7 @@ var sessionScenarios = []Scenario{
 				sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 				for _, s := range sessions {
 					if s.id == session {
-						p.fail("DEL-4", "a deleted session is still listed")
+						p.fail("DEL-4", "the agent still lists a deleted session")
 					}
 				}
 			}
@@ -280,7 +280,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "close", Needs: []string{canClose},
-		Text:      "A session is closed, idle and again; afterwards it takes no prompt.",
+		Text:      "An idle session is closed twice; afterwards it accepts no prompt.",
 		Exercises: []string{"SES-16", "SES-15"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -297,7 +297,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "close-in-a-turn", Needs: []string{canClose},
-		Text:      "A session is closed in the middle of a turn: the prompt is answered as cancelled, and then the close.",
+		Text:      "A session is closed in the middle of a turn: the prompt is answered as cancelled, then session/close is answered.",
 		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
 		run: func(p *play) {
 			session, id, ok := p.streaming(2)
@@ -311,13 +311,13 @@ var sessionScenarios = []Scenario{
 			end := p.awaitTurn(id)
 			switch {
 			case m == nil:
-				p.fail("SES-15", "%s", p.why("session/close in a turn is not answered"))
+				p.fail("SES-15", "%s", p.why("session/close during a turn was not answered"))
 			case m.kind == conformance.ErrorReply:
-				p.fail("SES-15", "session/close in a turn is answered with an error: %s", clip(string(m.params)))
+				p.fail("SES-15", "session/close during a turn was answered with an error: %s", clip(string(m.params)))
 			case end == nil:
-				p.fail("SES-15", "%s", p.why("the prompt of a closed session is not answered"))
+				p.fail("SES-15", "%s", p.why("the prompt of a closed session was not answered"))
 			case end.kind == conformance.ErrorReply:
-				p.fail("SES-15", "the prompt of a session that was closed ends with an error: %s", clip(string(end.params)))
+				p.fail("SES-15", "the prompt of a closed session ended with an error: %s", clip(string(end.params)))
 			case end.text("stopReason") == "cancelled":
 				p.trait("closed in a turn")
 			}
@@ -325,7 +325,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name:      "modes",
-		Text:      "Every mode that is offered can be set, and no other.",
+		Text:      "Every offered mode can be set, and no other.",
 		Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -350,7 +350,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name:      "options",
-		Text:      "Every value that is offered for an option can be set, and no other; each answer has all options.",
+		Text:      "Every offered value of an option can be set, and no other; each answer has all options.",
 		Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -360,11 +360,11 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name:      "mcp-stdio",
-		Text:      "Stdio MCP servers that a session names are started, with their arguments and variables, and spoken to.",
+		Text:      "The stdio MCP servers of a session are started with their arguments and variables, and the agent connects to them.",
 		Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
 		run: func(p *play) {
 			if p.options.MCP == nil {
-				p.stopf("there is no fake MCP server to give")
+				p.stopf("no fake MCP server is available")
 			}
 			p.initialize("all", allCapabilities)
 			var servers, files []string
@@ -393,24 +393,24 @@ var sessionScenarios = []Scenario{
 				return len(spoken) == len(files)
 			})
 			for i, text := range spoken {
-				p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)), "the MCP server %d was started without the variable that the session gave it", i+1)
+				p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)), "MCP server %d was started without the variable that the session set", i+1)
 			}
 			if len(spoken) == 0 {
 				p.idleMCP(session, "SES-25", "no stdio MCP server of the session was spoken to, by the end of its first turn and for a while after it")
 			}
-			p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers %d were spoken to", len(files), len(spoken))
+			p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers, the agent connected to %d", len(files), len(spoken))
 		},
 	},
 	{
 		Name: "mcp-http", Needs: []string{canHTTP},
-		Text:      "HTTP MCP servers that a session names are spoken to.",
+		Text:      "The agent connects to the HTTP MCP servers of a session.",
 		Exercises: []string{"SES-26", "ADD-3"}, Prompts: []string{"mcp"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
 			var hits atomic.Int64
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
-				p.stopf("no server for MCP: %v", err)
+				p.stopf("the MCP server could not be started: %v", err)
 			}
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				hits.Add(1)
@@ -433,7 +433,7 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name:      "mcp-unknown",
-		Text:      "MCP servers of an unknown type or without what they need are refused or left out, and the connection goes on.",
+		Text:      "MCP servers of an unknown type or with missing members are refused or left out, and the connection survives.",
 		Exercises: []string{"SES-30"},
 		run: func(p *play) {
 			p.ready()
@@ -443,7 +443,7 @@ var sessionScenarios = []Scenario{
 			} {
 				m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[`+server+`]}`)
 				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with the MCP server "+server+" is not answered"))
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with the MCP server "+server+" was not answered"))
 				}
 			}
 			p.checkAlive("ADD-1", "wrong MCP servers")
@@ -451,8 +451,8 @@ var sessionScenarios = []Scenario{
 	},
 }
 
-// setOptions sets each value of the options that an answer has, and looks whether each answer to that is complete. The tag is
-// what version 2 has in front of the value of a select.
+// setOptions sets each value of the options that an answer has, and looks whether each answer to that is complete. The
+// tag is what version 2 has in front of the value of a select.
 func (p *play) setOptions(session string, m *message, tag string) {
 	options := optionsOf(m)
 	if len(options) == 0 {
@@ -487,7 +487,7 @@ func (p *play) setOptions(session string, m *message, tag string) {
 				case find(now, was.id) >= 0:
 					continue
 				case before[i].current == v:
-					p.fail("CFG-17", "the answer lacks the option %s, though %s had this value before", was.id, o.id)
+					p.fail("CFG-17", "the answer lacks the option %s, although %s had this value before", was.id, o.id)
 				case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", value(was, was.current))), was.id) >= 0:
 					p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
 				default:
@@ -516,25 +516,25 @@ func (p *play) eventually(so func() bool) {
 	}
 }
 
-// idleMCP reports that a session has made no use of its MCP servers. An agent may connect when it needs a tool: that it does
-// not is certain only for a prompt that is known to have it use one.
+// idleMCP reports that a session has made no use of its MCP servers. An agent may connect when it needs a tool: that it
+// does not is certain only for a prompt that is known to have it use one.
 func (p *play) idleMCP(session, id, what string) {
 	if p.certain(session, "mcp") {
 		p.fail(id, "%s", what)
 		return
 	}
-	p.doubt(id, "%s, which an agent that needs none of their tools may leave out", what)
+	p.doubt(id, "%s; an agent that needs none of their tools may do that", what)
 }
 
-// reopen makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps its
-// sessions in memory does not know it: then it is one of the same launch, closed if it can be.
+// reopen makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps
+// its sessions in memory does not know it: then it is one of the same launch, closed if it can be.
 func (p *play) reopen(id, method string, talk func() string) string {
 	session := talk()
 	caps, granted := p.caps, string(p.client.granted)
 	p.initialize(caps, granted)
 	p.client.session(session, p.dir)
 	if m := p.call(method, withSession(`,"mcpServers":[]`)(session, p.dir)); m.code() == -32002 {
-		p.failAt(id, conformance.Advice, "a session is not known to the next launch of the agent: %s", clip(string(m.params)))
+		p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", clip(string(m.params)))
 		session = talk()
 		if p.can(canClose) {
 			p.call("session/close", onlySession(session, ""))
@@ -550,7 +550,7 @@ func (p *play) reopen(id, method string, talk func() string) string {
 func (p *play) folder(name string) string {
 	path := filepath.Join(p.dir, name)
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		p.stopf("the scratch folder: %v", err)
+		p.stopf("the scratch folder could not be used: %v", err)
 	}
 	return path
 }
@@ -673,7 +673,7 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 			return sessions, pages
 		}
 		if !isSet(m.params, "sessions") {
-			p.fail("LST-8", "session/list answers no list: %s", clip(string(m.params)))
+			p.fail("LST-8", "session/list was not answered with a list: %s", clip(string(m.params)))
 		}
 		for _, s := range elements(member(m.params, "sessions")) {
 			var l struct{ SessionID, Cwd string }

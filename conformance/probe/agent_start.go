@@ -36,7 +36,7 @@ const codeVersion = -32022
 var startScenarios = []Scenario{
 	{
 		Name:      startScenario,
-		Text:      "A client that can do everything starts the agent, makes a session and prompts it.",
+		Text:      "A client that supports everything starts the agent, creates a session and prompts it.",
 		Exercises: []string{"INI-4", "INI-8", "INI-15", "CON-1", "TRN-7"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -53,13 +53,13 @@ var startScenarios = []Scenario{
 				return
 			}
 			if logged := target.Stderr.String(); logged != "" {
-				p.check("TRN-7", utf8.ValidString(logged), "what the agent writes to standard error is not UTF-8: %s", clip(logged))
+				p.check("TRN-7", utf8.ValidString(logged), "the agent's standard error is not UTF-8: %s", clip(logged))
 			}
 		},
 	},
 	{
 		Name: "version-newer", bare: true, anyVersion: true,
-		Text:      "A client asks for a version that nobody speaks yet: the agent answers with the latest that it speaks.",
+		Text:      "A client requests a version that does not exist yet: the agent answers with the latest version that it supports.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
@@ -68,19 +68,19 @@ var startScenarios = []Scenario{
 			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
-				p.fail("INI-9", "%s", p.why("initialize is not answered"))
+				p.fail("INI-9", "%s", p.why("initialize was not answered"))
 			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 65535 is answered with an error: %s", clip(string(m.params)))
+				p.fail("INI-9", "version 65535 was answered with an error: %s", clip(string(m.params)))
 			case version == 65535:
-				p.fail("ADD-7", "version 65535 is echoed")
+				p.fail("ADD-7", "the agent accepted version 65535, which does not exist")
 			case version < 1:
-				p.fail("ADD-7", "the answer to version 65535 is version %d, which is lower than 1", version)
+				p.fail("ADD-7", "the agent answered version 65535 with version %d, which is lower than 1", version)
 			}
 		},
 	},
 	{
 		Name: "version-older", bare: true,
-		Text:      "A client asks for version 0, which nobody speaks.",
+		Text:      "A client requests version 0, which does not exist.",
 		Exercises: []string{"INI-9"},
 		run: func(p *play) {
 			p.start()
@@ -88,15 +88,15 @@ var startScenarios = []Scenario{
 			m := p.call("initialize", `{"protocolVersion":0,"clientCapabilities":{}}`)
 			p.markExercised("INI-9")
 			if m == nil {
-				p.fail("INI-9", "%s", p.why("initialize with version 0 is not answered"))
+				p.fail("INI-9", "%s", p.why("initialize with version 0 was not answered"))
 			} else if m.kind == conformance.Response && versionOf(m) == 0 {
-				p.failAt("INI-9", conformance.Should, "version 0 is echoed, which no schema describes")
+				p.failAt("INI-9", conformance.Should, "the agent accepted version 0, which no schema describes")
 			}
 		},
 	},
 	{
 		Name: "version-2", bare: true, anyVersion: true,
-		Text:      "A client that speaks version 2, which is a draft, and version 1 asks for 2: an agent that speaks 1 alone answers with that, and serves it.",
+		Text:      "A client that supports version 2, which is a draft, and version 1 requests 2: an agent that supports only 1 answers with 1, and serves it.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
@@ -105,9 +105,9 @@ var startScenarios = []Scenario{
 			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
-				p.fail("INI-9", "%s", p.why("initialize is not answered"))
+				p.fail("INI-9", "%s", p.why("initialize was not answered"))
 			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 2 is answered with an error: %s", clip(string(m.params)))
+				p.fail("INI-9", "version 2 was answered with an error: %s", clip(string(m.params)))
 			case version == 1:
 				p.init = m
 				p.newSession()
@@ -115,13 +115,13 @@ var startScenarios = []Scenario{
 				p.trait(version2)
 				p.checkAlive("ADD-1", "initialize of version 2")
 			default:
-				p.fail("INI-9", "version 2 is answered with version %d", version)
+				p.fail("INI-9", "version 2 was answered with version %d", version)
 			}
 		},
 	},
 	{
 		Name: "version-of-wrong-type", bare: true,
-		Text:      "Versions that are no 16-bit integer are refused or answered, and the agent serves the next client's initialize.",
+		Text:      "Versions that are not 16-bit integers are refused or answered, and the agent serves the next client's initialize.",
 		Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
 		run: func(p *play) {
 			for _, version := range []string{`"one"`, `-1`, `1.5`, `70000`, `null`, `[]`, `{}`} {
@@ -130,22 +130,22 @@ var startScenarios = []Scenario{
 				m := p.call("initialize", `{"protocolVersion":`+version+`,"clientCapabilities":{}}`)
 				p.markExercised("SCH-16", "ERR-4", "ADD-1")
 				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize with the version "+version+" is not answered"))
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize with the version "+version+" was not answered"))
 					continue
 				}
 				if m.kind == conformance.Response {
-					p.failAt("ERR-4", conformance.Advice, "the version %s is answered with a result", version)
+					p.failAt("ERR-4", conformance.Advice, "the agent answered version %s with a result", version)
 					continue
 				}
 				if next := p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`); next == nil || next.kind != conformance.Response {
-					p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 does not succeed", version)
+					p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 failed", version)
 				}
 			}
 		},
 	},
 	{
 		Name: "before-initialize", bare: true,
-		Text:      "Requests before initialize are refused, and initialize works after them.",
+		Text:      "Requests before initialize are refused, and initialize still works afterwards.",
 		Exercises: []string{"ERR-6", "ADD-1"},
 		run: func(p *play) {
 			p.start()
@@ -156,7 +156,7 @@ var startScenarios = []Scenario{
 				m := p.call(request[0], request[1])
 				if m != nil && m.kind == conformance.Response {
 					p.markExercised("ERR-6")
-					p.fail("ERR-6", "%s before initialize is answered with a result: %s", request[0], clip(string(m.params)))
+					p.fail("ERR-6", "%s before initialize was answered with a result: %s", request[0], clip(string(m.params)))
 					continue
 				}
 				p.requireError("ERR-6", m, request[0]+" before initialize", -32600, -32002)
@@ -169,12 +169,12 @@ var startScenarios = []Scenario{
 	},
 	{
 		Name: "initialize-twice", bare: true,
-		Text:      "A second initialize is answered, with a result or an error, and the connection goes on.",
+		Text:      "A second initialize is answered, with a result or an error, and the connection survives.",
 		Exercises: []string{"ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
 			if p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("a second initialize is not answered"))
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("a second initialize was not answered"))
 				return
 			}
 			p.checkAlive("ADD-1", "a second initialize")
@@ -182,7 +182,7 @@ var startScenarios = []Scenario{
 	},
 	{
 		Name:      "authentication",
-		Text:      "The authentication methods: unknown ids and those of a terminal are refused; the chosen one opens sessions; logout closes them.",
+		Text:      "Authentication methods: unknown ids and those of terminal methods are refused; the chosen method opens sessions; logout closes them.",
 		Exercises: []string{"ERR-4"}, bare: true,
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -209,7 +209,7 @@ var startScenarios = []Scenario{
 			if m := p.must("AUT-8", "logout", `{}`); m != nil && needed {
 				p.trait("logged out")
 				if m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`); m != nil && m.kind == conformance.Response {
-					p.fail("AUT-10", "after logout, session/new succeeds, though it needed authentication before")
+					p.fail("AUT-10", "after logout, session/new succeeded although it required authentication before")
 				}
 			}
 		},
@@ -228,8 +228,8 @@ var startScenarios = []Scenario{
 	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`, "form", "compact"),
 }
 
-// bothVersions are the members of initialize by which a client that speaks versions 1 and 2 describes itself. Each version
-// requires its own, and an agent that speaks both reads those of the version that it chooses.
+// bothVersions are the members of initialize by which a client that speaks versions 1 and 2 describes itself. Each
+// version requires its own, and an agent that speaks both reads those of the version that it chooses.
 const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":` + clientInfo + `,"clientCapabilities":{}`
 
 // capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
@@ -237,7 +237,7 @@ const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":`
 func capabilities(name, set string, prompts ...string) Scenario {
 	return Scenario{
 		Name:      "capabilities-" + name,
-		Text:      "A client that states " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the agent copes, and asks for nothing else.",
+		Text:      "A client that advertises " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the agent copes, and requests nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
 		Prompts:   prompts,
 		run: func(p *play) {
@@ -253,11 +253,11 @@ func capabilities(name, set string, prompts ...string) Scenario {
 				m := p.call("initialize", params+`}`)
 				p.markExercised("SCH-17")
 				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize is not answered"))
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize was not answered"))
 					return
 				}
 				if m.kind == conformance.ErrorReply {
-					p.failAt("SCH-17", conformance.Should, "capabilities of wrong types, which count as left out, are refused: %s", clip(string(m.params)))
+					p.failAt("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s", clip(string(m.params)))
 					return
 				}
 				p.init, p.itself = m, m.params
@@ -282,7 +282,7 @@ func capabilities(name, set string, prompts ...string) Scenario {
 func (p *play) version(m *message, want int) {
 	p.markExercised("INI-8")
 	if version := versionOf(m); version != want {
-		p.fail("INI-8", "version %d was asked for, and %d is answered", want, version)
+		p.fail("INI-8", "the agent answered version %d with version %d", want, version)
 	}
 }
 

@@ -49,7 +49,7 @@ func typeScenarios() []Scenario {
 	for _, w := range wrongTypes {
 		s := Scenario{
 			Name:      "types-" + strings.NewReplacer("/", "-", "_", "-").Replace(w.method),
-			Text:      "Params of " + w.method + " of every wrong type are refused with -32602, and the connection goes on.",
+			Text:      "Params of " + w.method + " of every wrong type are refused with -32602, and the connection survives.",
 			Exercises: []string{"ERR-4", "ADD-1", "SCH-17"},
 			run: func(p *play) {
 				session := p.ready()
@@ -99,7 +99,7 @@ func typeScenarios() []Scenario {
 	}
 	return append(all, Scenario{
 		Name: "types-notifications", quiet: true,
-		Text:      "Notifications with params of wrong types are never answered, and the connection goes on.",
+		Text:      "Notifications with params of wrong types are never answered, and the connection survives.",
 		Exercises: []string{"OVW-4", "ADD-11", "ADD-1"},
 		run: func(p *play) {
 			p.ready()
@@ -115,7 +115,7 @@ func typeScenarios() []Scenario {
 			p.markExercised("OVW-4", "ADD-11")
 			for _, m := range p.errorsSince(before) {
 				if m.id == "null" || m.id == "" {
-					p.fail("OVW-4", "a notification is answered: %s", clip(string(m.params)))
+					p.fail("OVW-4", "the agent answered a notification: %s", clip(string(m.params)))
 					break
 				}
 			}

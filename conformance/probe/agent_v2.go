@@ -1,4 +1,5 @@
-// Scenarios for agents of version 2 of the protocol, which is a draft, and what shows there that a requirement was exercised.
+// Scenarios for agents of version 2 of the protocol, which is a draft, and what shows there that a requirement was
+// exercised.
 
 package probe
 
@@ -30,10 +31,10 @@ func (p *play) draft() (session string, m *message) {
 	p.markExercised("INI-9")
 	switch {
 	case m == nil:
-		p.failAt("INI-16", conformance.Must, "%s", p.why("initialize is not answered"))
+		p.failAt("INI-16", conformance.Must, "%s", p.why("initialize was not answered"))
 		panic(stop{})
 	case m.kind == conformance.ErrorReply:
-		p.fail("INI-9", "version 2 is answered with an error: %s", clip(string(m.params)))
+		p.fail("INI-9", "version 2 was answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
 	case versionOf(m) != 2:
 		p.trait(otherVersion)
@@ -54,18 +55,18 @@ func (p *play) work(session, kind string) *message {
 	return p.rests(session, p.begin(session, kind), before)
 }
 
-// rests waits for the answer to a prompt that was sent behind a message, and for the idle state that ends its work, for as long
-// as updates come.
+// rests waits for the answer to a prompt that was sent behind a message, and for the idle state that ends its work, for
+// as long as updates come.
 func (p *play) rests(session, prompt string, number int) *message {
 	p.markExercised("INI-16", "V2-2")
 	switch m := p.await(prompt); {
 	case m == nil:
-		p.fail("INI-16", "%s", p.why("session/prompt is not answered"))
+		p.fail("INI-16", "%s", p.why("session/prompt was not answered"))
 		panic(stop{})
 	case m.code() == codeAuth:
-		p.stopf("the agent wants authentication for prompts: %s", clip(m.text("message")))
+		p.stopf("the agent requires authentication for prompts: %s", clip(m.text("message")))
 	case m.kind == conformance.ErrorReply:
-		p.failAt("INI-16", conformance.Should, "session/prompt is answered with an error: %s", clip(string(m.params)))
+		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", clip(string(m.params)))
 		return m
 	}
 	for {
@@ -76,7 +77,7 @@ func (p *play) rests(session, prompt string, number int) *message {
 			return idle
 		}
 		if p.checkTime(); p.hasEnded() || p.count() == seen {
-			p.fail("V2-2", "%s", p.why("the work of a prompt is not reported as running and then as idle"))
+			p.fail("V2-2", "%s", p.why("the work of a prompt was not reported as running and then as idle"))
 			panic(stop{})
 		}
 	}
@@ -117,8 +118,8 @@ func (p *play) streams(session string, number, n int) bool {
 	return p.idleSince(session, number) == nil
 }
 
-// cancels cancels the work of a prompt and waits for its end. The request between shows the judge that the agent has read the
-// cancellation.
+// cancels cancels the work of a prompt and waits for its end. The request between shows the judge that the agent has
+// read the cancellation.
 func (p *play) cancels(session, prompt string, number int) {
 	p.cancel(session)
 	p.call("_acp.probe/alive", "{}")
@@ -149,7 +150,7 @@ func permits(name, text string, answer func(*message) (outcome, text string)) Sc
 var draftScenarios = []Scenario{
 	{
 		Name: startScenario, Prompts: []string{"text"}, Exercises: []string{"INI-9", "INI-16", "V2-2"},
-		Text: "A client of version 2 starts the agent, makes a session and prompts it: the work is reported as running, and as idle.",
+		Text: "A client of version 2 starts the agent, creates a session and prompts it: the work is reported as running, then as idle.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.work(session, "text")
@@ -159,7 +160,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "unknown-methods", Exercises: []string{"EXT-4", "EXT-5", "ERR-3", "OVW-4"},
-		Text: "Unknown requests are refused with -32601, unknown notifications are ignored.",
+		Text: "Unknown requests are refused with -32601, and unknown notifications are ignored.",
 		run: func(p *play) {
 			p.draft()
 			p.notify("_acp.probe/note", `{"x":1}`)
@@ -181,7 +182,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "tools", Prompts: []string{"read", "edit", "terminal"}, Exercises: []string{"V2-2"},
-		Text: "The agent reads a file, edits one and runs a command, one piece of work after the other.",
+		Text: "The agent reads a file, edits a file and runs a command, one piece of work after the other.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.file("notes.txt", "Notes of the probe.\n")
@@ -250,19 +251,19 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "list", Exercises: []string{"LST-8", "LST-11", "ADD-16"},
-		Text: "The sessions are listed, all and those of a directory; a cursor that nobody gave is refused.",
+		Text: "Sessions are listed: all of them, and those of one directory; a made-up cursor is refused.",
 		run: func(p *play) {
 			p.draft()
 			p.list("INI-16", "")
 			sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
-			p.check("LST-8", len(sessions) == 0, "a directory that was never used has %d sessions", len(sessions))
+			p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used", len(sessions))
 			p.list("INI-16", `"cwd":`+quote(p.dir))
-			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", wrongParams...)
+			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", wrongParams...)
 		},
 	},
 	{
 		Name: "resume", Prompts: []string{"text"}, Exercises: []string{"V2-9", "V2-10", "V2-11"},
-		Text: "A session is resumed in the launch that made it, without its history and with it; an unknown cursor is refused.",
+		Text: "A session is resumed in the launch that created it, without its history and with it; an unknown cursor is refused.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.work(session, "text")
@@ -277,7 +278,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "close", Prompts: []string{"text"}, Exercises: []string{"V2-5", "ERR-5"},
-		Text: "A session is closed: nothing more comes for it, and it takes no prompts.",
+		Text: "A session is closed: the agent sends nothing more for it, and accepts no prompts.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.work(session, "text")
@@ -289,7 +290,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "close-at-work", Prompts: []string{"long"}, Exercises: []string{"V2-4"},
-		Text: "A session is closed in the middle of its work, whose end is reported before the answer.",
+		Text: "A session is closed in the middle of its work; the end of the work is reported before the answer.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			before := p.count()
@@ -304,7 +305,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "delete", Needs: []string{"session.delete"}, Exercises: []string{"DEL-5"},
-		Text: "A session is deleted, and one that there is not: both succeed.",
+		Text: "A session is deleted, and so is one that does not exist: both succeed.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.must("DEL-5", "session/delete", onlySession(session, ""))
@@ -314,7 +315,7 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "options", Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
-		Text: "Every value that is offered for an option can be set, and no other; each answer has all options.",
+		Text: "Every offered value of an option can be set, and no other; each answer has all options.",
 		run: func(p *play) {
 			session, m := p.draft()
 			p.setOptions(session, m, `"type":"id",`)

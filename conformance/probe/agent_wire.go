@@ -13,7 +13,7 @@ import (
 var wireScenarios = []Scenario{
 	{
 		Name: "ids", bare: true,
-		Text:      "Requests with ids of every legal shape are answered with the same id, in type and value.",
+		Text:      "Requests with ids of every legal form are answered with the same id, in type and value.",
 		Exercises: []string{"SCH-2", "EXT-4"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -27,17 +27,17 @@ var wireScenarios = []Scenario{
 					continue
 				}
 				if near := p.nearestID(before); near != "" {
-					p.fail("SCH-2", "the request with the id %s is answered with the id %s", clip(id), clip(near))
+					p.fail("SCH-2", "the agent answered the request %s with the id %s", clip(id), clip(near))
 				} else {
-					p.fail("EXT-4", "%s", p.why("the request with the id "+clip(id)+" is not answered"))
+					p.fail("EXT-4", "%s", p.why("the request with the id "+clip(id)+" was not answered"))
 				}
 			}
-			p.checkAlive("ADD-1", "requests with ids of every shape")
+			p.checkAlive("ADD-1", "requests with ids of every form")
 		},
 	},
 	{
 		Name:      "ids-of-strings",
-		Text:      "A client whose ids are strings initializes, makes a session and prompts.",
+		Text:      "A client whose ids are strings initializes, creates a session and prompts.",
 		Exercises: []string{"SCH-2"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			p.start()
@@ -45,7 +45,7 @@ var wireScenarios = []Scenario{
 			p.markExercised("SCH-2")
 			m := p.await(p.ask("initialize", `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`, `"init-ä"`))
 			if m == nil {
-				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" is not answered with it"))
+				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" was not answered with that id"))
 				return
 			}
 			p.init, p.itself = m, m.params
@@ -67,7 +67,7 @@ var wireScenarios = []Scenario{
 				m := p.call(method, `{"a":1}`)
 				p.markExercised("EXT-4", id)
 				if m == nil {
-					p.fail("EXT-4", "%s", p.why("the unknown request "+method+" is not answered"))
+					p.fail("EXT-4", "%s", p.why("the unknown request "+method+" was not answered"))
 					continue
 				}
 				if m.kind == conformance.Response && strings.HasPrefix(method, "_") {
@@ -87,7 +87,7 @@ var wireScenarios = []Scenario{
 			p.checkAlive("EXT-7", "unknown notifications")
 			p.quiet(p.ctx, p.limits.quiet)
 			if extra := p.answersSince(before); len(extra) > 1 {
-				p.fail("OVW-4", "a notification is answered: %s", extra[0])
+				p.fail("OVW-4", "the agent answered a notification: %s", extra[0])
 			}
 		},
 	},
@@ -104,7 +104,7 @@ var wireScenarios = []Scenario{
 				}
 				m := p.call(o.method, o.params(session, p.dir))
 				if m != nil && m.kind == conformance.Response {
-					p.failAt("INI-14", conformance.Should, "%s is served, and %s is not advertised", o.method, o.capability)
+					p.failAt("INI-14", conformance.Should, "the agent serves %s but does not advertise %s", o.method, o.capability)
 					continue
 				}
 				p.requireError("ERR-3", m, o.method+", which is not advertised,", -32601)
@@ -114,8 +114,8 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "garbage", bare: true, quiet: true,
-		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "Lines that are not a message are answered as JSON-RPC says or not at all, and the connection goes on.",
+		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:      "Lines that are not messages are answered as JSON-RPC requires or not at all, and the connection survives.",
 		Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -125,9 +125,9 @@ var wireScenarios = []Scenario{
 				p.markExercised("ERR-7")
 				if m := p.call("_acp.probe/alive", "{}"); m == nil {
 					if p.ended == nil {
-						p.failAt("ERR-7", conformance.Should, "%s", p.why("after "+g.what+": nothing is answered any more"))
+						p.failAt("ERR-7", conformance.Should, "%s", p.why("after "+g.what+", no request was answered"))
 					} else {
-						p.failAt("ERR-7", conformance.Should, "%s ends the agent", g.what)
+						p.failAt("ERR-7", conformance.Should, "%s made the agent exit", g.what)
 					}
 					p.end()
 					p.initialize("none", noCapabilities)
@@ -140,13 +140,13 @@ var wireScenarios = []Scenario{
 				for _, line := range p.errorsSince(before) {
 					if found = line.id; found == "null" {
 						if code := line.code(); code != g.code && code != -32600 {
-							p.failAt("ERR-7", conformance.Advice, "%s is answered with %d, and not with %d", g.what, code, g.code)
+							p.failAt("ERR-7", conformance.Advice, "%s was answered with %d, want %d", g.what, code, g.code)
 						}
 						break
 					}
 				}
 				if found == "" {
-					p.failAt("ERR-7", conformance.Advice, "%s is not answered with an error", g.what)
+					p.failAt("ERR-7", conformance.Advice, "%s was not answered with an error", g.what)
 				}
 			}
 			p.markExercised("ADD-1")
@@ -154,8 +154,8 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "batch", bare: true,
-		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "A batch, which the protocol does not have, is refused, as an empty array is, and the connection goes on.",
+		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:      "A batch, which the protocol does not allow, is refused, and so is an empty array; the connection survives.",
 		Exercises: []string{"TRN-3", "ERR-7"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -169,8 +169,8 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "invalid-utf8", bare: true,
-		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "Bytes that are no UTF-8 neither end the agent nor change what it serves afterwards; other writings of text are read.",
+		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:      "Bytes that are not UTF-8 neither end the agent nor change what it serves afterwards; other encodings of the same text are read.",
 		Exercises: []string{"ERR-7", "ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -183,7 +183,7 @@ var wireScenarios = []Scenario{
 				m := p.call("_acp.probe/alive", "{}")
 				p.markExercised("ERR-7")
 				if m == nil {
-					p.failAt("ERR-7", conformance.Should, "after bytes that are no UTF-8 (%s) nothing is answered any more", clip(line))
+					p.failAt("ERR-7", conformance.Should, "after bytes that are not UTF-8 (%s), no request was answered", clip(line))
 					p.end()
 					p.initialize("none", noCapabilities)
 				}
@@ -197,15 +197,15 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 				if p.await(parse([]byte(line)).id) == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("the request "+clip(line)+" is not answered"))
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("the request "+clip(line)+" was not answered"))
 				}
 			}
 		},
 	},
 	{
 		Name: "deep-nesting", bare: true,
-		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
-		Text:      "Values nested ten thousand deep neither end the agent nor what comes after them.",
+		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:      "Values nested ten thousand levels deep neither end the agent nor break what follows.",
 		Exercises: []string{"ADD-1", "SCH-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -215,7 +215,7 @@ var wireScenarios = []Scenario{
 				p.ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
 				m := p.call("_acp.probe/alive", "{}")
 				if m == nil {
-					p.failAt("ADD-1", conformance.Should, "%s", p.why(fmt.Sprintf("after a value nested %d deep nothing is answered", depth)))
+					p.failAt("ADD-1", conformance.Should, "%s", p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
 					return
 				}
 			}
@@ -223,7 +223,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "long-lines", quiet: true,
-		Text:      "Long messages are served: a prompt of a mebibyte, and a request of eight.",
+		Text:      "Long messages are served: a prompt of one mebibyte, and a request of eight.",
 		Exercises: []string{"ADD-1", "INI-15"},
 		run: func(p *play) {
 			session := p.ready()
@@ -231,12 +231,12 @@ var wireScenarios = []Scenario{
 			id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[{"type":"text","text":`+quote("Reply with OK. Ignore the rest. "+text)+`}]}`, "")
 			m := p.awaitTurn(id)
 			if m == nil {
-				p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt of a mebibyte is not answered"))
+				p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt of a mebibyte was not answered"))
 				return
 			}
 			id = p.ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")
 			if p.await(id) == nil {
-				p.failAt("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes is not answered"))
+				p.failAt("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes was not answered"))
 				return
 			}
 			p.checkAlive("ADD-1", "long messages")
@@ -244,7 +244,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "answers-to-nobody", bare: true, quiet: true,
-		Text:      "Answers to requests that the agent never made are ignored.",
+		Text:      "Answers to requests that the agent never sent are ignored.",
 		Exercises: []string{"ADD-9"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -257,17 +257,17 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 			}
-			p.checkAlive("ADD-9", "answers to nobody")
+			p.checkAlive("ADD-9", "answers without a request")
 			p.quiet(p.ctx, p.limits.quiet)
 			if extra := p.answersSince(before); len(extra) > 1 {
-				p.failAt("ADD-9", conformance.Should, "an answer is answered: %s", extra[0])
+				p.failAt("ADD-9", conformance.Should, "the agent replied to an answer: %s", extra[0])
 			}
 		},
 	},
 	{
 		Name: "stderr-unread", bare: true,
-		ignore:    []string{"EXT-4", "ERR-7"}, // what is not answered any more is told as what it was sent behind
-		Text:      "A client does not read what the agent logs, and sends much that may be logged: the agent goes on.",
+		ignore:    []string{"EXT-4", "ERR-7"}, // a missing answer is reported with the line before it
+		Text:      "A client does not read the agent's log, and sends much that may be logged: the agent continues.",
 		Exercises: []string{"TRN-7"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -286,7 +286,7 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 				if p.call("_acp.probe/alive", "{}") == nil {
-					p.fail("TRN-7", "%s", p.why("when standard error is not read, nothing is answered any more after "+clip(line[:60])))
+					p.fail("TRN-7", "%s", p.why("while standard error was not read, no request was answered after "+clip(line[:60])))
 					return
 				}
 			}
@@ -318,7 +318,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "slow-reader", quiet: true,
-		Text:      "A client that does not read for a while gets everything afterwards, and can cancel.",
+		Text:      "A client that does not read for a while receives everything afterwards, and can cancel.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"long"},
 		run: func(p *play) {
 			session := p.ready()
@@ -341,7 +341,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name:      "exotic-client",
-		Text:      "A client that sends unknown members, nulls for what it leaves out, members in another order and odd _meta is served.",
+		Text:      "A client that sends unknown members, nulls for absent members, members in another order and odd _meta is served.",
 		Exercises: []string{"SCH-1", "SCH-17"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			p.start()
@@ -352,23 +352,23 @@ var wireScenarios = []Scenario{
 			m := p.call("session/new", `{"_meta":`+meta+`,"mcpServers":[],"future":null,"cwd":`+quote(p.dir)+`}`)
 			if m == nil || m.kind == conformance.ErrorReply {
 				if m.code() == -32000 {
-					p.stopf("the agent wants authentication")
+					p.stopf("the agent requires authentication")
 				}
-				p.fail("SCH-1", "session/new with odd _meta and an unknown member is not served: %s", answerText(m))
+				p.fail("SCH-1", "the agent did not serve session/new with odd _meta and an unknown member: %s", answerText(m))
 				return
 			}
 			session := m.text("sessionId")
 			p.client.session(session, p.dir)
 			id := p.ask("session/prompt", `{"prompt":[{"text":`+quote(p.text(session, "text"))+`,"annotations":null,"_meta":`+meta+`,"future":1,"type":"text"}],"_meta":`+meta+`,"sessionId":`+quote(session)+`,"future":{}}`, "")
 			if m := p.awaitTurn(id); m == nil || m.kind == conformance.ErrorReply {
-				p.fail("SCH-1", "a prompt with odd _meta and unknown members is not served: %s", answerText(m))
+				p.fail("SCH-1", "the agent did not serve a prompt with odd _meta and unknown members: %s", answerText(m))
 			}
 			m = p.call("session/new", `{"mcpServers":null,"additionalDirectories":null,"_meta":null,"cwd":`+quote(p.dir)+`}`)
 			p.markExercised("SCH-17")
 			if m == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new is not answered"))
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new was not answered"))
 			} else if m.kind == conformance.ErrorReply {
-				p.failAt("SCH-17", conformance.Advice, "null for mcpServers and additionalDirectories, which counts as empty, is refused: %s", clip(string(m.params)))
+				p.failAt("SCH-17", conformance.Advice, "the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s", clip(string(m.params)))
 			}
 		},
 	},
@@ -459,8 +459,8 @@ func (p *play) errorsSince(number int) []*message {
 	return found
 }
 
-// nearestID is the id of an answer since a message that answers nothing that was asked: it must have been meant for the latest
-// request.
+// nearestID is the id of an answer since a message that answers nothing that was asked: it must have been meant for the
+// latest request.
 func (p *play) nearestID(number int) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()

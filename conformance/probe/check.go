@@ -1,5 +1,3 @@
-// The probe of Go tests.
-
 package probe
 
 import (
@@ -10,8 +8,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// T has the methods of *testing.T that a check uses. Because of it, programs that are not tests need not link package
-// testing. Self is the type itself.
+// T has the methods of *testing.T that a check uses. It exists so that programs that are not tests need not link
+// package testing. Self is the type itself.
 type T[Self any] interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -23,9 +21,10 @@ type T[Self any] interface {
 	Run(name string, f func(t Self)) bool
 }
 
-// CheckAgent plays all scenarios against an agent of this program, each as a subtest, and fails those in which the agent
-// breaks a MUST or what it advertises; recommendations that it does not follow are logged. connect starts a new instance
-// of the agent and returns the transport of a client to it, such as the end of an [rpc.Pipe]:
+// CheckAgent plays all scenarios against an agent in this process, each as a subtest. A subtest fails if the agent
+// breaks a MUST, or something that it advertises does not work; recommendations that it does not follow are logged. The
+// function connect starts a new instance of the agent and returns the transport for a client to it, such as one end of
+// an [rpc.Pipe]:
 //
 //	func TestProtocol(t *testing.T) {
 //		probe.CheckAgent(t, func() rpc.Transport {
@@ -39,14 +38,14 @@ func CheckAgent[Test T[Test]](t Test, connect func() rpc.Transport) {
 	Check(t, InMemory(connect), nil)
 }
 
-// Check is CheckAgent for any launch, with options. In memory nothing takes long: without options an answer may take 5 s,
-// and a silence lasts 50 ms.
+// Check is like CheckAgent, for any launch and with options. Since programs in memory are fast, the defaults of the
+// options are different: an answer may take 5 s, and a silence lasts 50 ms.
 func Check[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 	t.Helper()
 	return check(t, Agent, launch, options)
 }
 
-// check is Check for agents and clients.
+// check implements Check and CheckClientWith.
 func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*Report, error), launch Launch, options *Options) *Report {
 	t.Helper()
 	o := Options{Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Jobs: 8}
@@ -90,7 +89,7 @@ func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*R
 	return r
 }
 
-// describe is one line.
+// describe returns the failure on one line.
 func (f *Failure) describe() string {
 	text := f.Message
 	if f.Pointer != "" {

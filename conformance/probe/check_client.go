@@ -1,5 +1,3 @@
-// The probe of clients in Go tests.
-
 package probe
 
 import (
@@ -12,8 +10,9 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// CheckClient plays all scenarios against a client of this program, each as a subtest, and fails those in which the client
-// breaks a MUST or what it states. connect runs a new instance of the client for as long as its user wants something:
+// CheckClient plays all scenarios against a client in this process, each as a subtest. A subtest fails if the client
+// breaks a MUST, or something that it advertises does not work. The function connect runs a new instance of the client
+// until its user wants nothing more:
 //
 //	func TestProtocol(t *testing.T) {
 //		probe.CheckClient(t, func(user *probe.User, agent rpc.Transport) {
@@ -32,23 +31,24 @@ import (
 //		})
 //	}
 //
-// What the client has no way to do, it passes over: that is then not exercised.
+// The client may ignore steps that it does not support. These requirements are then reported as not exercised.
 func CheckClient[Test T[Test]](t Test, connect func(user *User, agent rpc.Transport)) {
 	t.Helper()
 	CheckClientWith(t, InMemoryClient(connect), nil)
 }
 
-// CheckClientWith is CheckClient for any launch, with options, whose defaults are those of [Check].
+// CheckClientWith is like CheckClient, for any launch and with options. The defaults of the options are those of
+// [Check].
 func CheckClientWith[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 	t.Helper()
 	return check(t, Client, launch, options)
 }
 
-// User is the user of a client in this program.
+// User is the user of a client in this process.
 type User struct {
 	// Dir is the scenario's own directory, in which the session should be.
 	Dir string
-	// Context ends when the user ends the client, whatever it is at.
+	// Context ends when the user ends the client, whatever the client is doing.
 	Context context.Context
 
 	end       context.CancelFunc
@@ -59,10 +59,10 @@ type User struct {
 	current *userStep
 }
 
-// Step is one thing that the user wants.
+// Step is one action that the user wants.
 type Step struct {
 	Action Action
-	// Context ends when the user cancels the step, which is a prompt, and when the client is to end.
+	// Context ends when the user cancels the step, which only happens to prompts, and when the client is to end.
 	Context context.Context
 }
 
@@ -72,7 +72,7 @@ type userStep struct {
 	done   chan struct{}
 }
 
-// Steps are what the user wants, one after the other, until they want no more.
+// Steps yields the steps that the user wants, one after the other, until there are no more.
 func (u *User) Steps() iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		for {
@@ -102,8 +102,8 @@ func (u *User) take(step *userStep, yield func(Step) bool) bool {
 	return yield(step.Step)
 }
 
-// Allows waits until the user has decided about what the agent asks for: a permission, a form or a link. The error is the
-// context's.
+// Allows waits for the user's decision about a request of the agent: a permission, a form or a link. If the context
+// ends first, it returns the context's error.
 func (u *User) Allows(ctx context.Context) (bool, error) {
 	select {
 	case allowed := <-u.decisions:
@@ -115,7 +115,7 @@ func (u *User) Allows(ctx context.Context) (bool, error) {
 	}
 }
 
-// act has the user want something.
+// act adds an action that the user wants.
 func (u *User) act(a Action, returned <-chan struct{}) <-chan struct{} {
 	switch a {
 	case ActQuit:
@@ -146,7 +146,7 @@ func (u *User) act(a Action, returned <-chan struct{}) <-chan struct{} {
 	}
 }
 
-// doing is done when the client is through with the step that it is at.
+// doing is closed when the client has finished its current step.
 func (u *User) doing() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,7 +158,7 @@ func (u *User) doing() <-chan struct{} {
 	return u.current.done
 }
 
-// maxSteps is how many steps wait for a client.
+// maxSteps is the maximum number of pending steps.
 const maxSteps = 64
 
 // InMemoryClient returns a Launch for a client that runs in this process.
@@ -183,12 +183,12 @@ func InMemoryClient(connect func(user *User, agent rpc.Transport)) Launch {
 			case <-returned:
 				return err
 			case <-time.After(leaveTime):
-				return errors.Join(err, errors.New("the client goes on although its connection and its user have ended"))
+				return errors.Join(err, errors.New("the client kept running after its connection and its user had ended"))
 			}
 		}})
 		return &Target{Stream: stream, User: func(a Action) <-chan struct{} { return user.act(a, returned) }}, nil
 	}
 }
 
-// leaveTime is how long a client in memory may go on after its connection.
+// leaveTime is how long a client in memory may keep running after its connection has ended.
 const leaveTime = 10 * time.Second

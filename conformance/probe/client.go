@@ -1,5 +1,3 @@
-// What the probe's client does when the agent asks for something.
-
 package probe
 
 import (
@@ -21,7 +19,7 @@ type client struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	// What scenarios may change before they begin: how to answer. Nil is the usual way.
+	// Scenarios may set these before they begin, to change how requests are answered. Nil means the default.
 	permission  func(m *message) (outcome, text string)
 	elicitation func(m *message) (outcome, text string)
 	refuse      map[string]string // the error that a method gets, as JSON text
@@ -29,12 +27,12 @@ type client struct {
 	roots     *local.Roots
 	files     *local.Files
 	terminals *local.Terminals
-	rpc       *rpc.Conn // what package local knows the connection by; nothing passes on it
+	rpc       *rpc.Conn // identifies the connection to package local; it carries no messages
 
 	mu        sync.Mutex
 	granted   json.RawMessage
-	commands  map[string][]string      // by session, once the agent has told them; "" is among them
-	cancelled map[string]chan struct{} // by session: made when it is about to be cancelled, closed when it is
+	commands  map[string][]string      // by session, once the agent has sent them; "" is among them
+	cancelled map[string]chan struct{} // by session: created before it is cancelled, closed when it is cancelled
 	hold      map[string]bool          // methods that are answered only when their session is cancelled
 	sessions  map[string]string        // and their directories
 }
@@ -44,7 +42,7 @@ func newClient(p *play) *client {
 	c.ctx, c.stop = context.WithCancel(p.ctx)
 	var err error
 	if c.roots, err = local.OpenRoots(); err != nil {
-		p.stopf("the scratch folder: %v", err)
+		p.stopf("the scratch folder could not be used: %v", err)
 	}
 	c.files = local.NewFiles(c.roots, nil)
 	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
@@ -56,7 +54,7 @@ func newClient(p *play) *client {
 	return c
 }
 
-// close ends what was served.
+// close releases everything that was served.
 func (c *client) close() {
 	c.stop()
 	errs := []error{c.terminals.Close(), c.rpc.Close(), c.roots.Close()}
@@ -76,13 +74,13 @@ type localSession struct {
 func (s localSession) ID() acp.SessionID { return s.id }
 func (s localSession) RPC() *rpc.Conn    { return s.conn }
 
-// session makes a session known, and the directory that it may reach.
+// session registers a session and the directory that it may access.
 func (c *client) session(id, dir string) {
 	c.mu.Lock()
 	c.sessions[id] = dir
 	c.mu.Unlock()
 	if err := c.roots.SetSession(localSession{acp.SessionID(id), c.rpc}, dir); err != nil {
-		c.play.stopf("the scratch folder: %v", err)
+		c.play.stopf("the scratch folder could not be used: %v", err)
 	}
 }
 
@@ -92,7 +90,7 @@ func (c *client) grant(capabilities string) {
 	c.granted = json.RawMessage(capabilities)
 }
 
-// may reports whether the client has stated a capability.
+// may reports whether the client has advertised a capability.
 func (c *client) may(path ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,15 +98,16 @@ func (c *client) may(path ...string) bool {
 	return string(v) == "true" || len(v) > 0 && v[0] == '{'
 }
 
-// offers reports whether the agent has a slash command in a session; of "", whether it has told its commands.
+// offers reports whether the agent has a slash command in a session. For "", it reports whether the agent has sent its
+// commands.
 func (c *client) offers(session, command string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Contains(c.commands[session], command)
 }
 
-// cancel cancels the turn of a session by send: permissions that are asked for from now on are answered as cancelled, and
-// none before session/cancel is sent.
+// cancel cancels the turn of a session by calling send. Permission requests are answered as cancelled from now on, but
+// not before session/cancel is sent.
 func (c *client) cancel(session string, send func()) {
 	c.mu.Lock()
 	done := c.turn(session)
@@ -123,7 +122,7 @@ func (c *client) cancel(session string, send func()) {
 	}
 }
 
-// turn is closed when the session's turn is cancelled. The lock is held.
+// turn returns a channel that is closed when the session's turn is cancelled. The lock is held.
 func (c *client) turn(session string) chan struct{} {
 	if c.cancelled[session] == nil {
 		c.cancelled[session] = make(chan struct{})
@@ -131,7 +130,7 @@ func (c *client) turn(session string) chan struct{} {
 	return c.cancelled[session]
 }
 
-// nextTurn begins another turn, for which an earlier cancellation does not count, and which is served as usual.
+// nextTurn begins another turn. Earlier cancellations do not apply to it, and it is served normally.
 func (c *client) nextTurn(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +163,7 @@ func (c *client) serve(conn *conn, m *message) {
 		c.allow(conn, m)
 	case "elicitation/create":
 		if mode := m.text("mode"); !c.may("elicitation", mode) {
-			conn.answer(m, "error", `{"code":-32602,"message":"the mode was not stated"}`)
+			conn.answer(m, "error", `{"code":-32602,"message":"the mode is not advertised"}`)
 		} else if elicitation != nil {
 			outcome, text := elicitation(m)
 			conn.answer(m, outcome, text)
@@ -190,7 +189,7 @@ func (c *client) serve(conn *conn, m *message) {
 	}
 }
 
-// allow gives permission, or answers that the turn was cancelled.
+// allow grants a permission, or answers that the turn was cancelled.
 func (c *client) allow(conn *conn, m *message) {
 	session := m.text("sessionId")
 	c.mu.Lock()
@@ -210,7 +209,7 @@ func (c *client) allow(conn *conn, m *message) {
 	}
 }
 
-// choose is the outcome that selects the first option of one of the kinds, or else the first one.
+// choose returns the outcome that selects the first option of one of the kinds, or else the first option.
 func choose(m *message, kinds ...string) string {
 	var first string
 	for _, kind := range kinds {
@@ -230,7 +229,7 @@ func choose(m *message, kinds ...string) string {
 	return `{"outcome":{"outcome":"selected","optionId":` + quote(first) + `}}`
 }
 
-// accept is the answer to an elicitation with a value for each property.
+// accept returns the answer to an elicitation, with a value for each property.
 func accept(m *message) string {
 	if m.text("mode") != "form" {
 		return `{"action":"accept"}`
@@ -249,7 +248,7 @@ func accept(m *message) string {
 	return `{"action":"accept","content":` + string(text) + `}`
 }
 
-// fill is a value that a form's property takes.
+// fill returns a valid value for a form's property.
 func fill(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Type    string
@@ -309,13 +308,13 @@ func fill(schema json.RawMessage) json.RawMessage {
 	return json.RawMessage(quote(text))
 }
 
-// serve serves a request by a handler of package local, if the capability was stated.
+// serve serves a request with a handler of package local, if the capability was advertised.
 func serve[P, R any](c *client, conn *conn, m *message, stated bool, handler func(context.Context, local.Session, *P) (*R, error)) {
 	fail := func(code int, text string) {
 		conn.answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+quote(text)+`}`)
 	}
 	if !stated {
-		fail(-32601, "the capability was not stated")
+		fail(-32601, "the capability is not advertised")
 		return
 	}
 	var params P

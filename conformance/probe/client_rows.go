@@ -4,7 +4,7 @@ package probe
 
 // How to reach what depends on what the client's user does.
 const (
-	byCancel  = "a user who cancels a turn, or a client that an interrupt makes cancel it"
+	byCancel  = "a user who cancels a turn, or a client that cancels it on an interrupt"
 	byList    = "a user who lists the sessions"
 	byLoad    = "a user who loads a session"
 	byResume  = "a user who resumes a session"
@@ -14,7 +14,7 @@ const (
 	byOption  = "a user who changes an option"
 	byRoots   = "a client with more than one root"
 	byServers = "a client with MCP servers"
-	byLogin   = "a client that authenticates when the agent wants it"
+	byLogin   = "a client that authenticates when the agent requires it"
 	byAllow   = "a user who grants permissions"
 	byAccept  = "a user who fills in forms"
 	byContent = "a user who sends more than text"
@@ -30,8 +30,8 @@ const (
 	canOpen  = "elicitation.url"
 )
 
-// clientRows are the requirements that bind clients and that a machine can judge. Some of them bind agents by their words,
-// and a client too.
+// clientRows are the requirements that bind clients and that a machine can judge. Some of them bind agents by their
+// words, and a client too.
 var clientRows = map[string]exercise{
 	"OVW-1": anyTrait("path"),
 	"OVW-3": anyTrait("answer"),
@@ -54,7 +54,7 @@ var clientRows = map[string]exercise{
 	"INI-11": {},
 	"INI-12": anyTrait("gate"),
 	"INI-13": anyTrait("answer"),
-	"INI-17": exercise{}.reachedBy("a client that states elicitation without a mode"),
+	"INI-17": exercise{}.reachedBy("a client that advertises elicitation without a mode"),
 
 	"AUT-1":  anyTrait("gate"),
 	"AUT-2":  {},
@@ -106,10 +106,10 @@ var clientRows = map[string]exercise{
 	"PRM-15": anyTrait("second prompt").reachedBy(byTwo),
 
 	"CAN-1": {},
-	"CAN-2": exercise{}.reachedBy("a client that by itself gives up what the agent waits for, when its user cancels"),
+	"CAN-2": exercise{}.reachedBy("a client that itself gives up what the agent waits for when its user cancels"),
 	"CAN-3": {},
 	"CAN-4": anyTrait("<- $/cancel_request"),
-	"CAN-5": exercise{}.reachedBy("a client that asks the agent something before it answers it"),
+	"CAN-5": exercise{}.reachedBy("a client that sends the agent a request before it answers the agent's"),
 
 	"CON-2": anyTrait("gate"),
 	"CON-3": anyTrait("content image", "content audio", "content resource", "content resource_link").reachedBy(byContent),

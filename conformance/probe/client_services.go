@@ -26,7 +26,7 @@ func (p *play) place(turn *message) (dir string, remove func()) {
 	p.fake.mu.Unlock()
 	dir, err := os.MkdirTemp(cwd, ".acp-probe-")
 	if err != nil {
-		p.stopf("no folder in the session's directory: %v", err)
+		p.stopf("no folder could be created in the session's directory: %v", err)
 	}
 	return dir, func() { os.RemoveAll(dir) }
 }
@@ -40,16 +40,16 @@ func (p *play) readFile(turn *message, path, more string) *message {
 func (p *play) terminal(turn *message, script, more string) string {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
-		p.stopf("there is no sh on this machine")
+		p.stopf("this machine has no sh")
 	}
 	began := time.Now()
 	m := p.requireAnswer("TRM-6", p.ask("terminal/create", turnParams(turn, `,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
 	if m.kind == conformance.ErrorReply {
-		p.fail("TRM-6", "terminal/create is answered with an error: %s", clip(string(m.params)))
+		p.fail("TRM-6", "terminal/create was answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
 	}
 	if took := time.Since(began); took > p.limits.answer/2 {
-		p.fail("TRM-6", "terminal/create takes %v", took)
+		p.fail("TRM-6", "terminal/create took %v", took)
 	}
 	return m.text("terminalId")
 }
@@ -74,14 +74,14 @@ func (p *play) elicit(turn *message, params string, a Action) *message {
 	p.act(a)
 	m := p.await(id)
 	if m == nil {
-		p.stopf("nobody answers the elicitation")
+		p.stopf("the elicitation was not answered")
 	}
 	return m
 }
 
 var clientServices = []Scenario{
 	{
-		Name: "read-files", Text: "Files are read: whole, in windows of lines, behind their end, empty, and one that there is not.",
+		Name: "read-files", Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that does not exist.",
 		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -100,14 +100,14 @@ var clientServices = []Scenario{
 				answer := p.readFile(m, path, w.more)
 				// Whether the end of the last line belongs to a window is not said.
 				if got := answer.text("content"); answer.kind != conformance.Response || strings.TrimSuffix(got, "\n") != w.want {
-					p.fail(w.id, "a read with %q gives %q, want %q", strings.TrimPrefix(w.more, ","), clip(got), w.want)
+					p.fail(w.id, "a read with %q returned %q, want %q", strings.TrimPrefix(w.more, ","), clip(got), w.want)
 				}
 			}
 			if answer := p.readFile(m, path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
-				p.fail("FS-4", "a read behind the end gives %q", clip(answer.text("content")))
+				p.fail("FS-4", "a read past the end returned %q", clip(answer.text("content")))
 			}
 			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response || answer.text("content") != "" {
-				p.fail("FS-6", "an empty file is answered with %s", answer.describe())
+				p.fail("FS-6", "a read of an empty file was answered with %s", answer.describe())
 			}
 			p.requireError("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
 			p.requireError("FS-6", p.readFile(m, dir, ""), "a read of a folder")
@@ -115,7 +115,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "write-files", Text: "Files are written: a new one, one that there is, an empty one, and one in a new folder.",
+		Name: "write-files", Text: "Files are written: a new one, an existing one, an empty one, and one in a new folder.",
 		Exercises: []string{"FS-3", "FS-5", "INI-6"}, Needs: []string{canWrite}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -131,14 +131,14 @@ var clientServices = []Scenario{
 				answer := p.requireAnswer(id, p.ask("fs/write_text_file", turnParams(m, `,"path":`+quote(path)+`,"content":`+quote(text)), ""), "fs/write_text_file")
 				got, err := os.ReadFile(path)
 				if answer.kind != conformance.Response || err != nil || string(got) != text {
-					p.fail(id, "%q is written, answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
+					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
 				}
 			}
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "terminal", Text: "A command runs in a terminal, and ends with a status; it is waited for, and released.",
+		Name: "terminal", Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases the terminal.",
 		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -146,11 +146,11 @@ var clientServices = []Scenario{
 			exit := p.ofTerminal("TRM-9", m, "wait_for_exit", id)
 			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) != "3" {
-				p.fail("TRM-12", "the command ends with status 3: %s", exit.describe())
+				p.fail("TRM-12", "the command exited with status 3, but the answer is %s", exit.describe())
 			}
 			out := p.ofTerminal("TRM-9", m, "output", id)
 			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !isSet(out.params, "exitStatus") {
-				p.fail("TRM-9", "the output of a command that has ended: %s", out.describe())
+				p.fail("TRM-9", "the output of a command that has ended was answered with %s", out.describe())
 			}
 			p.ofTerminal("TRM-11", m, "release", id)
 			p.requireError("TRM-11", p.ofTerminal("TRM-11", m, "output", id), "terminal/output of a terminal that was released")
@@ -158,7 +158,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at the beginning of a character.",
+		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at a character boundary.",
 		Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -169,10 +169,10 @@ var clientServices = []Scenario{
 				got := out.text("output")
 				p.markExercised("TRM-4", "TRM-5")
 				if !strings.HasSuffix("aé€😀b", got) || string(member(out.params, "truncated")) != "true" {
-					p.fail("TRM-4", "with a limit of %d bytes: %s", limit, out.describe())
+					p.fail("TRM-4", "with a limit of %d bytes, the answer is %s", limit, out.describe())
 				}
 				if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
-					p.fail("TRM-5", "with a limit of %d bytes the output is %q", limit, got)
+					p.fail("TRM-5", "with a limit of %d bytes, the output is %q", limit, got)
 				}
 				p.ofTerminal("TRM-11", m, "release", id)
 			}
@@ -180,7 +180,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "terminal-killed", Text: "A command that lasts is killed; its output and its end are still there.",
+		Name: "terminal-killed", Text: "A long command is killed; its output and its exit status are still available.",
 		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -193,17 +193,17 @@ var clientServices = []Scenario{
 				p.wait(p.ctx, p.limits.quiet/10, func() bool { return false })
 			}
 			if isSet(out.params, "exitStatus") {
-				p.fail("TRM-9", "a command that runs has an exit status: %s", out.describe())
+				p.fail("TRM-9", "a running command has an exit status: %s", out.describe())
 			}
 			waiting := p.ask("terminal/wait_for_exit", turnParams(m, `,"terminalId":`+quote(id)), "")
 			p.ofTerminal("TRM-10", m, "kill", id)
-			exit := p.requireAnswer("TRM-10", waiting, "terminal/wait_for_exit of a command that was killed")
+			exit := p.requireAnswer("TRM-10", waiting, "terminal/wait_for_exit for a killed command")
 			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) == "0" {
-				p.fail("TRM-12", "a command that was killed ends well: %s", exit.describe())
+				p.fail("TRM-12", "a killed command was reported as successful: %s", exit.describe())
 			}
 			if out := p.ofTerminal("TRM-10", m, "output", id); !strings.HasPrefix(out.text("output"), "started") {
-				p.fail("TRM-10", "the output of a command that was killed: %s", out.describe())
+				p.fail("TRM-10", "the output of a killed command was answered with %s", out.describe())
 			}
 			p.ofTerminal("TRM-10", m, "kill", id) // again does no harm
 			p.ofTerminal("TRM-11", m, "release", id)
@@ -211,7 +211,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "terminal-released", Text: "A command that lasts is released: it ends.", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
+		Name: "terminal-released", Text: "The terminal of a long command is released: the command ends.", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			dir, remove := p.place(m)
@@ -242,12 +242,12 @@ var clientServices = []Scenario{
 					break
 				}
 			}
-			p.check("TRM-11", still == 5, "the command of a terminal goes on after terminal/release")
+			p.check("TRM-11", still == 5, "the command kept running after terminal/release")
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "form", Text: "The user fills in a form, and then refuses one.", Exercises: []string{"ELI-15", "ELI-16"}, Needs: []string{canForm}, persona: full,
+		Name: "form", Text: "The user fills in a form, and then declines one.", Exercises: []string{"ELI-15", "ELI-16"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
@@ -256,25 +256,25 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "form-of-unknown-types", Text: "A form with a field of an unknown type: it is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
+		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
-			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "a field of an unknown type is filled in: %s", answer.describe())
+			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s", answer.describe())
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client goes on.", Exercises: []string{"SCH-8"}, persona: full,
+		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.", Exercises: []string{"SCH-8"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", turnParams(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
-			p.check("SCH-8", answer.text("action") != "accept", "an elicitation of an unknown mode is accepted")
+			p.check("SCH-8", answer.text("action") != "accept", "the client accepted an elicitation of an unknown mode")
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "elicitation-without-scope", Text: "An elicitation for a session and a request at once, and one for neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
+		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
@@ -284,14 +284,14 @@ var clientServices = []Scenario{
 				answer := p.await(id)
 				p.markExercised("ELI-34")
 				if answer != nil && answer.text("action") == "accept" {
-					p.failAt("ELI-34", conformance.Advice, "an elicitation whose scope is wrong is accepted")
+					p.failAt("ELI-34", conformance.Advice, "the client accepted an elicitation with a wrong scope")
 				}
 			}
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "link", Text: "The user is asked to open a link, which nobody fetches before; its completion comes twice, and for links that there are not.",
+		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is sent twice, and completions of unknown links are sent.",
 		Exercises: []string{"ELI-22", "ELI-28"}, Needs: []string{canOpen}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -310,13 +310,13 @@ var clientServices = []Scenario{
 			id := p.ask("elicitation/create", turnParams(m, linkOf("link é", "http://"+listener.Addr().String()+"/probe")), "")
 			p.quiet(p.ctx, p.limits.quiet)
 			if !p.hasAnswer(id) {
-				p.check("ELI-28", hits.Load() == 0, "the link is fetched before anybody has consented")
+				p.check("ELI-28", hits.Load() == 0, "the client fetched the link before the user consented")
 			}
 			p.act(ActReject)
 			if answer := p.await(id); answer == nil {
-				p.stopf("nobody answers the elicitation")
+				p.stopf("the elicitation was not answered")
 			} else if answer.text("action") != "accept" {
-				p.check("ELI-28", hits.Load() == 0, "the link is fetched, and was not accepted")
+				p.check("ELI-28", hits.Load() == 0, "the client fetched the link although the user did not accept")
 			}
 			for _, done := range []string{"link é", "link é", "never"} {
 				p.notify("elicitation/complete", `{"elicitationId":`+quote(done)+`}`)
@@ -326,12 +326,12 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "list", Text: "The sessions come in two pages, with a cursor of odd characters.", Exercises: []string{"LST-9", "LST-10"}, persona: full,
+		Name: "list", Text: "The sessions are listed in two pages, with a cursor of odd characters.", Exercises: []string{"LST-9", "LST-10"}, persona: full,
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			list := p.does(ActList, "session/list")
 			if list == nil {
-				p.stopf("the client does not list the sessions")
+				p.stopf("the client did not list the sessions")
 			}
 			if isSet(list.params, "cwd") {
 				p.trait("filtered list")
@@ -348,19 +348,19 @@ var clientServices = []Scenario{
 				return len(pages) > 0
 			}
 			if !p.wait(p.ctx, p.limits.quiet, follow) {
-				p.stopf("the client lists one page only")
+				p.stopf("the client listed only one page")
 			}
 			p.trait("second page")
-			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the cursor %q comes back as %q", fakeCursor, pages[0].text("cursor"))
+			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor, pages[0].text("cursor"))
 			p.quiet(p.ctx, p.limits.quiet)
 			p.conn.mu.Lock()
 			follow()
 			p.conn.mu.Unlock()
-			p.check("LST-9", len(pages) == 1, "another page is asked for after the last one")
+			p.check("LST-9", len(pages) == 1, "the client requested another page after the last one")
 		},
 	},
 	{
-		Name: "load-and-resume", Text: "The session is loaded and resumed, with the roots that it had.", Exercises: []string{"SES-18"}, persona: full,
+		Name: "load-and-resume", Text: "The session is loaded and resumed, with the same roots.", Exercises: []string{"SES-18"}, persona: full,
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.fake.mu.Lock()
@@ -374,7 +374,7 @@ var clientServices = []Scenario{
 				if m == nil || had == "" || had == "null" {
 					continue
 				}
-				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had, "%s has other roots than the session had", m.method)
+				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had, "%s has other roots than the session had before", m.method)
 			}
 		},
 	},
@@ -388,7 +388,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002: that is as good as done.", Exercises: []string{"ERR-8"},
+		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts as success.", Exercises: []string{"ERR-8"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if m.method == "session/close" || m.method == "session/delete" {
 				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
@@ -399,7 +399,7 @@ var clientServices = []Scenario{
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			closed, deleted := p.does(ActClose, "session/close"), p.does(ActDelete, "session/delete")
 			if closed == nil && deleted == nil {
-				p.stopf("the client neither closes nor deletes the session")
+				p.stopf("the client neither closed nor deleted the session")
 			}
 			p.goesOn("ERR-8", "an error of session/close")
 		},
@@ -409,7 +409,7 @@ var clientServices = []Scenario{
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			if p.does(ActLogout, "logout") == nil {
-				p.stopf("the client does not log out")
+				p.stopf("the client did not log out")
 			}
 			p.goesOn("SCH-17", "a logout")
 		},

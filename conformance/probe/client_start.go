@@ -20,7 +20,7 @@ var full = persona{name: "full", capabilities: allAgentCapabilities, modes: fake
 
 var clientStarts = []Scenario{
 	{
-		Name: startScenario, Text: "The client starts, makes a session and sends a prompt.", persona: full, bare: true,
+		Name: startScenario, Text: "The client starts, creates a session and sends a prompt.", persona: full, bare: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.sendText(m, "Hello!")
@@ -43,13 +43,13 @@ var clientStarts = []Scenario{
 	answeringVersion("of-the-future", "9999"),
 	answeringVersion("zero", "0"),
 	{
-		Name: "login", Text: "The agent wants authentication, by a method without a type.",
+		Name: "login", Text: "The agent requires authentication by a method without a type.",
 		Exercises: []string{"AUT-3", "AUT-4"}, bare: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: fakeMethods, locked: true},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if m := p.arrives("authenticate", 0, done); m == nil {
-				p.stopf("the client does not authenticate")
+				p.stopf("the client did not authenticate")
 			}
 			if m := p.nextPrompt(); m != nil {
 				p.endTurn(m, "end_turn")
@@ -57,36 +57,36 @@ var clientStarts = []Scenario{
 		},
 	},
 	{
-		Name: "login-in-a-terminal", Text: "The agent wants authentication, and offers only a method of the type terminal: its id is never authenticated with.",
+		Name: "login-in-a-terminal", Text: "The agent requires authentication and offers only a method of type terminal: its id is never passed to authenticate.",
 		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("session/new", 0, done) == nil {
-				p.stopf("the client makes no session")
+				p.stopf("the client created no session")
 			}
 			p.quiet(p.ctx, p.limits.quiet)
 			p.markExercised("AUT-2")
 		},
 	},
-	loggingIn("succeeds", "The user logs in in a terminal: the client starts the agent again, and initializes it.", func(p *play) {
+	loggingIn("succeeds", "The user logs in in a terminal: the client restarts the agent and initializes it.", func(p *play) {
 		again, _ := p.starts(p.limits.answer)
-		if !p.check("AUT-6", again, "the agent is not restarted after a login that ended with status 0") {
+		if !p.check("AUT-6", again, "the client did not restart the agent after a login that exited with status 0") {
 			return
 		}
 		p.fake.mu.Lock()
 		p.fake.authenticated = true
 		p.fake.mu.Unlock()
-		p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the agent that was started again is not initialized")
+		p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the client did not initialize the restarted agent")
 	}),
-	loggingIn("fails", "A login in a terminal fails: the client does not go on as if the user had logged in.", func(p *play) {
+	loggingIn("fails", "A login in a terminal fails: the client does not continue as if the user had logged in.", func(p *play) {
 		p.markExercised("AUT-6")
 		if again, _ := p.starts(p.limits.quiet); again {
-			p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil, "a session is made after a login that has failed")
+			p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil, "the client created a session after a failed login")
 		}
 	}),
 	{
-		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before one that the client knows.",
+		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before a known one.",
 		Exercises: []string{"SCH-17"}, bare: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
 		run: func(p *play) {
@@ -96,12 +96,12 @@ var clientStarts = []Scenario{
 		},
 	},
 	{
-		Name: "login-lost", Text: "A prompt is answered with authentication required, as after a logout.",
+		Name: "login-lost", Text: "A prompt is answered with an authentication error, as after a logout.",
 		Exercises: []string{"AUT-11"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.conn.answer(m, "error", `{"code":-32000,"message":"Authentication required"}`)
-			p.goesOn("AUT-11", "authentication required")
+			p.goesOn("AUT-11", "an authentication error")
 		},
 	},
 }
@@ -113,22 +113,22 @@ func loggingIn(how, text string, then func(*play)) Scenario {
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
 		run: func(p *play) {
 			if p.target.Next == nil {
-				p.stopf("only a process can be started again")
+				p.stopf("only a process can be restarted")
 			}
 			done, _ := p.act(ActPrompt)
 			if p.arrives("session/new", 0, done) == nil {
-				p.stopf("the client makes no session")
+				p.stopf("the client created no session")
 			}
 			if _, login := p.starts(p.limits.answer); !login {
-				p.stopf("the client does not log in in a terminal")
+				p.stopf("the client did not log in in a terminal")
 			}
 			then(p)
 		},
 	}
 }
 
-// goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a program
-// for one prompt may.
+// goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a
+// program for one prompt may.
 func (p *play) goesOn(id, after string) {
 	m := p.await(p.ask("_acp.probe/alive", "{}", ""))
 	p.markExercised(id)
@@ -139,7 +139,7 @@ func (p *play) goesOn(id, after string) {
 	ended := p.ended != nil
 	p.conn.mu.Unlock()
 	if !ended {
-		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client serves no request after %s", after)
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client served no request after %s", after)
 		panic(stop{})
 	}
 }
@@ -149,7 +149,7 @@ func (p *play) goesOn(id, after string) {
 func stating(name, set string) Scenario {
 	return Scenario{
 		Name:      "capabilities-" + name,
-		Text:      "An agent that states " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the client copes, and uses nothing else.",
+		Text:      "An agent that advertises " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the client copes, and uses nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
 		persona:   persona{capabilities: set},
 		run: func(p *play) {
@@ -157,7 +157,7 @@ func stating(name, set string) Scenario {
 			p.markExercised("INI-11", "SCH-17")
 			m := p.nextPrompt()
 			if m == nil {
-				p.failAt("INI-11", conformance.Should, "%s", p.why("no prompt comes to an agent with other capabilities"))
+				p.failAt("INI-11", conformance.Should, "%s", p.why("the client sent no prompt to an agent with other capabilities"))
 				return
 			}
 			p.endTurn(m, "end_turn")
@@ -214,20 +214,20 @@ func (p *play) awaitAll(all []<-chan struct{}, limit time.Duration) bool {
 // answeringVersion is the scenario of a version that no client speaks.
 func answeringVersion(name, version string) Scenario {
 	return Scenario{
-		Name: "version-" + name, Text: "The agent answers a version that the client does not speak: it makes no session, and closes the connection.",
+		Name: "version-" + name, Text: "The agent answers with a version that the client does not support: the client creates no session, and closes the connection.",
 		Exercises: []string{"INI-10"}, bare: true, quiet: true, persona: persona{version: version, capabilities: allAgentCapabilities},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("initialize", 0, done) == nil {
-				p.stopf("the client does not send initialize")
+				p.stopf("the client did not send initialize")
 			}
 			p.markExercised("INI-10")
 			closed := p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil })
 			switch {
 			case p.saw("-> session/new"):
-				p.fail("INI-10", "the client makes a session with an agent of version %s", version)
+				p.fail("INI-10", "the client created a session with an agent of version %s", version)
 			case !closed:
-				p.failAt("INI-10", conformance.Should, "the client neither closes the connection nor makes a session within %v", p.limits.quiet)
+				p.failAt("INI-10", conformance.Should, "the client neither closed the connection nor created a session within %v", p.limits.quiet)
 			}
 		},
 	}

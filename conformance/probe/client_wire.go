@@ -26,18 +26,18 @@ func sending(name, text, id string, lines ...string) Scenario {
 }
 
 var clientWire = []Scenario{
-	sending("broken-json", "Lines that are no JSON.", "ERR-7", `{`, `{"jsonrpc":"2.0","method":`, `hello`, `{"jsonrpc":"2.0",}`, "\xff\xfe", `{"jsonrpc":"2.0","method":"_x","params":{"a":"`+"\xc3\x28"+`"}}`),
+	sending("broken-json", "Lines that are not JSON.", "ERR-7", `{`, `{"jsonrpc":"2.0","method":`, `hello`, `{"jsonrpc":"2.0",}`, "\xff\xfe", `{"jsonrpc":"2.0","method":"_x","params":{"a":"`+"\xc3\x28"+`"}}`),
 	sending("no-messages", "JSON that is not a message.", "ERR-7", `42`, `"text"`, `null`, `true`, `[]`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
 	sending("batches", "Arrays of messages.", "TRN-3", `[{"jsonrpc":"2.0","method":"_acp.probe/x"}]`, `[1,2]`),
 	sending("empty-lines", "Empty lines, spaces, and lines that end with a carriage return.", "ERR-7", ``, `   `, "\r", "{\"jsonrpc\":\"2.0\",\"method\":\"_acp.probe/x\"}\r", ` {"jsonrpc":"2.0","method":"_acp.probe/x"}	`),
-	sending("odd-answers", "Answers to requests that the client has not sent, and answers that are none.", "ADD-9",
+	sending("odd-answers", "Answers to requests that the client never sent, and malformed answers.", "ADD-9",
 		`{"jsonrpc":"2.0","id":987654,"result":{}}`, `{"jsonrpc":"2.0","id":"never","error":{"code":-32603,"message":"x"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
 		`{"jsonrpc":"2.0","id":null,"result":null}`, `{"jsonrpc":"2.0","id":987655}`),
-	sending("deep-nesting", "Messages that are nested deeply.", "ERR-7",
+	sending("deep-nesting", "Deeply nested messages.", "ERR-7",
 		`{"jsonrpc":"2.0","method":"_acp.probe/deep","params":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}`,
 		`{"jsonrpc":"2.0","method":"_acp.probe/deep","params":`+strings.Repeat(`{"a":`, 5000)+`1`+strings.Repeat("}", 5000)+`}`,
 		strings.Repeat("[", 9000)+strings.Repeat("]", 9000)),
-	sending("unknown-notifications", "Notifications that no client knows, and such of wrong params.", "EXT-7",
+	sending("unknown-notifications", "Unknown notifications, and notifications with wrong params.", "EXT-7",
 		`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"x":1}}`, `{"jsonrpc":"2.0","method":"_acp.probe/note"}`, `{"jsonrpc":"2.0","method":"acp.probe/unknown","params":{}}`,
 		`{"jsonrpc":"2.0","method":"$/unknown","params":{}}`, `{"jsonrpc":"2.0","method":"session/update"}`, `{"jsonrpc":"2.0","method":"session/update","params":[]}`, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":7,"update":{}}}`),
 	{
@@ -52,7 +52,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "many-updates", Text: "Two thousand updates as fast as they go, and then a request.", Exercises: []string{"SCH-17"}, persona: full,
+		Name: "many-updates", Text: "Two thousand updates at full speed, and then a request.", Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for range 2000 {
@@ -63,10 +63,10 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "parts-of-lines", Text: "A message comes in parts, and two in one.", Exercises: []string{"TRN-4"}, persona: full,
+		Name: "parts-of-lines", Text: "One message arrives in parts, and two arrive in one write.", Exercises: []string{"TRN-4"}, persona: full,
 		run: func(p *play) {
 			if p.target.Raw == nil {
-				p.stopf("only a process is sent parts of lines")
+				p.stopf("parts of lines can only be sent to a process")
 			}
 			m := p.awaitPrompt()
 			line := []byte(`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"é":"😀"}}` + "\n")
@@ -82,7 +82,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "slow-reader", Text: "The agent reads nothing for a while, and sends meanwhile.", Exercises: []string{"SCH-17"}, persona: full, quiet: true,
+		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.pause(true)
@@ -111,7 +111,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "ids", Text: "Requests with ids of every shape: each is answered with the same.", Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
+		Name: "ids", Text: "Requests with ids of every form are answered with the same id.", Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
@@ -123,7 +123,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "unknown-requests", Text: "Requests that no client knows, with params of every type.", Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
+		Name: "unknown-requests", Text: "Unknown requests, with params of every type.", Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
@@ -140,7 +140,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "unstated", Text: "The agent asks for what the client does not state: it is refused.", Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
+		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.", Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			path := quote(p.dir + "/acp-probe-unstated.txt")
@@ -149,9 +149,9 @@ var clientWire = []Scenario{
 				{canRun, "terminal/create", `,"command":"true"`},
 			} {
 				if !p.can(try.capability) {
-					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""), try.method+", which is not stated,")
-					p.requireError("INI-13", answer, try.method+", which is not stated,")
-					p.requireError("ERR-3", answer, try.method+", which is not stated,", -32601)
+					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""), try.method+", which is not advertised,")
+					p.requireError("INI-13", answer, try.method+", which is not advertised,")
+					p.requireError("ERR-3", answer, try.method+", which is not advertised,", -32601)
 				}
 			}
 			for _, try := range []struct{ capability, params string }{{canForm, formOf(`"name":{"type":"string"}`, "")}, {canOpen, linkOf("e1", "https://example.com/")}} {
@@ -160,15 +160,15 @@ var clientWire = []Scenario{
 					if isSet(p.init.params, "clientCapabilities", "elicitation") {
 						p.markExercised("INI-17")
 					}
-					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""), "elicitation/create, whose mode is not stated,")
-					p.requireError("ELI-23", answer, "elicitation/create, whose mode is not stated,", -32602, -32601)
+					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""), "elicitation/create, whose mode is not advertised,")
+					p.requireError("ELI-23", answer, "elicitation/create, whose mode is not advertised,", -32602, -32601)
 				}
 			}
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "wrong-params", Text: "Requests whose params lack members, or have such of wrong types.", Exercises: []string{"ERR-4"}, persona: full,
+		Name: "wrong-params", Text: "Requests whose params lack members, or have members of wrong types.", Exercises: []string{"ERR-4"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			type try struct{ need, method, params string }
@@ -216,7 +216,7 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "odd-categories", Text: "Options without a category, and of unknown ones.", Exercises: []string{"CFG-6"},
+		Name: "odd-categories", Text: "Options without a category, and with unknown ones.", Exercises: []string{"CFG-6"},
 		persona: persona{
 			capabilities: allAgentCapabilities,
 			options: `[{"id":"odd","name":"Odd","category":"zzz","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
@@ -228,7 +228,7 @@ var clientWire = []Scenario{
 			m := p.nextPrompt()
 			p.markExercised("CFG-6")
 			if m == nil {
-				p.fail("CFG-6", "%s", p.why("no prompt comes to a session with options of unknown categories"))
+				p.fail("CFG-6", "%s", p.why("the client sent no prompt to a session with options of unknown categories"))
 				return
 			}
 			p.serves("CFG-6", "options of unknown categories")
@@ -248,7 +248,7 @@ var clientWire = []Scenario{
 			m := p.nextPrompt()
 			p.markExercised("CFG-15", "SCH-1", "INI-11")
 			if m == nil {
-				p.fail("CFG-15", "%s", p.why("no prompt comes to a session with options of unknown types"))
+				p.fail("CFG-15", "%s", p.why("the client sent no prompt to a session with options of unknown types"))
 				return
 			}
 			p.serves("CFG-15", "options of unknown types")

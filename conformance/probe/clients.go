@@ -1,5 +1,3 @@
-// The probe of clients: what a scenario can do, and how the client is led through it.
-
 package probe
 
 import (
@@ -10,13 +8,13 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Client puts a client through the protocol: the probe plays an agent to it. The launch starts the client so that it
-// starts or reaches the probe as its agent; the [Target.User] of what it returns has the client's user do something.
+// Client probes a client by playing an agent to it. The launch must start the client so that the client starts, or
+// connects to, the probe as its agent. The [Target.User] of the returned target makes the client's user do something.
 func Client(ctx context.Context, launch Launch, options *Options) (*Report, error) {
 	return run(ctx, launch, options, &clients)
 }
 
-// clients are what [Client] is about.
+// clients is the subject of [Client].
 var clients = subject{
 	side: conformance.Client, word: "client", capabilities: "clientCapabilities", info: "clientInfo",
 	rows: clientRows, scenarios: ClientScenarios, script: func(p *play, s *Scenario) {
@@ -27,14 +25,14 @@ var clients = subject{
 	request: (*play).observeClientRequest, result: (*play).observeClientResult,
 }
 
-// Action is what the user of a client does.
+// Action is an action of a client's user.
 type Action string
 
 // The actions.
 const (
-	ActPrompt Action = "prompt" // send a prompt in the session, and make the session before that
+	ActPrompt Action = "prompt" // send a prompt in the session, which is created first if necessary
 	ActCancel Action = "cancel" // cancel the turn
-	ActNew    Action = "new"    // make another session
+	ActNew    Action = "new"    // create another session
 	ActList   Action = "list"   // list all sessions
 	ActLoad   Action = "load"   // load the session, with its history
 	ActResume Action = "resume" // resume it, without its history
@@ -43,12 +41,12 @@ const (
 	ActMode   Action = "mode"   // change its mode
 	ActOption Action = "option" // change an option of it
 	ActLogout Action = "logout" // log out
-	ActAllow  Action = "allow"  // grant the permission that is asked for, or accept the form or the link
+	ActAllow  Action = "allow"  // grant the requested permission, or accept the form or the link
 	ActReject Action = "reject" // refuse it
 	ActQuit   Action = "quit"   // end the client
 )
 
-// Actions are all actions.
+// Actions lists all actions.
 var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode, ActOption, ActLogout, ActAllow, ActReject, ActQuit}
 
 // begins starts the client against a fake agent.
@@ -58,7 +56,7 @@ func (p *play) begins(who persona) {
 	defer cancel()
 	target, err := p.launch(ctx, p.dir)
 	if err != nil {
-		p.stopf("the client does not start: %v", err)
+		p.stopf("the client did not start: %v", err)
 	}
 	p.fake = &fakeAgent{play: p, persona: who, prompted: make(chan struct{})}
 	p.meets(target)
@@ -75,7 +73,7 @@ func (p *play) meets(target *Target) {
 	close(ready)
 }
 
-// starts waits until the client has started its agent once more, to be served from now on, or has run it as a login in a
+// starts waits until the client has started its agent again, which is served from now on, or has run it as a login in a
 // terminal.
 func (p *play) starts(within time.Duration) (again, login bool) {
 	ctx, cancel := context.WithTimeout(p.ctx, within)
@@ -98,9 +96,9 @@ func (p *play) starts(within time.Duration) (again, login bool) {
 	return true, false
 }
 
-// does has the user do something, and waits until the client has sent a request or notification of a method, which it
-// returns. It is nil if the client does not: it cannot, or its user has no way to it. A client without a user may do it of
-// its own accord, earlier or behind its next prompts.
+// does makes the user do something, waits until the client has sent a request or notification with the given method,
+// and returns it. It returns nil if the client does not send it, because it cannot or its user has no way to do it. A
+// client without a user may do it of its own accord, earlier or after its next prompts.
 func (p *play) does(a Action, method string) *message {
 	from := p.lastNumber()
 	idle, can := p.act(a)
@@ -111,7 +109,7 @@ func (p *play) does(a Action, method string) *message {
 	return p.arrives(method, from, idle)
 }
 
-// answerAll has all prompts answered at once from now on.
+// answerAll makes all prompts be answered immediately from now on.
 func (p *play) answerAll() {
 	p.fake.mu.Lock()
 	p.fake.free = true
@@ -123,14 +121,14 @@ func (p *play) answerAll() {
 	}
 }
 
-// lastNumber is the number of the last message that passed.
+// lastNumber returns the number of the last message.
 func (p *play) lastNumber() int {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	return p.number
 }
 
-// act has the user do something; done is closed when that is over, if that can be known.
+// act makes the user do something. done is closed when that is finished, if this can be observed.
 func (p *play) act(a Action) (done <-chan struct{}, can bool) {
 	if p.target.User == nil {
 		return nil, false
@@ -142,8 +140,8 @@ func (p *play) act(a Action) (done <-chan struct{}, can bool) {
 	return done, done != nil
 }
 
-// arrives waits for a message of the client behind another one, until the user has done what was wanted and nothing more
-// comes.
+// arrives waits for a message of the client after another one, until the user has finished the action and no more
+// messages arrive.
 func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
 	return p.arrivesWithin(method, from, idle, p.limits.answer)
 }
@@ -182,16 +180,16 @@ func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limi
 	return found
 }
 
-// awaitPrompt is the next prompt of the client's. Without one the scenario ends: the client cannot be led there.
+// awaitPrompt returns the next prompt of the client. If there is none, the scenario ends.
 func (p *play) awaitPrompt() *message {
 	m := p.nextPrompt()
 	if m == nil {
-		p.stopf("the client sends no prompt")
+		p.stopf("the client sent no prompt")
 	}
 	return m
 }
 
-// nextPrompt is prompted that returns nil.
+// nextPrompt is like awaitPrompt, but returns nil if there is none.
 func (p *play) nextPrompt() *message {
 	take := func() *message {
 		p.fake.mu.Lock()
@@ -211,7 +209,7 @@ func (p *play) nextPrompt() *message {
 	done, can := p.act(ActPrompt)
 	limit := p.limits.answer
 	if !can && p.saw("prompted") {
-		limit = p.limits.quiet // it sends what it was told to at its start, and perhaps nothing more
+		limit = p.limits.quiet // it sends the prompts of its command line, and perhaps nothing more
 	}
 	var m *message
 	over := time.Time{}
@@ -221,7 +219,7 @@ func (p *play) nextPrompt() *message {
 		}
 		select {
 		case <-done:
-			// The user is through; what was sent is read soon.
+			// The user has finished; messages that were sent will be read soon.
 			if over.IsZero() {
 				over = time.Now().Add(p.limits.quiet)
 				time.AfterFunc(p.limits.quiet, p.conn.wake)
@@ -249,14 +247,14 @@ func (p *play) keepPrompt(m *message) {
 	}
 }
 
-// wake has all who wait look again.
+// wake wakes all waiting goroutines.
 func (c *conn) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakeAll()
 }
 
-// sessionIDs are the ids of the sessions.
+// sessionIDs returns the ids of the sessions.
 func (f *fakeAgent) sessionIDs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,7 +270,7 @@ func (p *play) update(turn *message, update string) {
 	p.notify("session/update", `{"sessionId":`+quote(turn.text("sessionId"))+`,"update":`+update+`}`)
 }
 
-// sendText is an update that a text is said.
+// sendText sends an update with a text of the agent.
 func (p *play) sendText(turn *message, text string) {
 	p.update(turn, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+quote(text)+`}}`)
 }
@@ -282,7 +280,7 @@ func (p *play) endTurn(turn *message, reason string) {
 	p.conn.answer(turn, "result", `{"stopReason":`+quote(reason)+`}`)
 }
 
-// turnParams are the params of a request about a prompt's session, with more members.
+// turnParams returns the params of a request about a prompt's session, with additional members.
 func turnParams(turn *message, more string) string {
 	return `{"sessionId":` + quote(turn.text("sessionId")) + more + `}`
 }
@@ -299,24 +297,24 @@ func (p *play) permission(turn *message, call string) string {
 	return p.ask("session/request_permission", turnParams(turn, `,"toolCall":{"toolCallId":`+quote(call)+`,"title":"A call of the probe"},"options":`+permissionOptions), "")
 }
 
-// serves checks that the client goes on after something: it answers the next request.
+// serves checks that the client continues after something, that is, that it answers the next request.
 func (p *play) serves(id, after string) {
 	p.checkAlive(id, after)
 }
 
-// requireAnswer waits for an answer that is due, and reports the requirement as broken if there is none.
+// requireAnswer waits for an answer, and reports the requirement as broken if there is none.
 func (p *play) requireAnswer(id, request, what string) *message {
 	m := p.await(request)
 	p.markExercised(id)
 	if m == nil {
-		// Each request has to be answered, so it is no mere advice.
-		p.failAt(id, min(mustRequirement(id).Level, conformance.Should), "%s", p.why(what+" is not answered"))
+		// Every request must be answered, so the level is at least SHOULD.
+		p.failAt(id, min(mustRequirement(id).Level, conformance.Should), "%s", p.why(what+" was not answered"))
 		panic(stop{})
 	}
 	return m
 }
 
-// leave ends a scenario: prompts that are still to come are answered, and the client is asked to end.
+// leave ends a scenario: it answers the remaining prompts and asks the client to end.
 func (p *play) leave() {
 	p.answerAll()
 	if _, can := p.act(ActQuit); can {
@@ -324,20 +322,20 @@ func (p *play) leave() {
 	}
 }
 
-// missing says why a client's scenario is not played after how the first one went.
+// missing returns the reason why a client's scenario is not played after the outcome of the first one.
 func (first *Outcome) missing(s *Scenario) string {
 	switch {
 	case s.bare:
 		return ""
 	case !first.traits["-> session/new"]:
-		return "the client makes no session"
+		return "the client created no session"
 	case !first.traits["prompted"]:
-		return "the client sends no prompt"
+		return "the client sent no prompt"
 	}
 	return ""
 }
 
-// describe says in words what came.
+// describe describes a message in words.
 func (m *message) describe() string {
 	if m == nil {
 		return "nothing"

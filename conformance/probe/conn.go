@@ -1,5 +1,3 @@
-// The connection of a scenario: what passes, in order, how it is waited for, and the judge that looks at all of it.
-
 package probe
 
 import (
@@ -19,19 +17,19 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// message is one line that passed, taken apart as far as it is a message.
+// message is one line of the connection, parsed as far as it is a message.
 type message struct {
 	number    int // on its connection, from 1
 	direction conformance.Direction
 	kind      conformance.Kind // empty if it is not a message
-	method    string           // of an answer, that of its request
+	method    string           // for an answer, the method of its request
 	id        string           // JSON text, empty if there is none
 	params    json.RawMessage  // or the result, or the error
 	time      time.Time
-	broken    bool // the envelope is, or it is not JSON
+	broken    bool // the envelope is invalid, or the line is not JSON
 }
 
-// text returns the string at the end of a path of members, "" if there is none.
+// text returns the string at the end of a path of members, or "" if there is none.
 func (m *message) text(path ...string) string {
 	var s string
 	if m == nil || json.Unmarshal(member(m.params, path...), &s) != nil {
@@ -40,7 +38,7 @@ func (m *message) text(path ...string) string {
 	return s
 }
 
-// code is the code of an error answer, 0 otherwise.
+// code returns the code of an error answer, or 0 for other messages.
 func (m *message) code() int {
 	var e struct{ Code int }
 	if m == nil || m.kind != conformance.ErrorReply || json.Unmarshal(m.params, &e) != nil {
@@ -49,7 +47,7 @@ func (m *message) code() int {
 	return e.Code
 }
 
-// member is the value at the end of a path of members, nil if there is none.
+// member returns the value at the end of a path of members, or nil if there is none.
 func member(value json.RawMessage, path ...string) json.RawMessage {
 	for _, name := range path {
 		var members map[string]json.RawMessage
@@ -61,13 +59,13 @@ func member(value json.RawMessage, path ...string) json.RawMessage {
 	return value
 }
 
-// isSet reports whether there is a value at the end of the path that is not null.
+// isSet reports whether there is a value other than null at the end of the path.
 func isSet(value json.RawMessage, path ...string) bool {
 	v := member(value, path...)
 	return v != nil && string(v) != "null"
 }
 
-// elements are the elements of an array, none if it is not an array.
+// elements returns the elements of an array, or none for another value.
 func elements(value json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil {
@@ -83,30 +81,30 @@ const (
 	maxLogLine = 400     // bytes of such a line
 )
 
-// conn is the raw connection to a program under test, played as one side. Two goroutines belong to it, one reads and one
-// writes; close waits for both, and for the handlers.
+// conn is the raw connection to a program under test, on which the probe plays one side. It has a reading and a writing
+// goroutine; close waits for both, and for the handlers.
 type conn struct {
 	target *Target
-	side   conformance.Side // that the probe plays
+	side   conformance.Side // the side that the probe plays
 	limits *limits
-	handle func(*conn, *message) // serves a request or a notification of the program, in a goroutine of its own
-	seen   func(*message)        // looks at each message while the lock is held
+	handle func(*conn, *message) // serves a request or a notification of the program, in its own goroutine
+	seen   func(*message)        // is called for each message while the lock is held
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced whenever something has happened
+	changed  chan struct{} // closed and replaced after every event
 	judge    *conformance.Judge
 	findings []finding
 	number   int
 	kept     []*message
-	log      []string            // the transcript; bounded in the middle
-	left     int                 // lines that were left out of it
-	asked    map[string]*message // own requests without an answer, by id
-	odd      map[string]bool     // ids of what was sent that is not a message, and may be answered all the same
+	log      []string            // the transcript, without its middle part if it is long
+	left     int                 // the number of lines that were left out of it
+	asked    map[string]*message // the probe's unanswered requests, by id
+	odd      map[string]bool     // ids of lines that are not messages but may be answered anyway
 	answers  map[string][]*message
 	requests map[string]string // methods of the program's requests, by id
 	nextID   int64
 	queue    []outgoing // to be written
-	ended    error      // how reading ended; nil while it goes on
+	ended    error      // the error that ended the reading; nil before
 	over     bool       // the end of the input was sent, or is to be
 	shut     bool       // no more writing
 	heard    bool       // the program has sent something
@@ -116,21 +114,21 @@ type conn struct {
 	handlers sync.WaitGroup
 }
 
-// outgoing is what waits for the writer.
+// outgoing is an item in the queue of the writer.
 type outgoing struct {
 	text []byte
 	line bool
 	end  bool // the end of the input
 }
 
-// finding is what the judge or a scenario found, with the message that it is about.
+// finding is a finding of the judge or of a scenario, with the message that it is about.
 type finding struct {
 	conformance.Finding
 	excerpt string
-	// doubt says that what was seen makes a fault likely, and that a program without one may look the same.
+	// doubt is set if a fault is likely but a correct program could behave the same.
 	doubt bool
-	late  bool // an answer did not come in time
-	slow  bool // it came when the scenario was played again, alone, with more time
+	late  bool // an answer did not arrive in time
+	slow  bool // it arrived when the scenario was played again, alone and with more time
 }
 
 func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message), seen func(*message)) *conn {
@@ -144,7 +142,7 @@ func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn
 	return c
 }
 
-// toPeer is the direction of what the probe writes.
+// toPeer returns the direction of the probe's messages.
 func (c *conn) toPeer() conformance.Direction {
 	if c.side == conformance.Client {
 		return conformance.ToAgent
@@ -159,7 +157,7 @@ func (c *conn) fromPeer() conformance.Direction {
 	return conformance.ToAgent
 }
 
-// wakeAll wakes all who wait. The lock is held.
+// wakeAll wakes all waiting goroutines. The lock is held.
 func (c *conn) wakeAll() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -179,8 +177,8 @@ func (c *conn) read() {
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
-			c.note("%s message %d: longer than %d bytes, and skipped: %s", arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
-			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("a message of more than %d bytes", long.Limit))
+			c.note("%s message %d: longer than %d bytes, skipped: %s", arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
+			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("the message has more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
 				c.takeAnswer(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text), time: time.Now()})
@@ -210,7 +208,7 @@ func (c *conn) read() {
 	}
 }
 
-// see takes a line that passes: the judge looks at it, and it is kept. The lock is held.
+// see has the judge check a line of the connection, and keeps it. The lock is held.
 func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	c.number++
 	now := time.Now()
@@ -247,7 +245,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	if own && m.broken {
 		c.odd[m.id] = true
 		for _, id := range anID.FindAllSubmatch(line[:min(len(line), maxLogLine)], -1) {
-			c.odd[canonical(string(id[1]))] = true // of what is not JSON to us, and to others perhaps is
+			c.odd[canonical(string(id[1]))] = true // of a line that is not JSON here, but may be accepted by other parsers
 		}
 	}
 	if c.seen != nil {
@@ -256,7 +254,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	return m
 }
 
-// takeAnswer takes an answer of the program. The lock is held.
+// takeAnswer handles an answer of the program. The lock is held.
 func (c *conn) takeAnswer(m *message) {
 	if request := c.asked[m.id]; request != nil {
 		m.method = request.method
@@ -267,7 +265,7 @@ func (c *conn) takeAnswer(m *message) {
 	}
 }
 
-// keepFinding keeps what the judge has found if the program is the one who must comply. The lock is held.
+// keepFinding keeps a finding of the judge if the program is at fault. The lock is held.
 func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "" {
 		return
@@ -283,16 +281,16 @@ func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 		return
 	}
 	if f.Rule == "SCH-2" && c.odd[canonical(f.ID)] {
-		return // it answers something of ours that is not a request
+		return // it answers a line of the probe that is not a request
 	}
 	if f.Rule == "PRM-7" && c.over {
-		return // the end of the input cancels a turn, which the judge does not see
+		return // the end of the input, which the judge does not see, cancels a turn
 	}
 	r, known := requirement(f.Rule)
 	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice && r.Level < conformance.Advice})
 }
 
-// addOwnFinding adds a finding of the probe's own. The lock is held.
+// addOwnFinding adds a finding of the probe itself. The lock is held.
 func (c *conn) addOwnFinding(id string, level conformance.Level, text string) {
 	c.add(finding{Finding: conformance.Finding{Rule: id, Level: level, Number: c.number, Message: text}})
 }
@@ -321,14 +319,14 @@ func arrow(d conformance.Direction) string {
 // note adds a line to the transcript. The lock is held.
 func (c *conn) note(format string, args ...any) {
 	if len(c.log) == maxLog {
-		// The beginning says how it came to this, and the end what happened.
+		// The beginning and the end are the most useful parts.
 		c.log = slices.Delete(c.log, maxLog/4, maxLog/4+1)
 		c.left++
 	}
 	c.log = append(c.log, clip(fmt.Sprintf(format, args...)))
 }
 
-// clip cuts a text to what a transcript shows, on one line.
+// clip truncates a text to the maximum length in a transcript, on one line.
 func clip(s string) string {
 	if len(s) > maxLogLine {
 		s = s[:maxLogLine] + "…"
@@ -341,7 +339,7 @@ func clip(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// parse takes a line apart.
+// parse parses a line.
 func parse(line []byte) *message {
 	var e struct {
 		JSONRPC string          `json:"jsonrpc"`
@@ -413,14 +411,14 @@ func (c *conn) write() {
 	}
 }
 
-// line sends one line, which may be no message.
+// line sends one line, which need not be a message.
 func (c *conn) line(text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(text)
 }
 
-// put is line. The lock is held.
+// put is like line. The lock is held.
 func (c *conn) put(text []byte) *message {
 	m := c.see(c.toPeer(), text)
 	c.queue = append(c.queue, outgoing{text: append(bytes.Clone(text), '\n'), line: true})
@@ -428,7 +426,7 @@ func (c *conn) put(text []byte) *message {
 	return m
 }
 
-// part sends bytes that are no line. The judge does not see them.
+// part sends bytes that are not a whole line. The judge does not see them.
 func (c *conn) part(text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -437,14 +435,14 @@ func (c *conn) part(text []byte) {
 	c.wakeAll()
 }
 
-// endInput ends the program's input, behind all that was sent.
+// endInput ends the program's input after everything that was sent.
 func (c *conn) endInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endOutput()
 }
 
-// endOutput is endInput, once. The lock is held.
+// endOutput is like endInput, but only the first call has an effect. The lock is held.
 func (c *conn) endOutput() {
 	if c.over {
 		return
@@ -455,7 +453,7 @@ func (c *conn) endOutput() {
 	c.wakeAll()
 }
 
-// pause stops reading, or goes on with it.
+// pause stops or resumes reading.
 func (c *conn) pause(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -463,7 +461,8 @@ func (c *conn) pause(on bool) {
 	c.wakeAll()
 }
 
-// ask sends a request and returns its id. params is JSON text, "" for none; id is JSON text, "" for the next number.
+// ask sends a request and returns its id. Both params and id are JSON text; "" means no params, or the next number as
+// the id.
 func (c *conn) ask(method, params, id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -479,10 +478,10 @@ func (c *conn) ask(method, params, id string) string {
 	return key
 }
 
-// anID is what looks like an id.
+// anID matches a text that looks like an id.
 var anID = regexp.MustCompile(`"id" *: *("[^"]*"|-?[0-9]+)`)
 
-// canonical is the one way to write an id: a text is written in many.
+// canonical returns the canonical form of an id, because a string can be written in many ways.
 func canonical(id string) string {
 	var text string
 	if !strings.HasPrefix(id, `"`) || json.Unmarshal([]byte(id), &text) != nil {
@@ -509,8 +508,8 @@ func appendMessage(id, method, params string) []byte {
 	return []byte(text + "}")
 }
 
-// answer sends the answer to a request of the program: a result or an error, as JSON text, or neither if
-// the outcome is empty. It is sent once.
+// answer sends the answer to a request of the program: a result or an error, as JSON text, or neither if the outcome is
+// empty. A request is answered only once.
 func (c *conn) answer(request *message, outcome, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -524,8 +523,8 @@ func (c *conn) answer(request *message, outcome, text string) {
 	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + text + `}`))
 }
 
-// wait waits until done, which is called with the lock held, and reports whether that was within the time. It ends
-// early when the program has ended its output.
+// wait waits until done returns true, and reports whether that was within the time limit. It calls done with the lock
+// held. It returns early if the program has ended its output.
 func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -539,14 +538,14 @@ func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) 
 		select {
 		case <-changed:
 		case <-timer.C:
-			over = true // on a busy machine a message and the end of the time come together: look once more
+			over = true // on a busy machine, a message may arrive together with the end of the time limit, so check once more
 		case <-ctx.Done():
 			over = true
 		}
 	}
 }
 
-// quiet waits until nothing has come from the program for a while, or it has ended. It gives up after ten times that.
+// quiet waits until the program has sent nothing for a while, or has ended. It gives up after ten times that duration.
 func (c *conn) quiet(ctx context.Context, silence time.Duration) {
 	for range 10 {
 		c.mu.Lock()
@@ -558,8 +557,7 @@ func (c *conn) quiet(ctx context.Context, silence time.Duration) {
 	}
 }
 
-// close ends the program by the ladder and everything of the connection. It reports whether the program ended when its
-// input did.
+// close ends the program step by step, and the connection. It reports whether the program ended when its input ended.
 func (c *conn) close() (byItself bool) {
 	c.mu.Lock()
 	by := c.side
@@ -610,7 +608,8 @@ func (c *conn) exits(limit time.Duration) bool {
 	}
 }
 
-// exitsBehind waits for the end of a process whose output has ended so. Each further Read waits for it for a moment.
+// exitsBehind waits for the end of a process whose output has ended with the given error. Each further Read waits for a
+// moment.
 func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
 	for {
 		if _, exited := errors.AsType[*rpc.ExitError](ended); exited {
@@ -623,7 +622,7 @@ func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
 	}
 }
 
-// transcript is what passed, bounded.
+// transcript returns the bounded transcript.
 func (c *conn) transcript() []string {
 	lines := slices.Clone(c.log)
 	if c.left > 0 {

@@ -1,10 +1,10 @@
-// Package probe puts live programs through the protocol: it plays a client to any agent, in scenarios that each get a
-// fresh launch, and reports requirement by requirement what the program does.
+// Package probe tests live programs against the protocol. It plays a client to any agent, or an agent to any client, in
+// scenarios that each get a fresh launch, and reports for each requirement what the program does.
 //
-// A scenario says only what a watcher cannot know: that an answer was due, that an id came back as it was, that a process
-// ended in time. Everything that passes is judged by a [conformance.Judge] as well, in all scenarios.
+// A scenario checks only what an observer cannot know: that an answer was due, that an id was returned unchanged, that
+// a process ended in time. In all scenarios, a [conformance.Judge] judges all messages as well.
 //
-// The package starts no processes: a [Launch] does, and gives the streams. What it touches itself is the scratch folder
-// of each scenario, in which it also serves the agent's requests for files and terminals, by package
+// The package itself starts no processes; a [Launch] does, and returns the streams. The package writes only to the
+// scratch directory of each scenario, where it also serves the agent's requests for files and terminals with package
 // [github.com/acpgo/sdk/acp/local].
 package probe

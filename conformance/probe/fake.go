@@ -23,8 +23,8 @@ type persona struct {
 	modes        string // of each session, as JSON
 	options      string // likewise
 	locked       bool   // sessions need authentication
-	// answer answers a request in place of the fake agent, if it returns an outcome: "result" or "error", and its JSON text,
-	// or "none" for no answer at all.
+	// answer answers a request in place of the fake agent, if it returns an outcome: "result" or "error", and its JSON
+	// text, or "none" for no answer at all.
 	answer func(f *fakeAgent, m *message) (outcome, text string)
 }
 
@@ -218,7 +218,7 @@ func (f *fakeAgent) list(m *message) string {
 func (f *fakeAgent) setOption(s *fakeSession, m *message) (outcome, text string) {
 	var options []map[string]json.RawMessage
 	if json.Unmarshal(s.options, &options) != nil {
-		return failure(-32602, "there are no options")
+		return failure(-32602, "the session has no options")
 	}
 	found := false
 	for _, option := range options {

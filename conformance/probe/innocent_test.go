@@ -23,8 +23,8 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// raw starts an agent that answers with JSON texts as they are: each method has a function that returns its outcome, such
-// as `"result":{}`.
+// raw starts an agent that answers with JSON texts as they are: each method has a function that returns its outcome,
+// such as `"result":{}`.
 func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, transport := rpc.Pipe()
@@ -87,7 +87,8 @@ func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (
 	return failed, r
 }
 
-// TestOptionsThatChange: an option that goes when another one is set is not asked for any more, nor are values that went.
+// TestOptionsThatChange: an option that goes when another one is set is not asked for any more, nor are values that
+// went.
 func TestOptionsThatChange(t *testing.T) {
 	for name, forgetful := range map[string]bool{"right": false, "wrong": true} {
 		bubble(t, name, func(t *testing.T) {
@@ -199,9 +200,9 @@ func TestEndInATurn(t *testing.T) {
 	}
 }
 
-// TestSlowStart: the start has its own time, beside that of the first answer. An agent that needs more is too slow, which is
-// not held against it: the scenario is played again with more time, and the others are not played. One that does not
-// answer at all fails.
+// TestSlowStart: the start has its own time, beside that of the first answer. An agent that needs more is too slow,
+// which is not held against it: the scenario is played again with more time, and the others are not played. One that
+// does not answer at all fails.
 func TestSlowStart(t *testing.T) {
 	const never = time.Hour
 	for _, c := range []struct {
@@ -243,8 +244,8 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// TestPlayedAgain: what was late once, because the machine was busy, and in time when the scenario is played again alone, is
-// not held against the agent; what is wrong for certain is, and a scenario is played again once.
+// TestPlayedAgain: what was late once, because the machine was busy, and in time when the scenario is played again
+// alone, is not held against the agent; what is wrong for certain is, and a scenario is played again once.
 func TestPlayedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prompts := 0
@@ -413,7 +414,7 @@ func TestWhyNot(t *testing.T) {
 			reasons[row.ID] = row.Reason
 		}
 		for id, want := range map[string]string{
-			"SES-7": "the scenario load did not come to it: see SES-6", "ADD-4": "the scenario load did not come to it: see SES-6",
+			"SES-7": "the scenario load did not reach it: see SES-6", "ADD-4": "the scenario load did not reach it: see SES-6",
 		} {
 			if reasons[id] != want {
 				t.Errorf("%s: %q, want %q", id, reasons[id], want)
@@ -461,8 +462,8 @@ func TestVersionNewer(t *testing.T) {
 	})
 }
 
-// TestOnlyVersion2: an agent that speaks version 2 alone breaks nothing of version 1, and the report says why nothing was
-// played, however it refuses version 1.
+// TestOnlyVersion2: an agent that speaks version 2 alone breaks nothing of version 1, and the report says why nothing
+// was played, however it refuses version 1.
 func TestOnlyVersion2(t *testing.T) {
 	const two = `"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`
 	for name, refusal := range map[string]string{"error": `"error":{"code":-32022,"message":"Unsupported protocol version"}`, "version 2": two} {
@@ -505,7 +506,8 @@ func TestNeverRan(t *testing.T) {
 	})
 }
 
-// TestOneOfManyWays: a requirement that is one of the many things that the schema says is not broken by another of them.
+// TestOneOfManyWays: a requirement that is one of the many things that the schema says is not broken by another of
+// them.
 func TestOneOfManyWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connect := raw(t, map[string]func(json.RawMessage) string{

@@ -1,4 +1,4 @@
-// What happened in a scenario, in the words of the table of requirements (rows.go).
+// The events of a scenario are recorded as traits, which the tables of requirements (rows.go) use.
 
 package probe
 
@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// observe notes the traits of a message. The lock of the connection is held, which play perhaps does not know yet.
+// observe records the traits of a message. The lock of the connection is held; play.conn may not be set yet.
 func (p *play) observe(m *message) {
 	theirs := m.direction.Sender() == p.options.subject.side
 	var traits []string
@@ -43,7 +43,7 @@ func (p *play) observe(m *message) {
 	p.trait(traits...)
 }
 
-// observeRequest notes what a request or notification of the agent is about.
+// observeRequest records the traits of a request or notification of the agent.
 func (p *play) observeRequest(m *message, add func(...string)) {
 	switch m.method {
 	case "session/update":
@@ -94,7 +94,7 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 	}
 }
 
-// observeCall notes what a tool call shows.
+// observeCall records the traits of a tool call.
 func (p *play) observeCall(call json.RawMessage, add func(...string)) {
 	for _, location := range elements(member(call, "locations")) {
 		add("path", "location")
@@ -125,7 +125,7 @@ func (p *play) observeOptions(options json.RawMessage, add func(...string)) {
 	}
 }
 
-// observeResult notes what an answer of the agent shows.
+// observeResult records the traits of an answer of the agent.
 func (p *play) observeResult(m *message, add func(...string)) {
 	switch m.method {
 	case "initialize":
@@ -153,7 +153,7 @@ func (p *play) observeResult(m *message, add func(...string)) {
 	}
 }
 
-// observeClientRequest notes what a request or notification of the client is about.
+// observeClientRequest records the traits of a request or notification of the client.
 func (p *play) observeClientRequest(m *message, add func(...string)) {
 	if m.kind == conformance.Request && m.method == "initialize" {
 		p.init, p.itself = m, m.params
@@ -179,7 +179,7 @@ func (p *play) observeClientRequest(m *message, add func(...string)) {
 	}
 }
 
-// observeClientResult notes what an answer of the client shows.
+// observeClientResult records the traits of an answer of the client.
 func (p *play) observeClientResult(m *message, add func(...string)) {
 	switch m.method {
 	case "session/request_permission":

@@ -1,5 +1,3 @@
-// The report: a verdict for each requirement.
-
 package probe
 
 import (
@@ -13,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Verdict is what a probe says of one requirement.
+// Verdict is the result of a probe for one requirement.
 type Verdict string
 
 // The verdicts.
@@ -22,14 +20,14 @@ const (
 	Fail          Verdict = "fail"           // a MUST, or what was advertised, is broken; or a MUST never ran
 	Warn          Verdict = "warn"           // a SHOULD is not followed
 	Doubtful      Verdict = "doubtful"       // it seems to be broken, and a program that keeps it may look the same
-	TooSlow       Verdict = "too slow"       // what it wants came later than the time that an answer may take
-	DidNotRun     Verdict = "did not run"    // the scenarios that would show it were not played to their end, for want of time
+	TooSlow       Verdict = "too slow"       // the required message arrived, but after the time limit of an answer
+	DidNotRun     Verdict = "did not run"    // the scenarios that would show it were not finished for lack of time
 	NotApplicable Verdict = "not applicable" // it binds the other side, or needs a capability that is not advertised
 	NotExercised  Verdict = "not exercised"  // nothing happened that shows it
 	Flaky         Verdict = "flaky"          // it differs between runs
 )
 
-// Class says how a requirement counts.
+// Class is the way in which a requirement counts.
 type Class string
 
 // The classes.
@@ -51,12 +49,12 @@ type Row struct {
 	Reason  string   `json:"reason,omitempty"` // why it is not applicable, was not exercised, or never ran
 	Known   string   `json:"known,omitempty"`  // the reason in the baseline why its failure does not count
 	Runs    []string `json:"runs,omitempty"`   // the verdict of each run, where they differ
-	// Exercised are the scenarios that exercised it, and Granted the sets of capabilities that the probe stated
+	// Exercised lists the scenarios that exercised it, and Granted the sets of capabilities that the probe advertised
 	// in them.
 	Exercised []string `json:"exercised,omitempty"`
 	Granted   []string `json:"granted,omitempty"`
-	// Failures are the ways in which it was broken. Those of the level advice are information: they do not change the
-	// verdict.
+	// Failures lists the ways in which it was broken. Failures of the level advice are for information and do not
+	// change the verdict.
 	Failures []Failure `json:"failures,omitempty"`
 }
 
@@ -77,7 +75,7 @@ type Failure struct {
 	level conformance.Level
 }
 
-// gravity orders failures: what decides the verdict comes first.
+// gravity orders failures so that the one that decides the verdict is first.
 func (f *Failure) gravity() int {
 	switch {
 	case f.Slow:
@@ -88,10 +86,10 @@ func (f *Failure) gravity() int {
 	return 2 * int(f.level)
 }
 
-// breaks reports whether a MUST is broken for certain.
+// breaks reports whether a MUST is certainly broken.
 func (f *Failure) breaks() bool { return f.gravity() <= 2*int(conformance.MustNot) }
 
-// Outcome is how a scenario went.
+// Outcome is the result of a scenario.
 type Outcome struct {
 	Name    string        `json:"name"`
 	Text    string        `json:"text"`
@@ -100,32 +98,32 @@ type Outcome struct {
 	Seconds float64       `json:"seconds"`
 	Skipped string        `json:"skipped,omitempty"` // why it was not played, or not to its end
 	Failed  []string      `json:"failed,omitempty"`  // the requirements that it found broken
-	// Transcript and Stderr are there if it found something: what passed, and the end of what the program wrote to
-	// standard error, both bounded.
+	// Transcript has the messages, and Stderr the end of the program's standard error. Both are bounded, and set only
+	// if the scenario found a failure.
 	Transcript []string `json:"transcript,omitempty"`
 	Stderr     string   `json:"stderr,omitempty"`
 
 	ran, traits, granted map[string]bool
 	findings             []finding
-	itself               json.RawMessage // what the program said of itself in initialize
-	cut                  bool            // it was not played to its end for want of time
-	slow                 []string        // the answers that came only with more time
+	itself               json.RawMessage // the program's part of initialize
+	cut                  bool            // it was not finished for lack of time
+	slow                 []string        // the answers that needed more time
 }
 
-// Summary counts.
+// Summary has the counts of a report.
 type Summary struct {
 	Verdicts map[Verdict]int `json:"verdicts"` // of all requirements
-	// Must are the MUSTs that fail, Broken the capabilities that are advertised and fail, Should the recommendations that
-	// are not followed, and Unstable the requirements whose verdict differs between runs.
+	// Must lists the MUSTs that fail, Broken the requirements for advertised capabilities that fail, Should the
+	// recommendations that are not followed, and Unstable the requirements whose verdict differs between runs.
 	Must, Broken, Should, Unstable []string
-	NeverRan                       []string // of Must and Broken, those that were not broken but never ran
+	NeverRan                       []string // the requirements in Must and Broken that never ran
 	Known                          []string // failures that are in the baseline
 	Stale                          []string // entries of the baseline that did not fail
-	// Doubtful, TooSlow and DidNotRun are the requirements with these verdicts.
+	// Doubtful, TooSlow and DidNotRun list the requirements with these verdicts.
 	Doubtful, TooSlow, DidNotRun []string
 }
 
-// Report is what a probe found out.
+// Report is the result of a probe.
 type Report struct {
 	Tool         string          `json:"tool"`
 	Version      string          `json:"version,omitempty"`
@@ -134,7 +132,7 @@ type Report struct {
 	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Protocol     int             `json:"protocol"` // the version that was probed
-	// Version2 says that an agent speaks the draft of version 2, and OnlyVersion2 that it does not speak version 1.
+	// Version2 is set if an agent supports the draft of version 2, and OnlyVersion2 if it does not support version 1.
 	Version2     bool       `json:"version2,omitempty"`
 	OnlyVersion2 bool       `json:"onlyVersion2,omitempty"`
 	Seconds      float64    `json:"seconds"`
@@ -147,10 +145,10 @@ type Report struct {
 	partial bool // only some scenarios were played
 }
 
-// maxFailures is how many failures of a requirement are shown.
+// maxFailures is the maximum number of failures of a requirement that are shown.
 const maxFailures = 10
 
-// makeRows makes the rows from the outcomes of all runs.
+// makeRows computes the rows from the outcomes of all runs.
 func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	for _, outcomes := range runs {
 		for _, out := range outcomes {
@@ -191,7 +189,7 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	r.summarize(o)
 }
 
-// row is the verdict of one run on one requirement.
+// row returns the row of one run for one requirement.
 func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Outcome) Row {
 	x, listed := about.rows[req.ID]
 	row := Row{ID: req.ID, Page: req.Page, Level: req.Level.String(), Text: req.Text}
@@ -272,11 +270,11 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	return row
 }
 
-// neverRan begins the reason of a MUST that fails because nothing came to it.
-const neverRan = "it is mandatory, and never ran: "
+// neverRan is the beginning of the reason of a MUST that fails because no scenario reached it.
+const neverRan = "mandatory, but never ran: "
 
-// whyNot says why a requirement was not exercised: what became of the scenarios that name it, or else of those that need
-// the same capability, or else of all.
+// whyNot returns the reason why a requirement was not exercised, based on the scenarios that name it, or else on those
+// that need the same capability, or else on all scenarios.
 func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
 	named, needing := map[string]bool{}, map[string]bool{}
 	for _, s := range about.scenarios() {
@@ -306,10 +304,10 @@ func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
 			return best
 		}
 	}
-	return "no scenario came to it"
+	return "no scenario reached it"
 }
 
-// broke says which MUSTs a scenario found broken, and nothing if there are none.
+// broke names the MUSTs that a scenario found broken. It returns "" if there are none.
 func (o *Outcome) broke() string {
 	var ids []string
 	for _, f := range o.findings {
@@ -321,10 +319,10 @@ func (o *Outcome) broke() string {
 		return ""
 	}
 	slices.Sort(ids)
-	return "the scenario " + o.Name + " did not come to it: see " + strings.Join(ids, ", ")
+	return "the scenario " + o.Name + " did not reach it: see " + strings.Join(ids, ", ")
 }
 
-// has reports whether the program advertises a capability, or has what the traits show.
+// has reports whether the program advertises a capability, or shows it by its traits.
 func (r *Report) has(need string, traits map[string]bool) bool {
 	if need == "modes" || need == "options" {
 		return traits[need]
@@ -333,7 +331,7 @@ func (r *Report) has(need string, traits map[string]bool) bool {
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 
-// failure is a finding as the report shows it.
+// failure converts a finding to a Failure.
 func (o *Outcome) failure(f finding) Failure {
 	shown := Failure{
 		Scenario: o.Name, Level: f.Level.String(), level: f.Level, Method: f.Method, Pointer: f.Pointer, Message: f.Message,
@@ -348,13 +346,13 @@ func (o *Outcome) failure(f finding) Failure {
 	return shown
 }
 
-// about are the methods of requirements that say of these what another one says of all.
+// about maps requirements that repeat a more general one for some methods to these methods.
 var about = map[string][]string{
 	"LST-4": {"session/list"}, "LST-6": {"session/list"}, "TOL-7": {"session/update", "session/request_permission"},
 	"FS-4": {"fs/read_text_file", "fs/write_text_file"}, "TRM-3": {"terminal/create"},
 }
 
-// follow gives requirements that others say too the verdict of those.
+// follow gives requirements that repeat other ones the verdict of those.
 func (r *Report) follow() {
 	at := map[string]*Row{}
 	for i := range r.Rows {
@@ -385,7 +383,7 @@ func (r *Report) follow() {
 	}
 }
 
-// summarize counts, and compares with the baseline.
+// summarize computes the summary and compares it with the baseline.
 func (r *Report) summarize(o *Options) {
 	s := &r.Summary
 	s.Verdicts = map[Verdict]int{}
@@ -436,7 +434,7 @@ func (r *Report) flakyMust() bool {
 	})
 }
 
-// badge is one line for a README.
+// badge returns a line for a README.
 func (r *Report) badge() string {
 	exercised, must := 0, 0
 	for _, row := range r.Rows {

@@ -10,13 +10,13 @@ import (
 
 // exercise says when a requirement counts as exercised, beside the scenarios that say so themselves.
 type exercise struct {
-	// need is a capability that the agent must state for the requirement to apply, or "modes" or "options", which it must
-	// have.
+	// need is a capability that the agent must advertise for the requirement to apply, or "modes" or "options", which
+	// it must have.
 	need string
-	// on are traits, of which any exercises the requirement.
+	// on has the traits that exercise the requirement; any one of them is enough.
 	on []string
-	// reach says how the requirement is exercised where it was not. Without it every agent must exercise it: a MUST that
-	// never ran is then a failure.
+	// reach says how to exercise the requirement. If it is empty, every agent must exercise it, so a MUST that never
+	// ran is a failure.
 	reach string
 }
 

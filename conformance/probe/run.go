@@ -1,5 +1,3 @@
-// The runner: which scenarios are played, at most so many at a time, each in a folder and on a launch of its own.
-
 package probe
 
 import (
@@ -19,39 +17,41 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Options configure a probe. The zero value of each field means its default.
+// Options configures a probe. The zero value of each field means its default.
 type Options struct {
-	// Protocol is the version of the protocol that agents are probed in: 1, or 2, which is a draft. Default 1.
+	// Protocol is the version of the protocol that is used with agents: 1, or 2, which is a draft. The default is 1.
 	Protocol int
-	// Target is how the program is named in the report.
+	// Target is the name of the program in the report.
 	Target string
-	// Version is that of the tool, for the report.
+	// Version is the version of the tool, for the report.
 	Version string
-	// Scratch is the folder in which each scenario gets its own; it must exist. It may not be in use by others.
+	// Scratch is the directory in which each scenario gets its own. It must exist, and nothing else may use it.
 	Scratch string
-	// Prompts are the texts of prompts by their kind, in place of DefaultPrompts.
+	// Prompts has the texts of prompts by kind. They replace those of DefaultPrompts.
 	Prompts map[string]string
-	// Auth is the id of the method by which the probe authenticates when the agent asks for it.
+	// Auth is the id of the method with which the probe authenticates if the agent requires it.
 	Auth string
-	// Only and Skip are scenarios by their name, requirements by their id ("SES-7"), or pages ("SES").
+	// Only and Skip select scenarios by name, and requirements by id ("SES-7") or page ("SES").
 	Only, Skip []string
-	// Baseline are requirements whose failures are known, with the reason.
+	// Baseline maps requirements whose failures are known to the reasons.
 	Baseline map[string]string
-	// Jobs is how many scenarios are played at a time. Default 1.
+	// Jobs is the number of scenarios that are played concurrently. The default is 1.
 	Jobs int
-	// Runs is how often everything is played. Default 1.
+	// Runs is how often everything is played. The default is 1.
 	Runs int
-	// Answer bounds the start and each answer; default 30 s. Quiet is the silence after which nothing more is expected;
-	// default a tenth of Answer. Rung is each step of ending a program; default 2 s.
+	// Answer is the time limit of the start and of each answer; the default is 30 s. Quiet is the silence after which
+	// nothing more is expected; the default is a tenth of Answer. Rung is the time limit of each step of ending a
+	// program; the default is 2 s.
 	Answer, Quiet, Rung time.Duration
-	// ScenarioTime bounds a scenario, default four times Answer; Time bounds all of them, default none.
+	// ScenarioTime is the time limit of a scenario; the default is four times Answer. Time is the limit of the whole
+	// probe; the default is no limit.
 	ScenarioTime, Time time.Duration
-	// MCP returns a command that serves MCP over its standard files, and writes a line into the file when it is spoken
-	// to. Nil: what needs one is not exercised.
+	// MCP returns a command that serves MCP over standard input and output, and writes a line to the file when a client
+	// uses it. If MCP is nil, requirements that need such a server are not exercised.
 	MCP func(file string) (command string, args []string)
-	// Repeat returns the command that plays one scenario alone.
+	// Repeat returns a command that plays a single scenario, for the report.
 	Repeat func(scenario string) string
-	// Progress is called, by one goroutine at a time, when a scenario has ended.
+	// Progress is called when a scenario has ended. Calls are not concurrent.
 	Progress func(done, all int, outcome *Outcome)
 
 	subject      *subject
@@ -59,7 +59,7 @@ type Options struct {
 	scenarios    []string // of Only
 }
 
-// subject is what a probe is about.
+// subject describes the kind of program under test.
 type subject struct {
 	side               conformance.Side
 	version            int    // of the protocol that it is played in, 0 for 1
@@ -68,11 +68,11 @@ type subject struct {
 	rows               map[string]exercise
 	scenarios          func() []Scenario
 	script             func(*play, *Scenario)
-	// request and result note what a message of the program shows beside its method.
+	// request and result record the traits of a message of the program other than its method.
 	request, result func(p *play, m *message, add func(...string))
 }
 
-// Agent puts an agent through the protocol.
+// Agent probes an agent.
 func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
 	about := &agents
 	switch {
@@ -85,7 +85,7 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 	return run(ctx, launch, options, about)
 }
 
-// agents are what [Agent] is about.
+// agents is the subject of [Agent].
 var agents = subject{
 	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
 	rows: agentRows, scenarios: agentScenarios, script: func(p *play, s *Scenario) { s.run(p) },
@@ -100,7 +100,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	}
 	if o.Time > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errors.New("the time of the whole probe is over"))
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errors.New("the time limit of the whole probe was reached"))
 		defer cancel()
 	}
 	began := time.Now()
@@ -132,7 +132,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	return r, ctx.Err()
 }
 
-// complete fills in the defaults and checks the names.
+// complete sets the defaults and checks the names.
 func (options *Options) complete(about *subject) (*Options, error) {
 	o := &Options{}
 	if options != nil {
@@ -150,7 +150,7 @@ func (options *Options) complete(about *subject) (*Options, error) {
 	}
 	for _, name := range slices.Concat(o.Only, o.Skip) {
 		if !known[name] && !isRequirement(name) {
-			return nil, fmt.Errorf("there is no scenario and no requirement %q", name)
+			return nil, fmt.Errorf("no scenario or requirement is called %q", name)
 		}
 	}
 	for _, name := range o.Only {
@@ -162,18 +162,18 @@ func (options *Options) complete(about *subject) (*Options, error) {
 	}
 	for id := range o.Baseline {
 		if _, ok := requirement(id); !ok {
-			return nil, fmt.Errorf("the baseline: there is no requirement %q", id)
+			return nil, fmt.Errorf("baseline: unknown requirement %q", id)
 		}
 	}
 	for kind := range o.Prompts {
 		if _, ok := DefaultPrompts[kind]; !ok {
-			return nil, fmt.Errorf("there is no kind of prompt %q", kind)
+			return nil, fmt.Errorf("unknown kind of prompt %q", kind)
 		}
 	}
 	return o, nil
 }
 
-// isRequirement reports whether a name is a requirement's or a page's.
+// isRequirement reports whether a name is that of a requirement or a page.
 func isRequirement(name string) bool {
 	for id := range requirements() {
 		if matches(name, id) {
@@ -183,7 +183,7 @@ func isRequirement(name string) bool {
 	return false
 }
 
-// matches reports whether an id or the prefix of a page is about a requirement.
+// matches reports whether name, which is a requirement or the prefix of a page, includes a requirement.
 func matches(name, id string) bool {
 	page, _, _ := strings.Cut(id, "-")
 	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
@@ -197,8 +197,8 @@ func (o *Options) skips(id string) bool {
 	return slices.ContainsFunc(o.Skip, func(name string) bool { return matches(name, id) })
 }
 
-// choose are the scenarios to play. Which requirements a scenario exercises by what passes shows only when it is played;
-// so requirements alone choose all scenarios that may say something of them.
+// choose returns the scenarios to play. The requirements that a scenario exercises through its messages are known only
+// after it was played. So if only requirements are selected, all scenarios that may exercise them are played.
 func (o *Options) choose(all []Scenario) []Scenario {
 	return slices.DeleteFunc(slices.Clone(all), func(s Scenario) bool {
 		if slices.Contains(o.Skip, s.Name) {
@@ -219,7 +219,8 @@ func (o *Options) choose(all []Scenario) []Scenario {
 	})
 }
 
-// playAll plays scenarios. The first one alone: if the program does not even start, there is no sense in the others.
+// playAll plays scenarios. It plays the first one alone, because the others make no sense if the program does not even
+// start.
 func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenario, run int, done func(*Outcome)) []*Outcome {
 	outcomes := make([]*Outcome, len(scenarios))
 	if len(scenarios) == 0 {
@@ -249,7 +250,7 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 			}
 		})
 	}
-	// Those that wait for silence last longest: they go first.
+	// Scenarios that wait for silence take the longest, so they are started first.
 	order := make([]int, 0, len(scenarios))
 	for i := range scenarios[1:] {
 		order = append(order, i+1)
@@ -271,14 +272,15 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 }
 
 const (
-	// graceFactor is how many times Answer the answers of a scenario may take beyond it when that is played again.
+	// graceFactor times Answer is the additional time for all answers of a scenario when it is played again.
 	graceFactor = 3
-	// maxStuck is how many scenarios are played again in vain: then the program does not answer, however long it is given.
+	// maxStuck is the maximum number of scenarios that are played again without success. After that, the program is
+	// assumed not to answer, however much time it gets.
 	maxStuck = 3
 )
 
-// playAgain plays a scenario again, alone and with more time, if it ran out of time, so that a program that is slow or that
-// shares its machine is told apart from one that does not answer. It reports whether that was in vain.
+// playAgain plays a scenario that ran out of time again, alone and with more time. This distinguishes a program that is
+// slow, or runs on a busy machine, from one that does not answer. It reports whether that failed too.
 func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, out **Outcome) (stuck bool) {
 	if ctx.Err() != nil || !(*out).outOfTime() {
 		return false
@@ -290,12 +292,12 @@ func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run
 	return stuck
 }
 
-// outOfTime reports whether a scenario might have gone otherwise with more time.
+// outOfTime reports whether a scenario might have had another result with more time.
 func (out *Outcome) outOfTime() bool {
 	return out.cut || slices.ContainsFunc(out.findings, func(f finding) bool { return f.late })
 }
 
-// merge adds what the same scenario found before, when it had less time.
+// merge adds the findings of an earlier run of the same scenario, which had less time.
 func (out *Outcome) merge(before *Outcome) {
 	for _, f := range before.findings {
 		switch {
@@ -329,8 +331,8 @@ func boolean(b bool) int {
 	return 0
 }
 
-// play plays one scenario. The first one, if it was played, says what the program advertises. Answers may take a grace
-// longer than usual, all of them together.
+// play plays one scenario. The outcome of the first scenario, if any, has the capabilities of the program. All answers
+// together may take longer than usual by grace.
 func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, grace time.Duration) *Outcome {
 	out := &Outcome{Name: s.Name, Text: s.Text, Run: run}
 	if err := context.Cause(ctx); err != nil {
@@ -344,11 +346,11 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		}
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime+grace, errors.New("the time of the scenario is over"))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime+grace, errors.New("the time limit of the scenario was reached"))
 	defer cancel()
 	dir, remove, err := o.folders(s.Name)
 	if err != nil {
-		out.Skipped = fmt.Sprintf("the scratch folder: %v", err)
+		out.Skipped = fmt.Sprintf("the scratch folder could not be created: %v", err)
 		return out
 	}
 	defer remove()
@@ -365,7 +367,7 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	return out
 }
 
-// folders makes the folders of a scenario: the one that it works in, and the program's home.
+// folders creates the directories of a scenario: its working directory and the program's home.
 func (o *Options) folders(name string) (dir string, remove func(), err error) {
 	work := filepath.Join(o.Scratch, Work)
 	if err = os.MkdirAll(work, 0o700); err == nil {
@@ -377,19 +379,20 @@ func (o *Options) folders(name string) (dir string, remove func(), err error) {
 	if err == nil {
 		err = os.MkdirAll(Home(dir), 0o700)
 	}
-	return dir, func() { os.RemoveAll(dir); os.RemoveAll(Home(dir)) }, err // the scratch folder is the caller's to remove
+	return dir, func() { os.RemoveAll(dir); os.RemoveAll(Home(dir)) }, err // the caller removes the scratch directory
 }
 
-// Work is the folder in the scratch folder in which the scenarios have theirs. The homes are not in it.
+// Work returns the directory in the scratch directory that contains the scenarios' working directories, but not their
+// homes.
 const Work = "work"
 
-// Home is the home of a program that is launched in the folder dir of a scenario. It is empty at first, and the launches of
-// the scenario share it.
+// Home returns the home directory for a program that is launched in the directory dir of a scenario. It is initially
+// empty, and all launches of the scenario share it.
 func Home(dir string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "home", filepath.Base(dir))
 }
 
-// newPlay is a scenario that is about to run.
+// newPlay prepares a run of a scenario.
 func (o *Options) newPlay(ctx context.Context, launch Launch, name, dir string) *play {
 	return &play{
 		ctx: ctx, options: o, launch: launch, name: name, dir: dir,
@@ -398,8 +401,8 @@ func (o *Options) newPlay(ctx context.Context, launch Launch, name, dir string) 
 	}
 }
 
-// rulesOut says why a scenario is not played after how the first one went: what fails there fails everywhere, each time
-// as slowly.
+// rulesOut returns the reason why a scenario is not played after the outcome of the first one. What fails in the first
+// one fails in all, and as slowly each time.
 func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 	if first.traits[onlyVersion2] {
 		if s.anyVersion {
@@ -411,13 +414,13 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 		return noVersion2
 	}
 	if len(first.slow) > 0 {
-		return "the " + about.word + " is too slow for the time that an answer may take: " + strings.Join(first.slow, ", ")
+		return "the " + about.word + " was too slow: " + strings.Join(first.slow, ", ")
 	}
 	if first.itself == nil {
 		if about.side == conformance.Client {
-			return "the client does not send initialize"
+			return "the client did not send initialize"
 		}
-		return "the agent does not answer initialize"
+		return "the agent did not answer initialize"
 	}
 	for _, need := range s.Needs {
 		if !about.advertises(first.itself, need) {
@@ -433,9 +436,9 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 	case first.Skipped != "":
 		return first.Skipped
 	case !first.traits["result session/new"]:
-		return "the agent makes no session"
+		return "the agent did not create a session"
 	case len(s.Prompts) > 0 && !first.traits["turn"]:
-		return "the agent does not end a turn without an error"
+		return "the agent did not end a turn without an error"
 	}
 	return ""
 }
@@ -449,8 +452,8 @@ func (p *play) script(s *Scenario) {
 		}
 		p.end()
 		if _, ok := what.(stop); what != nil && !ok {
-			// A defect of the probe ends this scenario, not the others, and is told as what it is.
-			p.skipped = fmt.Sprintf("a defect of the probe: %v\n%s", what, debug.Stack())
+			// A bug in the probe ends only this scenario, and is reported as such.
+			p.skipped = fmt.Sprintf("a bug in the probe: %v\n%s", what, debug.Stack())
 		}
 	}()
 	p.options.subject.script(p, s)

@@ -1,5 +1,3 @@
-// Scenarios, and what they can do.
-
 package probe
 
 import (
@@ -19,37 +17,38 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Scenario is a small script against one fresh launch.
+// Scenario is a short script that is played against a fresh launch of the program.
 type Scenario struct {
 	Name string // "cancel-in-permission"
 	Text string // what it does, one sentence
-	// Exercises are the requirements that it can show to be broken itself, beside those that the judge looks at in every
-	// scenario.
+	// Exercises lists the requirements that the scenario itself can find broken, in addition to those that the judge
+	// checks in every scenario.
 	Exercises []string
-	// Needs are capabilities of the program ("loadSession", "sessionCapabilities.list") without which it is not played.
+	// Needs lists the capabilities of the program ("loadSession", "sessionCapabilities.list") without which it is not
+	// played.
 	Needs []string
-	// Prompts are the kinds of prompt that it uses.
+	// Prompts lists the kinds of prompt that it uses.
 	Prompts []string
 
 	persona persona  // of the fake agent, for a client
-	ends    bool     // the client ends in it: nothing for one that a person leads
-	ignore  []string // requirements that say nothing here, because the scenario itself does what it must not
-	quiet   bool     // it takes time: it waits for silence, or sends much
+	ends    bool     // the client ends in it, so it is not for clients that a person controls
+	ignore  []string // requirements that do not apply here, because the scenario itself breaks the protocol
+	quiet   bool     // it takes long, because it waits for silence or sends much
 	bare    bool     // it needs no session
-	// anyVersion says that it is played to agents that do not speak version 1 too.
+	// anyVersion is set if it is also played to agents that do not support version 1.
 	anyVersion bool
 	run        func(*play)
 }
 
-// limits are how long things may take.
+// limits has time limits.
 type limits struct {
 	answer time.Duration // the start, and each answer
-	quiet  time.Duration // a silence that says that nothing more comes
+	quiet  time.Duration // the silence after which nothing more is expected
 	rung   time.Duration // each step of ending a program
-	grace  time.Duration // what answers may take beyond answer, when the scenario is played again
+	grace  time.Duration // additional time for answers, when the scenario is played again
 }
 
-// play is a scenario that runs.
+// play is a run of a scenario.
 type play struct {
 	*conn   // to the latest launch
 	ctx     context.Context
@@ -59,37 +58,38 @@ type play struct {
 	dir     string
 	limits  limits
 
-	client *client // what the latest launch is served
-	caps   string  // the name of the capabilities that were stated
+	client *client // serves the latest launch
+	caps   string  // the name of the advertised capabilities
 	init   *message
-	// authenticated says that the latest launch is, or that the scenario does that itself.
+	// authenticated is set if the latest launch is authenticated, or the scenario itself does that.
 	authenticated bool
-	itself        json.RawMessage // what the program said of itself in initialize, in the last launch in which it did
-	fake          *fakeAgent      // of a client under test
+	itself        json.RawMessage // the program's part of initialize, from the last launch that had it
+	fake          *fakeAgent      // for a client under test
 	latest        string          // the session of its latest prompt
-	introduce     string          // what the next prompt is answered first, for a person
-	traits        map[string]bool // what happened, for the table of requirements
-	granted       map[string]bool // the sets of capabilities under which it did
+	introduce     string          // the beginning of the answer to the next prompt, for a person
+	traits        map[string]bool // the events, for the table of requirements
+	granted       map[string]bool // the sets of capabilities that were advertised when they happened
 
 	tmu      sync.Mutex
 	findings []finding // of launches that are over, and of the scenario itself
 	ran      map[string]bool
 	log      []string
 	stderr   string
-	skipped  string // why it was not played to its end, if that is nobody's fault
-	cut      bool   // that is for want of time
+	skipped  string // the reason why it was not finished, if neither side is at fault
+	cut      bool   // the reason is lack of time
 
-	commands bool // in the first scenario the agent has told its commands
+	commands bool // the agent sent its commands in the first scenario
 
-	unanswered bool          // the next finding is that an answer did not come in time
-	overdrawn  time.Duration // how much of the grace is spent
-	slow       []string      // the answers that needed it
+	unanswered bool          // the next finding is about an answer that did not arrive in time
+	overdrawn  time.Duration // the used part of the grace
+	slow       []string      // the answers that used it
 }
 
-// stop is the panic by which a scenario ends early.
+// stop is the value of the panic that ends a scenario early.
 type stop struct{}
 
-// stopf ends the scenario: it cannot go on, and that is told elsewhere or nobody's fault.
+// stopf ends the scenario because it cannot continue. Either the fault is reported elsewhere, or neither side is at
+// fault.
 func (p *play) stopf(format string, args ...any) {
 	p.skipped = fmt.Sprintf(format, args...)
 	panic(stop{})
@@ -104,17 +104,17 @@ func (p *play) fail(id, format string, args ...any) {
 	p.failAt(id, r.Level, format, args...)
 }
 
-// failAt is fail with a level that is milder than the requirement's.
+// failAt is like fail, with a level that is milder than that of the requirement.
 func (p *play) failAt(id string, level conformance.Level, format string, args ...any) {
 	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}})
 }
 
-// doubt reports that the program seems to break a requirement: a program that keeps it may look the same.
+// doubt reports that the program may break a requirement, if a program that meets it could behave the same.
 func (p *play) doubt(id, format string, args ...any) {
 	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level, Message: fmt.Sprintf(format, args...)}, doubt: true})
 }
 
-// addFinding keeps a finding of the scenario's own.
+// addFinding adds a finding of the scenario itself.
 func (p *play) addFinding(f finding) {
 	p.markExercised(f.Rule)
 	f.late, p.unanswered = p.unanswered, false
@@ -128,7 +128,7 @@ func (p *play) addFinding(f finding) {
 	p.findings = append(p.findings, f)
 }
 
-// markExercised notes that the scenario has looked whether requirements hold.
+// markExercised records that the scenario has checked requirements.
 func (p *play) markExercised(ids ...string) {
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
@@ -137,7 +137,7 @@ func (p *play) markExercised(ids ...string) {
 	}
 }
 
-// check is exercised, and fail unless ok.
+// check marks a requirement as exercised, and reports it as broken unless ok.
 func (p *play) check(id string, ok bool, format string, args ...any) bool {
 	p.markExercised(id)
 	if !ok {
@@ -146,7 +146,7 @@ func (p *play) check(id string, ok bool, format string, args ...any) bool {
 	return ok
 }
 
-// trait notes that something happened that exercises requirements; see rows.go.
+// trait records an event that exercises requirements; see rows.go.
 func (p *play) trait(names ...string) {
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
@@ -161,7 +161,7 @@ func (p *play) saw(trait string) bool {
 	return p.traits[trait]
 }
 
-// start launches the program, anew if it runs.
+// start launches the program. If it is already running, it is ended first.
 func (p *play) start() {
 	p.end()
 	ctx, cancel := context.WithTimeout(p.ctx, p.limits.answer)
@@ -177,7 +177,7 @@ func (p *play) start() {
 	p.conn = newConn(target, conformance.Client, &p.limits, p.client.serve, p.observe)
 }
 
-// end ends the program that runs, if one does, and keeps what is known of it.
+// end ends the program if it is running, and keeps its findings.
 func (p *play) end() {
 	c := p.conn
 	if c == nil {
@@ -194,7 +194,7 @@ func (p *play) end() {
 	}
 	if !byItself && c.target.Process {
 		p.trait("survived")
-		p.failAt("TRN-10", conformance.Should, "the agent goes on for %v after the end of its input", p.limits.rung)
+		p.failAt("TRN-10", conformance.Should, "the agent kept running for %v after the end of its input", p.limits.rung)
 	}
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
@@ -206,7 +206,7 @@ func (p *play) end() {
 	p.conn = nil
 }
 
-// Capabilities that clients state.
+// Capabilities that clients advertise.
 const (
 	allCapabilities = `{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"elicitation":{"form":{},"url":{}},"session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}},"auth":{"terminal":true}}`
 	noCapabilities  = `{}`
@@ -215,8 +215,8 @@ const (
 	noSession       = "acp-probe-no-such-session"
 )
 
-// initialize starts the program and initializes with capabilities, "" for a request without them. If the program does
-// not answer as it must, the scenario ends.
+// initialize starts the program and initializes with capabilities, which are "" for a request without them. If the
+// program does not answer correctly, the scenario ends.
 func (p *play) initialize(name, capabilities string) {
 	p.start()
 	params := `{"protocolVersion":1`
@@ -226,12 +226,12 @@ func (p *play) initialize(name, capabilities string) {
 	p.initializeWith(name, capabilities, params+`,"clientInfo":`+clientInfo+`}`)
 }
 
-// initializeWith is initialize with the params as they are, on a program that was started.
+// initializeWith initializes a running program with the given params.
 func (p *play) initializeWith(name, capabilities, params string) {
 	p.grant(name, capabilities)
 	m := p.call("initialize", params)
 	if m == nil {
-		p.failAt("INI-4", conformance.Must, "%s", p.why("initialize is not answered"))
+		p.failAt("INI-4", conformance.Must, "%s", p.why("initialize was not answered"))
 		panic(stop{})
 	}
 	if m.code() == codeVersion || m.kind == conformance.Response && versionOf(m) == 2 {
@@ -239,14 +239,14 @@ func (p *play) initializeWith(name, capabilities, params string) {
 		p.stopf("%s", noVersion1)
 	}
 	if m.kind == conformance.ErrorReply {
-		p.failAt("INI-4", conformance.Must, "initialize is answered with an error: %s", clip(string(m.params)))
+		p.failAt("INI-4", conformance.Must, "initialize was answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
 	}
 	p.markExercised("INI-4")
 	p.init, p.itself = m, m.params
 }
 
-// grant says what the client serves from now on.
+// grant sets the capabilities that the client serves from now on.
 func (p *play) grant(name, capabilities string) {
 	p.caps = name
 	p.tmu.Lock()
@@ -255,7 +255,7 @@ func (p *play) grant(name, capabilities string) {
 	p.client.grant(capabilities)
 }
 
-// why says what happened in place of an answer, for the next finding.
+// why adds to a text what happened instead of an answer, for the next finding.
 func (p *play) why(text string) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
@@ -266,8 +266,8 @@ func (p *play) why(text string) string {
 	return fmt.Sprintf("%s within %v", text, p.patience()+p.limits.grace)
 }
 
-// patience is how long an answer may take: the first one of a launch has the time of the start too. The lock of the
-// connection is held.
+// patience returns the time limit of an answer. The first answer of a launch also has the time of the start. The lock
+// of the connection is held.
 func (p *play) patience() time.Duration {
 	if !p.heard {
 		return 2 * p.limits.answer
@@ -275,7 +275,7 @@ func (p *play) patience() time.Duration {
 	return p.limits.answer
 }
 
-// can reports whether the program states a capability.
+// can reports whether the program advertises a capability.
 func (p *play) can(capability string) bool {
 	if p.init == nil {
 		return false
@@ -283,14 +283,14 @@ func (p *play) can(capability string) bool {
 	return p.options.subject.advertises(p.init.params, capability)
 }
 
-// advertises reports whether what was said in initialize states a capability.
+// advertises reports whether the program's part of initialize has a capability.
 func (about *subject) advertises(said json.RawMessage, capability string) bool {
 	v := member(said, append([]string{about.capabilities}, strings.Split(capability, ".")...)...)
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 
-// call sends a request and waits for its answer; nil if there is none in time. It authenticates first if the agent asks
-// for it and the user has said how.
+// call sends a request and waits for its answer. It returns nil if there is none in time. It authenticates first if the
+// agent requires it and the user has chosen a method.
 func (p *play) call(method, params string) *message {
 	m := p.await(p.ask(method, params, ""))
 	if m.code() == codeAuth && p.options.Auth != "" && p.init != nil && !p.authenticated {
@@ -300,7 +300,7 @@ func (p *play) call(method, params string) *message {
 	return m
 }
 
-// Codes of errors: an agent wants authentication, a request was cancelled.
+// Error codes: authentication is required, a request was cancelled.
 const (
 	codeAuth      = -32000
 	codeCancelled = -32800
@@ -327,7 +327,7 @@ func (p *play) await(id string) *message {
 	return m
 }
 
-// awaitWithin waits for the answer to a request for some time.
+// awaitWithin waits for the answer to a request, with a time limit.
 func (p *play) awaitWithin(id string, limit time.Duration) (m *message) {
 	p.wait(p.ctx, limit, func() bool {
 		if answers := p.answers[id]; len(answers) > 0 {
@@ -338,7 +338,8 @@ func (p *play) awaitWithin(id string, limit time.Duration) (m *message) {
 	return m
 }
 
-// checkTime ends the scenario if its time is over: what did not happen in less than the program may take proves nothing.
+// checkTime ends the scenario if its time limit is reached, because the absence of an event within a shorter time than
+// the program may take proves nothing.
 func (p *play) checkTime() {
 	if p.ctx.Err() != nil {
 		p.cut = true
@@ -364,31 +365,32 @@ func (p *play) awaitTurn(id string) *message {
 	}
 }
 
-// must is call for a request that has to be served: nil and a failure of the requirement if it is not.
+// must is like call, for a request that has to be served. If it is not, must reports the requirement as broken and
+// returns nil.
 func (p *play) must(id, method, params string) *message {
 	p.markExercised(id)
 	m := p.call(method, params)
 	switch {
 	case m == nil:
-		p.fail(id, "%s", p.why(method+" is not answered"))
+		p.fail(id, "%s", p.why(method+" was not answered"))
 	case m.kind == conformance.ErrorReply:
-		p.fail(id, "%s is answered with an error: %s", method, clip(string(m.params)))
+		p.fail(id, "%s was answered with an error: %s", method, clip(string(m.params)))
 		return nil
 	}
 	return m
 }
 
-// requireError looks at the answer to a request that is wrong: it has to be an error, with one of the codes if there are any.
-// What is wrong is said in words.
+// requireError checks that the answer to a wrong request is an error, with one of the codes if any are given. The
+// argument what describes the request.
 func (p *play) requireError(id string, m *message, what string, codes ...int) {
 	p.markExercised(id)
 	switch {
 	case m == nil:
 		p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
 	case m.kind != conformance.ErrorReply:
-		p.fail(id, "%s is answered with a result: %s", what, clip(string(m.params)))
+		p.fail(id, "%s was answered with a result: %s", what, clip(string(m.params)))
 	case len(codes) > 0 && !slices.Contains(codes, m.code()):
-		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s is answered with the error %d, and not with %s: %s", what, m.code(), orList(codes), clip(string(m.params)))
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s was answered with the error %d, want %s: %s", what, m.code(), orList(codes), clip(string(m.params)))
 	}
 }
 
@@ -400,44 +402,45 @@ func orList(codes []int) string {
 	return strings.Join(parts, " or ")
 }
 
-// checkAlive checks that the program serves the next request: one that no agent knows, so that nothing depends on its state.
+// checkAlive checks that the program serves the next request. The request is an unknown one, so that the answer does
+// not depend on the program's state.
 func (p *play) checkAlive(id, after string) {
 	m := p.call("_acp.probe/alive", "{}")
 	p.markExercised(id)
 	if m == nil {
-		p.failAt(id, conformance.Must, "%s", p.why("the connection does not serve the next request after "+after))
+		p.failAt(id, conformance.Must, "%s", p.why("the next request was not served after "+after))
 		panic(stop{})
 	}
 }
 
-// newSession makes a session in the scratch folder. If that needs authentication that was not asked for, or fails, the
-// scenario ends.
+// newSession creates a session in the scratch directory. If that fails, or needs authentication for which no method was
+// chosen, the scenario ends.
 func (p *play) newSession() string { return p.newSessionWith("") }
 
-// newSessionWith is newSession with more members, such as `,"additionalDirectories":[]`.
+// newSessionWith is like newSession, with additional members such as `,"additionalDirectories":[]`.
 func (p *play) newSessionWith(more string) string {
 	params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[]` + more + `}`
 	m := p.call("session/new", params)
 	switch {
 	case m == nil:
-		p.failAt("INI-16", conformance.Must, "%s", p.why("session/new is not answered"))
+		p.failAt("INI-16", conformance.Must, "%s", p.why("session/new was not answered"))
 		panic(stop{})
 	case m.code() == codeAuth:
-		p.stopf("the agent wants authentication: --auth METHOD, with one of %s", orNone(p.authMethods()))
+		p.stopf("the agent requires authentication: use --auth METHOD with one of %s", orNone(p.authMethods()))
 	case m.kind == conformance.ErrorReply:
-		p.failAt("INI-16", conformance.Must, "session/new is answered with an error: %s", clip(string(m.params)))
+		p.failAt("INI-16", conformance.Must, "session/new was answered with an error: %s", clip(string(m.params)))
 		panic(stop{})
 	}
 	id := m.text("sessionId")
 	if id == "" {
-		p.failAt("SES-2", conformance.Must, "session/new answers no session id: %s", clip(string(m.params)))
+		p.failAt("SES-2", conformance.Must, "session/new was answered without a session id: %s", clip(string(m.params)))
 		panic(stop{})
 	}
 	p.client.session(id, p.dir)
 	return id
 }
 
-// authenticate uses the method that was chosen. If that fails, the scenario ends.
+// authenticate authenticates with the chosen method. If that fails, the scenario ends.
 func (p *play) authenticate() {
 	p.authenticated = true
 	method := "authenticate"
@@ -450,7 +453,7 @@ func (p *play) authenticate() {
 	}
 }
 
-// authMethods are the ids of what the program offers.
+// authMethods returns the ids of the authentication methods that the program offers.
 func (p *play) authMethods() []string {
 	var ids []string
 	if p.init != nil {
@@ -471,19 +474,19 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// ready is the usual beginning: everything that a client can do, and one session.
+// ready is the usual beginning of a scenario: it initializes with all capabilities of a client and creates a session.
 func (p *play) ready() string {
 	p.initialize("all", allCapabilities)
 	return p.newSession()
 }
 
-// promptParams are the params of a prompt of some kind.
+// promptParams returns the params of a prompt of the given kind.
 func (p *play) promptParams(session, kind string) string {
 	return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":` + quote(p.text(session, kind)) + `}]}`
 }
 
-// text is the prompt of some kind: the one that was chosen, a slash command that the agent offers for it, or plain words.
-// A prompt that names a command waits until the agent has said which commands the session has.
+// text returns the prompt of the given kind: the chosen one, a slash command that the agent offers for it, or plain
+// words. Before it uses a command, it waits until the agent has sent the commands of the session.
 func (p *play) text(session, kind string) string {
 	p.trait("prompt " + kind)
 	chosen := p.options.Prompts[kind]
@@ -502,8 +505,8 @@ func (p *play) text(session, kind string) string {
 	return cmp.Or(chosen, DefaultPrompts[kind])
 }
 
-// certain reports whether the agent is known to do what a kind of prompt wants: it offers a command for that, or the user
-// has said by which words it does it.
+// certain reports whether the agent will certainly do what a kind of prompt asks for, because it offers a command for
+// it or the user has chosen the prompt.
 func (p *play) certain(session, kind string) bool {
 	return p.options.Prompts[kind] != "" || p.client.offers(session, "probe-"+kind)
 }
@@ -513,7 +516,7 @@ func (p *play) begin(session, kind string) string {
 	return p.ask("session/prompt", p.promptParams(session, kind), "")
 }
 
-// prompt plays a turn. If it is not answered or is an error, that is a failure of the requirement.
+// prompt plays a turn. If the prompt is not answered, or is answered with an error, it reports a failure.
 func (p *play) prompt(session, kind string) *message {
 	return p.turn(p.begin(session, kind))
 }
@@ -524,28 +527,29 @@ func (p *play) turn(id string) *message {
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:
-		p.fail("PRM-5", "%s", p.why("session/prompt is not answered"))
+		p.fail("PRM-5", "%s", p.why("session/prompt was not answered"))
 		panic(stop{})
 	case m.kind == conformance.ErrorReply:
 		if m.code() == codeAuth {
-			p.stopf("the agent wants authentication for prompts: %s", clip(m.text("message")))
+			p.stopf("the agent requires authentication for prompts: %s", clip(m.text("message")))
 		}
 		// An agent may have reasons, such as a model that it cannot reach.
-		p.failAt("PRM-5", conformance.Should, "session/prompt is answered with an error: %s", clip(string(m.params)))
+		p.failAt("PRM-5", conformance.Should, "session/prompt was answered with an error: %s", clip(string(m.params)))
 	default:
 		p.trait("turn")
 	}
 	return m
 }
 
-// streaming begins a long turn in a new session, and waits for its first n updates; ok is false if they do not come.
+// streaming begins a long turn in a new session, and waits for its first n updates. It returns false if they do not
+// arrive.
 func (p *play) streaming(n int) (session, id string, ok bool) {
 	session = p.ready()
 	id = p.begin(session, "long")
 	return session, id, p.updates(id, "", n)
 }
 
-// updates waits until so many updates of some kind have come; "" is any kind that belongs to a turn.
+// updates waits until n updates of a kind have arrived. The kind "" means any kind that belongs to a turn.
 func (p *play) updates(id string, kind string, n int) bool {
 	return p.wait(p.ctx, p.limits.answer, func() bool {
 		if len(p.answers[id]) > 0 {
@@ -582,7 +586,7 @@ func (p *play) hasAnswer(id string) bool {
 	return len(p.answers[id]) > 0
 }
 
-// ofTurn reports whether an update of this kind is what a turn is made of.
+// ofTurn reports whether updates of this kind belong to a turn.
 func ofTurn(kind string) bool {
 	switch kind {
 	case "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan":
@@ -610,38 +614,39 @@ func (p *play) cancel(session string) {
 	p.client.cancel(session, func() { p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`) })
 }
 
-// checkCancelled looks at the end of a turn that was cancelled in the middle: with the stop reason cancelled, or, if the
-// program may have ended the turn before it read the cancellation, with another one, which exercises nothing.
+// checkCancelled checks that a turn that was cancelled in the middle ended with the stop reason cancelled. If the
+// program may have ended the turn before it read the cancellation, another stop reason is correct, and exercises
+// nothing.
 func (p *play) checkCancelled(id string) *message {
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:
-		p.fail("PRM-11", "%s", p.why("the cancelled session/prompt is not answered"))
+		p.fail("PRM-11", "%s", p.why("the cancelled session/prompt was not answered"))
 		panic(stop{})
 	case m.kind == conformance.ErrorReply:
-		p.fail("PRM-12", "the cancelled turn ends with an error: %s", clip(string(m.params)))
+		p.fail("PRM-12", "the cancelled turn ended with an error: %s", clip(string(m.params)))
 	case m.text("stopReason") == "cancelled":
 		p.trait("cancelled")
 	}
 	return m
 }
 
-// file writes a file into the scratch folder and returns its path.
+// file writes a file to the scratch directory and returns its path.
 func (p *play) file(name, text string) string {
 	path := filepath.Join(p.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		p.stopf("the scratch folder: %v", err)
+		p.stopf("the scratch folder could not be used: %v", err)
 	}
 	return path
 }
 
-// quote is a string as JSON text.
+// quote returns a string as JSON text.
 func quote(s string) string {
 	text, _ := json.Marshal(s) // a string can always be encoded
 	return string(text)
 }
 
-// requirements finds the requirements by their ids.
+// requirements maps ids to requirements.
 var requirements = sync.OnceValue(func() map[string]conformance.Requirement {
 	all := map[string]conformance.Requirement{}
 	for _, r := range conformance.Requirements() {
@@ -663,7 +668,7 @@ func mustRequirement(id string) conformance.Requirement {
 	return r
 }
 
-// DefaultPrompts are the prompts of each kind that scenarios need, in words that any agent understands.
+// DefaultPrompts has a prompt of each kind that scenarios need, in words that any agent understands.
 var DefaultPrompts = map[string]string{
 	"text":       "Reply with the single word OK. Use no tools.",
 	"long":       "Write a very long story of at least five thousand words. Use no tools.",
@@ -684,7 +689,7 @@ var DefaultPrompts = map[string]string{
 	"mcp":        "Please list the tools of the MCP servers of this session.",
 }
 
-// PromptKinds are the kinds of prompts, in alphabetical order.
+// PromptKinds lists the kinds of prompts in alphabetical order.
 func PromptKinds() []string { return slices.Sorted(maps.Keys(DefaultPrompts)) }
 
 // AgentScenarios returns the scenarios for agents, in the order in which they are reported.

@@ -1,5 +1,3 @@
-// The fake agent of a client that a person leads: scenario after scenario over one connection, and outcomes in a file.
-
 package probe
 
 import (
@@ -17,10 +15,10 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Serve plays an agent to a client that a person leads. Each prompt of theirs is the next scenario; where they have to do
-// something, the agent says so in the conversation. Scenarios of an agent that is as others are follow each other until the
-// client ends the connection; one of an agent of its own, such as an agent of another version, takes a launch for itself.
-// Those in done are not played again. ended is called for each that was played.
+// Serve plays an agent to a client that a person operates. Each prompt of the person begins the next scenario; if the
+// person has to do something, the agent says so in the conversation. Scenarios with the standard agent follow each
+// other until the client ends the connection. A scenario with a special agent, such as one of another version, needs
+// its own launch. Scenarios in done are not played again. Serve calls ended for each scenario that was played.
 func Serve(ctx context.Context, target *Target, options *Options, done map[string]bool, ended func(*Outcome) error) error {
 	o, err := options.complete(&clients)
 	if err != nil {
@@ -33,7 +31,7 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 		}
 	}
 	if len(all) == 0 {
-		all = []Scenario{ClientScenarios()[0]} // everything was played: it goes on being an agent
+		all = []Scenario{ClientScenarios()[0]} // everything was played, but it continues as an agent
 	}
 	batch := slices.DeleteFunc(slices.Clone(all), func(s Scenario) bool { return s.persona.name != full.name })
 	if len(batch) == 0 {
@@ -62,7 +60,7 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 	return failed
 }
 
-// person has a person do something: it says so in the turn that runs.
+// person asks a person to do something, with a message in the current turn.
 func (p *play) person(a Action) <-chan struct{} {
 	text := map[Action]string{
 		ActCancel: "Please cancel this turn now.", ActAllow: "Please grant what is asked for.", ActReject: "Please refuse what is asked for.",
@@ -71,11 +69,11 @@ func (p *play) person(a Action) <-chan struct{} {
 		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActLogout: "Please log out.",
 	}[a]
 	p.fake.mu.Lock()
-	done := p.fake.prompted // by their next prompt at the latest
+	done := p.fake.prompted // at the latest when they send the next prompt
 	p.fake.mu.Unlock()
 	session := p.latest
 	if session == "" || text == "" {
-		return done // they know: a prompt
+		return done // a prompt needs no explanation
 	}
 	if a != ActCancel && a != ActAllow && a != ActReject {
 		text += " If there is no way to do that, send another prompt."
@@ -84,7 +82,7 @@ func (p *play) person(a Action) <-chan struct{} {
 	return done
 }
 
-// serveOne plays one scenario over the connection that there is, and cuts off what it found.
+// serveOne plays one scenario over the existing connection, and returns its findings.
 func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 	began := time.Now()
 	p.name, p.skipped = s.Name, ""
@@ -93,7 +91,7 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 		defer func() {
 			if what := recover(); what != nil {
 				if _, ok := what.(stop); !ok {
-					p.skipped = fmt.Sprintf("a defect of the probe: %v", what)
+					p.skipped = fmt.Sprintf("a bug in the probe: %v", what)
 				}
 			}
 		}()
@@ -107,9 +105,9 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
 	if over {
-		// The person has gone: what was still to come proves nothing.
+		// The person has left, so missing messages prove nothing.
 		p.findings, p.ran = nil, map[string]bool{}
-		p.skipped = cmp.Or(p.skipped, "the client has ended in it")
+		p.skipped = cmp.Or(p.skipped, "the client ended during it")
 	}
 	out = &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: p.skipped, Time: time.Since(began)}
 	out.Seconds = out.Time.Seconds()
@@ -118,7 +116,7 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 	return out, over || p.ctx.Err() != nil
 }
 
-// take keeps what a scenario found.
+// take keeps the result of a scenario.
 func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
 	out.itself, out.ran, out.traits, out.granted = p.itself, p.ran, p.traits, p.granted
 	out.findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
@@ -153,7 +151,7 @@ type savedFinding struct {
 	Doubt   bool `json:",omitempty"`
 }
 
-// WriteOutcome writes an outcome, for [ReadOutcomes], as a line.
+// WriteOutcome writes an outcome as a line for [ReadOutcomes].
 func WriteOutcome(w io.Writer, out *Outcome) error {
 	saved := savedOutcome{Outcome: out, Ran: out.ran, Traits: out.traits, Granted: out.granted, Itself: out.itself}
 	for _, f := range out.findings {
@@ -167,8 +165,8 @@ func WriteOutcome(w io.Writer, out *Outcome) error {
 	return err
 }
 
-// ReadOutcomes reads what [WriteOutcome] has written. Of a scenario that was played again, the last time counts in which
-// it was played to its end.
+// ReadOutcomes reads the outcomes that [WriteOutcome] has written. If a scenario was played several times, the last run
+// that was finished counts.
 func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
 	lines := json.NewDecoder(r)
 	var all []*Outcome
@@ -181,7 +179,7 @@ func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
 		}
 		out := saved.Outcome
 		if out == nil || out.Name == "" {
-			return nil, fmt.Errorf("outcome %d: it has no scenario", number)
+			return nil, fmt.Errorf("outcome %d has no scenario", number)
 		}
 		out.ran, out.traits, out.granted, out.itself = saved.Ran, saved.Traits, saved.Granted, saved.Itself
 		out.Time = time.Duration(out.Seconds * float64(time.Second))
@@ -198,7 +196,8 @@ func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
 	}
 }
 
-// ClientReport is the report on a client whose scenarios were played by [Serve]. What was not played is not exercised.
+// ClientReport returns the report on a client whose scenarios [Serve] has played. Requirements whose scenarios were not
+// played are not exercised.
 func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	o, err := options.complete(&clients)
 	if err != nil {
@@ -211,7 +210,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	outcomes = slices.Clone(outcomes)
 	for _, s := range o.choose(ClientScenarios()) {
 		if !s.ends && !slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.Name == s.Name }) {
-			outcomes = append(outcomes, &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: "not yet: it takes more prompts, and another launch of the client where none follows"})
+			outcomes = append(outcomes, &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: "not played yet: send more prompts, and restart the client if no other one follows"})
 		}
 	}
 	for _, out := range outcomes {

@@ -8,16 +8,16 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// conductor is what must be known of a trace to read on.
+// conductor is the state of reading a trace of the conductor.
 type conductor struct {
-	// mcp are the open requests of MCP: their answers do not say that they are MCP's.
+	// mcp has the open MCP requests, because their answers are not marked as MCP.
 	mcp map[string]bool
 	is  bool
 }
 
 func (c *conductor) zero() bool { return !c.is }
 
-// place is where a component stands in the chain, from the client on.
+// place returns the position of a component in the chain, starting at the client.
 func place(component string) (n int, ok bool) {
 	switch component {
 	case "client":
@@ -39,7 +39,7 @@ func (c *conductor) take(r *Reader, m *members) {
 		if text(m.component) == "agent" {
 			r.add(Entry{Kind: KindStderr, Time: at, Direction: conformance.ToClient, Line: []byte(text(m.message))})
 		} else {
-			r.skip("log lines of the chain")
+			r.skip("log lines of the proxy chain")
 		}
 		return
 	}
@@ -47,7 +47,7 @@ func (c *conductor) take(r *Reader, m *members) {
 	sender, known := place(from)
 	receiver, alsoKnown := place(to)
 	if !known || !alsoKnown || sender == receiver {
-		r.bad(ErrLine, "from and to are not two components of a chain")
+		r.bad(ErrLine, "from and to do not name two components of a proxy chain")
 		return
 	}
 	e := Entry{Time: at, Direction: conformance.ToAgent}
@@ -57,7 +57,7 @@ func (c *conductor) take(r *Reader, m *members) {
 	}
 	if r.options.Hop != upstream {
 		r.skip("messages of other hops")
-		r.messages++ // the file is a recording nevertheless
+		r.messages++ // so that the file counts as a recording
 		return
 	}
 	rebuilt := envelope{id: m.id, method: m.method, params: m.params}
@@ -82,7 +82,7 @@ func (c *conductor) take(r *Reader, m *members) {
 			r.skip("messages of MCP")
 			return
 		}
-		// The client itself knows nothing of a chain: the conductor has renamed its request.
+		// The client does not know about the chain; the conductor renamed its request.
 		if name := text(m.method); upstream == "client" && (name == "proxy/initialize" || name == "_proxy/initialize") {
 			rebuilt.method = []byte(`"initialize"`)
 		}
@@ -103,7 +103,7 @@ func (c *conductor) take(r *Reader, m *members) {
 			rebuilt.result = payload
 		}
 	default:
-		r.bad(ErrLine, "an event of unknown type")
+		r.bad(ErrLine, "unknown type of event")
 		return
 	}
 	r.addRebuilt(e, &rebuilt)

@@ -1,8 +1,8 @@
-// Package recording writes and reads files of what passed on a connection between a client and an agent.
+// Package recording reads and writes recordings of connections between a client and an agent.
 //
-// # The form
+// # Format
 //
-// A recording is lines of JSON, in UTF-8, one object a line. A [Writer] writes it, a [Reader] reads it:
+// A recording is a UTF-8 file with one JSON object per line. A [Writer] writes it, and a [Reader] reads it:
 //
 //	{"recording":1,"tool":"acp","version":"0.1.0","command":["my-agent","--acp"],"date":"2026-01-02T15:04:05.123Z","masked":true}
 //	{"t":0.412,"from":"client","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",…}"}
@@ -10,40 +10,41 @@
 //	{"t":35.870,"from":"agent","stderr":"loading models"}
 //	{"t":90.001,"exit":{"code":0,"signal":null},"closed":"client"}
 //
-// The first line is the header. The number of its member recording is the version of this form. All other members may be
-// absent: the tool that recorded and its version; the command of the agent; protocolVersions, the versions of ACP
-// that were spoken, where the tool knows them; the date at which the recording begins; masked, which says that
-// secrets were replaced, see [Masker].
+// The first line is the header. Its member recording is the version of this format. All other members may be absent:
+// tool and version, the program that recorded; command, the agent's command line; protocolVersions, the negotiated
+// versions of ACP, if the tool knows them; date, the beginning of the recording; and masked, which is true if secrets
+// were replaced, see [Masker].
 //
 // All other lines may have a member t, the time since the date of the header in milliseconds, with decimals. They are
-// in the order in which the lines passed, and are one of these:
+// in the order in which the recorded lines passed. Each is one of these:
 //
-//   - A line that a side wrote on the connection: from is "client" or "agent", raw is the line without its
-//     newline, exact to the byte, whatever it is. A line that is not UTF-8 is in the member bytes in place of
-//     raw, in base64. The member partial is true where the writer's output ended without a newline.
-//   - A line that the agent wrote to standard error: stderr, or stderrBytes where it is not UTF-8.
-//   - A gap: lost is the number of bytes that from wrote and that were not recorded, since the recorder could not keep up.
-//   - The end, the last line: exit says how the agent ended, with its exit status as code or the name of the signal
-//     ("SIGTERM") as signal; the other one is null. Both are null where that is not known. closed, which may be
+//   - A line that a side wrote on the connection: from is "client" or "agent", and raw is the exact line without its
+//     newline, even if it is not a message. A line that is not UTF-8 is in the member bytes instead of raw, in base64.
+//     The member partial is true if the writer's output ended without a newline.
+//   - A line that the agent wrote to standard error: stderr, or stderrBytes if it is not UTF-8.
+//   - A gap: lost is the number of bytes that from wrote but that were not recorded because the recorder could not keep
+//     up.
+//   - The end, which is the last line: exit says how the agent ended, with its exit status as code or the name of the
+//     signal ("SIGTERM") as signal; the other one is null. Both are null if that is unknown. closed, which may be
 //     absent, is the side that ended the connection.
 //
 // Members that are not listed here are ignored.
 //
-// # Other forms
+// # Other formats
 //
-// A Reader tells the form by each line's content, so that nobody has to name it. It also reads:
+// A Reader detects the format from the content of each line. It also reads:
 //
 //   - Lines {"t":…,"from":"client","raw":"…"} with other headers or none.
-//   - JSON-RPC messages, one a line or in a JSON array, with nothing that says who sent them. Methods tell it, and
-//     of answers the id of the request that is open. Some messages cannot be told: extensions, answers to what is
-//     not in the file. These are entries with an error.
-//   - Logs of editors, SDKs and libraries: text, in which lines have a message behind a timestamp, an arrow
-//     (-> <- --> <-- >>> <<< → ←), words such as "sent" and "received", "stdin" and "stdout" or the name of the
-//     side. Which way an arrow points depends on who has written the log: the first message whose method tells it
-//     decides. Lines without a message are skipped and counted.
-//   - JSON lines in which an object wraps the message and a direction, such as {"ts":…,"dir":">>>","msg":{…}}.
-//   - What the editor Zed copies from its ACP logs: an array of objects with the member _direction.
+//   - JSON-RPC messages, one per line or in a JSON array, without their senders. The Reader determines the sender from
+//     the method, or for answers from the id of the open request. It cannot do so for some messages, such as extensions
+//     and answers to requests that are not in the file. These are entries with an error.
+//   - Logs of editors, SDKs and libraries: text in which a line has a message after a timestamp, an arrow (-> <- -->
+//     <-- >>> <<< → ←), words such as "sent" and "received" or "stdin" and "stdout", or the name of the side. The
+//     meaning of an arrow depends on the writer of the log; the first message whose method shows its sender decides.
+//     Lines without a message are skipped and counted.
+//   - JSON lines in which an object contains the message and a direction, such as {"ts":…,"dir":">>>","msg":{…}}.
+//   - The copied ACP logs of the editor Zed: an array of objects with the member _direction.
 //   - The trace of the Rust conductor, of which one hop is read; see [ReaderOptions].
 //
-// From forms that do not keep the line, the message is rebuilt: it means the same, but is not exact to the byte.
+// If a format does not keep the original line, the message is rebuilt: it has the same meaning, but not the same bytes.
 package recording

@@ -7,14 +7,14 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Kind is what an entry is.
+// Kind is the kind of an entry.
 type Kind int
 
 // The kinds of entries.
 const (
-	// KindNone is an entry that holds nothing but Err: what stands there could not be read.
+	// KindNone is an entry with only Err, for a line that could not be read.
 	KindNone Kind = iota
-	// KindHeader begins a recording. Forms without headers have none.
+	// KindHeader begins a recording, if its format has headers.
 	KindHeader
 	// KindMessage is a line that one side wrote.
 	KindMessage
@@ -29,52 +29,52 @@ type Entry struct {
 	Kind Kind
 	// Number is the line of the file on which the entry begins, from 1.
 	Number int
-	// Connection counts the recordings in the file, from 1: a file may hold several, one after the other.
+	// Connection is the number of the recording in the file, from 1. A file may contain several, one after the other.
 	Connection int
-	// Time is when the line passed; the zero Time if that is not known. Where the recording does not
-	// tell the date, it begins on the first of January 1970 at 0:00 UTC.
+	// Time is the time when the line passed, or the zero Time if unknown. If the recording has no date, it begins on 1
+	// January 1970 at 0:00 UTC.
 	Time time.Time
-	// Direction is the way of a message.
+	// Direction is the direction of a message.
 	Direction conformance.Direction
-	// Line is what was written, without the newline. It is valid until the next Read.
+	// Line is the written line without its newline. It is valid until the next Read.
 	Line []byte
-	// Partial says that the writer's output ended with the line, without a newline.
+	// Partial is set if the writer's output ended with this line, without a newline.
 	Partial bool
 	Header  *Header // of a KindHeader
 	End     *End    // of a KindEnd
-	// Err is an *Error about this line of the file, or nil. An entry of another kind than KindNone can be used
+	// Err is an *Error about this line of the file, or nil. Unless its Kind is KindNone, the entry can be used
 	// nevertheless.
 	Err error
 }
 
-// Message is the entry as a message. It shares the line.
+// Message returns the entry as a message, which shares its line.
 func (e *Entry) Message() conformance.Message {
 	return conformance.Message{Direction: e.Direction, Line: e.Line, Time: e.Time}
 }
 
-// Header says where a recording comes from. All of it may be unknown.
+// Header describes the origin of a recording. Any field may be unknown.
 type Header struct {
-	// Tool and Version name the program that has recorded.
+	// Tool and Version identify the program that recorded.
 	Tool, Version string
 	// Command is the agent's command line.
 	Command []string
-	// Versions are the versions of the protocol that were spoken.
+	// Versions has the negotiated versions of the protocol.
 	Versions []int
-	// Date is when the recording began.
+	// Date is the time when the recording began.
 	Date time.Time
-	// Masked says that secrets were replaced.
+	// Masked is set if secrets were replaced.
 	Masked bool
-	// Meta is the header of another form, as it is.
+	// Meta is the unchanged header of another format.
 	Meta json.RawMessage
 }
 
 // End says how the connection and the agent ended.
 type End struct {
-	// Code is the agent's exit status, or nil if that is not known or a signal ended it.
+	// Code is the agent's exit status, or nil if it is unknown or a signal ended the agent.
 	Code *int
-	// Signal is the name of the signal that ended it, such as "SIGTERM", or empty.
+	// Signal is the name of the signal that ended the agent, such as "SIGTERM", or empty.
 	Signal string
-	// Closed is the side that ended the connection, or 0 if that is not known.
+	// Closed is the side that ended the connection, or 0 if unknown.
 	Closed conformance.Side
 }
 
@@ -96,5 +96,5 @@ type exit struct {
 	Signal *string `json:"signal"`
 }
 
-// formVersion is the version of the form.
+// formVersion is the version of the format.
 const formVersion = 1

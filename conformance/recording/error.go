@@ -5,52 +5,52 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a line of a file, or with the file; see Error.
+// The problems that a file, or a line of it, can have; see Error.
 var (
-	// ErrEmpty is a file without any line.
+	// ErrEmpty means that the file has no lines.
 	ErrEmpty = errors.New("the file is empty")
-	// ErrUnknown is a file in which nothing is a message.
-	ErrUnknown = errors.New("no recording: no line of it holds a message of ACP")
-	// ErrBinary is a file, or a line, that is not text.
+	// ErrUnknown means that the file contains no messages.
+	ErrUnknown = errors.New("not a recording: no line contains an ACP message")
+	// ErrBinary means that the file, or a line, is not text.
 	ErrBinary = errors.New("not text")
-	// ErrNotJSON is a line that should be JSON.
+	// ErrNotJSON means that a line is not JSON.
 	ErrNotJSON = errors.New("not JSON")
-	// ErrTruncated is a last line that is cut off.
-	ErrTruncated = errors.New("cut off")
-	// ErrNoEnd is a recording without the record of its end: it was cut off, or is not finished.
-	ErrNoEnd = errors.New("no record of the end: the recording was cut off, or is not finished")
-	// ErrTooLong is a line that is longer than the reader accepts.
+	// ErrTruncated means that the last line of a recording is incomplete.
+	ErrTruncated = errors.New("truncated")
+	// ErrNoEnd means that the end of the connection is not recorded: the recording is truncated or still in progress.
+	ErrNoEnd = errors.New("the end is not recorded: the recording is truncated or still in progress")
+	// ErrTooLong means that a line is longer than the reader accepts.
 	ErrTooLong = errors.New("line too long")
-	// ErrLine is JSON that is no line of a recording.
-	ErrLine = errors.New("no line of a recording")
-	// ErrDirection is a message of which nothing tells who has sent it.
+	// ErrLine means that a line is JSON but does not belong to a recording.
+	ErrLine = errors.New("not a line of a recording")
+	// ErrDirection means that the sender of a message cannot be determined.
 	ErrDirection = errors.New("unknown sender")
-	// ErrClock is a line that is older than the one before it. The entry can be used.
-	ErrClock = errors.New("the clock goes back: lines are out of order, or the clock was set")
-	// ErrConcatenated is the beginning of a further recording in the same file. The entry can be used.
+	// ErrClock means that a line is older than the one before it. The entry can be used.
+	ErrClock = errors.New("time goes backwards: lines are out of order, or the clock was set")
+	// ErrConcatenated means that another recording begins in the same file. The entry can be used.
 	ErrConcatenated = errors.New("another recording begins in the same file")
-	// ErrProtocol is a recording of another protocol. Lines of it that follow are skipped.
+	// ErrProtocol means that the recording is of another protocol. Its further lines are skipped.
 	ErrProtocol = errors.New("a recording of another protocol")
-	// ErrLost is a gap: the recorder could not keep up.
-	ErrLost = errors.New("not recorded, since the recorder could not keep up")
-	// ErrNewer is a recording of a later version of the form. The entry can be used.
-	ErrNewer = errors.New("a later version of the form")
+	// ErrLost means that there is a gap because the recorder could not keep up.
+	ErrLost = errors.New("not recorded because the recorder could not keep up")
+	// ErrNewer means that the recording is in a later version of the format. The entry can be used.
+	ErrNewer = errors.New("a later version of the format")
 )
 
 // Error is a problem with a line of a file. It matches the Err… variables by errors.Is.
 type Error struct {
 	// Number is the line, from 1.
 	Number int
-	// Problem is one of the Err… variables, or an error of reading.
+	// Problem is one of the Err… variables, or an error from the reader of the file.
 	Problem error
-	// Detail says more, or is empty.
+	// Detail has more information. It may be empty.
 	Detail string
 }
 
-// Error is of the form "line 3: not JSON: …".
+// Error returns the problem with its line: "line 3: not JSON: …".
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Number, e.Text()) }
 
-// Text is the error without the line: "not JSON: …".
+// Text returns the problem without its line: "not JSON: …".
 func (e *Error) Text() string {
 	if e.Detail == "" {
 		return e.Problem.Error()

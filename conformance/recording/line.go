@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// members are the members of a line's object that some form has: texts, each nil if the member is not there.
+// members has the JSON texts of the members of a line's object that any format uses. A member is nil if it is absent.
 type members struct {
 	envelope
 	jsonrpc []byte
@@ -142,12 +142,12 @@ func (r *Reader) takeLine(line []byte, last bool) {
 	}
 }
 
-// takeBroken reads a line that begins like an object and is none, or is more than one.
+// takeBroken reads a line that begins like an object but is not exactly one.
 func (r *Reader) takeBroken(line []byte, last bool, err error) {
 	var n nesting
 	if end, closed := n.read(line); closed && end < len(line) {
 		if m, err := r.scan(line[:end]); err == nil {
-			// Files were put together without a newline between them.
+			// Files were concatenated without a newline between them.
 			r.takeObject(line[:end], &m)
 			if rest := bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(line[end:]), []byte(","))); len(rest) > 0 {
 				r.takeLine(rest, last)
@@ -166,7 +166,7 @@ func (r *Reader) takeBroken(line []byte, last bool, err error) {
 	}
 	switch {
 	case bytes.IndexByte(line, 0) >= 0:
-		r.bad(ErrBinary, "bytes 0")
+		r.bad(ErrBinary, "contains NUL bytes")
 	case last:
 		r.bad(ErrTruncated, err.Error())
 	default:
@@ -191,15 +191,15 @@ func (r *Reader) takeObject(line []byte, m *members) {
 	case m.isMessage():
 		r.takeMessage(line, &m.envelope, hint{}, time.Time{})
 	case m.jsonrpc != nil:
-		// An envelope without content: a message that is wrong, of which nothing tells who has sent it.
-		r.bad(ErrDirection, "neither a request, a notification nor a response")
+		// An envelope without content is a malformed message whose sender cannot be determined.
+		r.bad(ErrDirection, "not a request, a notification or a response")
 	case r.takeWrapped(m, hint{}, time.Time{}):
 	case m.exit != nil:
 		r.takeEnd(m)
 	case m.meta != nil:
 		r.header(line, m)
 	case r.ours:
-		r.bad(ErrLine, "it has none of the members raw, bytes, stderr, lost and exit")
+		r.bad(ErrLine, "none of the members raw, bytes, stderr, lost and exit is present")
 	default:
 		r.skip("JSON without a message")
 	}
@@ -251,7 +251,7 @@ func (r *Reader) message(e Entry) {
 	r.add(e)
 }
 
-// next begins another recording in the same file, if there was one.
+// next begins another recording in the same file, and reports whether there was one before.
 func (r *Reader) next() (another bool) {
 	another = r.messages > 0 || r.ours || r.ended
 	if another {
@@ -282,14 +282,14 @@ func (r *Reader) header(line []byte, m *members) {
 			e.Header.Date = *h.Date
 		}
 		if h.Recording > formVersion {
-			r.note(&e, ErrNewer, fmt.Sprintf("%d, and %d is known", h.Recording, formVersion))
+			r.note(&e, ErrNewer, fmt.Sprintf("%d, but this program supports %d", h.Recording, formVersion))
 		}
 	} else {
 		e.Header.Meta = slices.Clone(json.RawMessage(m.meta))
 		var known struct {
 			Cmd []string `json:"cmd"`
 		}
-		if json.Unmarshal(m.meta, &known) == nil { // others write other headers
+		if json.Unmarshal(m.meta, &known) == nil { // other programs write other headers
 			e.Header.Command = known.Cmd
 		}
 	}
@@ -302,7 +302,7 @@ func (r *Reader) header(line []byte, m *members) {
 	r.add(e)
 }
 
-// takeOurs reads a line of our form.
+// takeOurs reads a line of this package's format.
 func (r *Reader) takeOurs(m *members) {
 	if r.ended {
 		// The recording of another connection, without a header.
@@ -316,7 +316,7 @@ func (r *Reader) takeOurs(m *members) {
 	case conformance.Agent.String():
 		e.Direction = conformance.ToClient
 	default:
-		r.bad(ErrLine, fmt.Sprintf("from %.100q, which is neither client nor agent", from))
+		r.bad(ErrLine, fmt.Sprintf("from is %.100q, want client or agent", from))
 		return
 	}
 	ok := true
@@ -344,11 +344,11 @@ func (r *Reader) takeOurs(m *members) {
 		e.Kind, e.Direction = KindStderr, conformance.ToClient
 		unbase(m.stderrBytes)
 	default:
-		r.bad(ErrLost, fmt.Sprintf("%s bytes of the %s", m.lost, e.Direction.Sender()))
+		r.bad(ErrLost, fmt.Sprintf("%s bytes from the %s", m.lost, e.Direction.Sender()))
 		return
 	}
 	if !ok {
-		r.bad(ErrLine, "the line in it is not text")
+		r.bad(ErrLine, "the recorded line is not text")
 		return
 	}
 	e.Line = r.text
@@ -360,7 +360,7 @@ func (r *Reader) takeOurs(m *members) {
 	}
 }
 
-// takeEnd reads the last line of a recording of our form.
+// takeEnd reads the last line of a recording of this package's format.
 func (r *Reader) takeEnd(m *members) {
 	e := Entry{Kind: KindEnd, End: &End{}, Time: r.timeSince(m.t, time.Millisecond)}
 	var line exit
@@ -381,7 +381,7 @@ func (r *Reader) takeEnd(m *members) {
 	r.add(e)
 }
 
-// timeSince is the time of a line that gives it since the recording's beginning.
+// timeSince returns the time of a line from the time since the recording's beginning.
 func (r *Reader) timeSince(number []byte, unit time.Duration) time.Time {
 	t, err := strconv.ParseFloat(string(number), 64)
 	if err != nil || t < 0 || t > float64(1<<62)/float64(unit) {
@@ -393,7 +393,7 @@ func (r *Reader) timeSince(number []byte, unit time.Duration) time.Time {
 	return r.base.Add(time.Duration(t*float64(unit) + 0.5))
 }
 
-// takeMessage reads a message of a form that need not say who has sent it.
+// takeMessage reads a message in a format that may lack its sender.
 func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 	if m.method != nil {
 		if name := otherProtocol(m); name != "" {
@@ -427,14 +427,14 @@ func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 	}
 	if d == 0 {
 		r.bad(ErrDirection, why)
-		r.messages++ // the file is a recording nevertheless
+		r.messages++ // so that the file counts as a recording
 		return
 	}
 	r.teller.see(d, m)
 	r.message(Entry{Direction: d, Line: line, Time: at})
 }
 
-// checkRestart looks whether an initialize request begins another connection in the same log: one whose ids start anew.
+// checkRestart checks whether an initialize request begins another connection in the same log, whose ids start again.
 func (r *Reader) checkRestart(id []byte) {
 	if r.teller.first == "" {
 		r.teller.first = idKey(id)
@@ -448,7 +448,7 @@ func (r *Reader) checkRestart(id []byte) {
 	r.bad(ErrConcatenated, "")
 }
 
-// otherProtocol names the protocol that a message is of, if it is not ACP.
+// otherProtocol returns the name of a message's protocol if it is not ACP.
 func otherProtocol(m *envelope) string {
 	method := text(m.method)
 	if method == "initialize" {
@@ -480,7 +480,7 @@ func otherProtocol(m *envelope) string {
 	return ""
 }
 
-// skipProtocol says that the recording is one of another protocol, once, and skips the rest of it.
+// skipProtocol reports once that the recording is of another protocol, and skips the rest of it.
 func (r *Reader) skipProtocol(name string) {
 	if r.foreign == name {
 		r.skip("messages of " + name)
@@ -490,7 +490,7 @@ func (r *Reader) skipProtocol(name string) {
 	r.bad(ErrProtocol, name)
 }
 
-// takeWrapped reads an object that has a message in it, and reports whether it does.
+// takeWrapped reads an object that contains a message, and reports whether it does.
 func (r *Reader) takeWrapped(m *members, h hint, at time.Time) bool {
 	for _, side := range [][]byte{m.direction, m.from, m.kind, m.event} {
 		if len(side) > 0 && side[0] == '"' && h == (hint{}) {
@@ -527,8 +527,8 @@ func (r *Reader) takeWrapped(m *members, h hint, at time.Time) bool {
 	return false
 }
 
-// takeCopied reads a message as Zed's ACP logs copy it: incoming is what the editor receives. An answer has the method
-// of its request, and its result or error as params.
+// takeCopied reads a message from a copy of Zed's ACP logs, in which incoming means received by the editor. An answer
+// has the method of its request, and its result or error as params.
 func (r *Reader) takeCopied(m *members) {
 	e := Entry{Direction: conformance.ToAgent}
 	switch text(m.copied) {
@@ -561,7 +561,7 @@ func (r *Reader) takeCopied(m *members) {
 	r.addRebuilt(e, &rebuilt)
 }
 
-// addRebuilt adds a message that is made of its members.
+// addRebuilt adds a message that is rebuilt from its members.
 func (r *Reader) addRebuilt(e Entry, m *envelope) {
 	b := []byte(`{"jsonrpc":"2.0"`)
 	for _, member := range []struct {

@@ -2,20 +2,20 @@ package recording
 
 import "sort"
 
-// Lines knows the line of each message of one connection, from the message's number: where the difference of the two
-// changes. It is bounded: of very many changes it forgets the older half. The zero value knows nothing.
+// Lines maps the numbers of one connection's messages to their lines. It stores only where the difference between the
+// two changes, and forgets the older half if there are too many changes. The zero value is empty.
 type Lines struct {
 	steps []step
 	count int
 }
 
-// step says that from the message on, the line is so much more than the message's number.
+// step is the difference between line and message number, from a message on.
 type step struct{ number, more int }
 
-// maxSteps bounds what is remembered.
+// maxSteps bounds the number of steps.
 const maxSteps = 1 << 15
 
-// Add adds the next message, which stands on the line. The first message has the number 1.
+// Add adds the next message, which is on the given line. The first message has number 1.
 func (l *Lines) Add(line int) {
 	l.count++
 	more := line - l.count
@@ -28,10 +28,10 @@ func (l *Lines) Add(line int) {
 	l.steps = append(l.steps, step{l.count, more})
 }
 
-// Count is the number of messages, which is the number of the last one.
+// Count returns the number of messages, which is also the number of the last one.
 func (l *Lines) Count() int { return l.count }
 
-// Of returns the line of a message, or 0 if that is not known.
+// Of returns the line of a message, or 0 if unknown.
 func (l *Lines) Of(number int) int {
 	i := sort.Search(len(l.steps), func(i int) bool { return l.steps[i].number > number })
 	if i == 0 || number > l.count {

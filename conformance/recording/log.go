@@ -12,8 +12,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// hint is what the text before a message says about its direction: the direction itself, or only whether the writer of
-// the log sent it or received it.
+// hint is the information about a message's direction in the text before it: the direction itself, or only whether the
+// writer of the log sent or received it.
 type hint struct {
 	direction conformance.Direction
 	way       way
@@ -26,7 +26,7 @@ const (
 	in
 )
 
-// The signs by which logs tell who has sent a message.
+// The signs that logs use to show the sender of a message.
 var (
 	colours = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	sides   = regexp.MustCompile(`\b(client|editor|zed|ide|agent|server)\b["'\])]*\s*(-+>|=+>|→|⇒|>+|<-+|<=+|←|⇐|<+|\bto\b)\s*["'\[(]*\b(client|editor|zed|ide|agent|server)\b`)
@@ -76,7 +76,7 @@ func hintOf(before string) (h hint) {
 		return hint{way: in}
 	}
 	if all := ways.FindAllStringSubmatch(s, -1); len(all) > 0 {
-		// The one that stands next to the message: those before may be part of a logger's name.
+		// The sign closest to the message counts, because earlier ones may be part of a logger's name.
 		if last := all[len(all)-1]; last[1] != "" {
 			return hint{way: out}
 		}
@@ -85,10 +85,10 @@ func hintOf(before string) (h hint) {
 	return hint{}
 }
 
-// epoch is a time as a number of seconds or milliseconds.
+// epoch matches a time as a number of seconds or milliseconds.
 var epoch = regexp.MustCompile(`^\d{10}(?:\.\d+)?$|^\d{13}(?:\.\d+)?$`)
 
-// digits reports whether there are n digits from i on.
+// digits reports whether n digits begin at i.
 func digits(s string, i, n int) bool {
 	if i+n > len(s) {
 		return false
@@ -101,7 +101,7 @@ func digits(s string, i, n int) bool {
 	return true
 }
 
-// clockEnd is where a time of day ends, such as 12:34:56.789, or 0 if there is none at i.
+// clockEnd returns the end of the time of day at i, such as 12:34:56.789, or 0 if there is none.
 func clockEnd(s string, i int) int {
 	if i+8 > len(s) || !digits(s, i, 2) || s[i+2] != ':' || !digits(s, i+3, 2) || s[i+5] != ':' || !digits(s, i+6, 2) {
 		return 0
@@ -114,7 +114,7 @@ func clockEnd(s string, i int) int {
 	return end
 }
 
-// stamp finds the first timestamp in a text, with or without a date. Without one, to is 0.
+// stamp finds the first timestamp in a text, with or without a date. If there is none, to is 0.
 func stamp(s string) (from, to int, date bool) {
 	for i := range len(s) {
 		if c := s[i]; c < '0' || c > '9' || i > 0 && digits(s, i-1, 1) {
@@ -143,7 +143,7 @@ func stamp(s string) (from, to int, date bool) {
 	return 0, 0, false
 }
 
-// timeOf reads the first timestamp in a text; the zero Time if there is none.
+// timeOf returns the first timestamp in a text, or the zero Time if there is none.
 func timeOf(s string) time.Time {
 	from, to, date := stamp(s)
 	found := strings.Replace(s[from:to], ",", ".", 1)
@@ -171,7 +171,8 @@ func timeOf(s string) time.Time {
 	return time.Time{}
 }
 
-// maxTries bounds at how many places of a line a message is looked for, and maxBefore how much text may be before it.
+// maxTries bounds the number of places in a line where a message is searched for, and maxBefore the length of the text
+// before it.
 const (
 	maxTries  = 8
 	maxBefore = 1 << 10
@@ -193,7 +194,7 @@ func (r *Reader) takeText(line []byte, last bool) {
 		at += next
 		body := bytes.TrimRight(line[at:], " \t\r'\",;)`")
 		if at > 0 && line[at-1] == '"' && bytes.HasPrefix(body, []byte(`{\"`)) {
-			// A string in which the message is quoted.
+			// The message may be quoted in a string.
 			end := bytes.LastIndexByte(line, '"')
 			if quoted, ok := appendText(nil, line[at-1:end+1]); ok && end > at {
 				body = quoted
@@ -234,10 +235,10 @@ func (r *Reader) takeText(line []byte, last bool) {
 	}
 }
 
-// maxHints bounds how many texts before messages are remembered.
+// maxHints bounds the number of texts before messages that are remembered.
 const maxHints = 256
 
-// hint is what the text before a message says about its direction. A log has few such texts, but for the times in them.
+// hint returns the hint in the text before a message. Apart from timestamps, a log has few different such texts.
 func (r *Reader) hint(before string) hint {
 	for {
 		from, to, _ := stamp(before)
@@ -257,7 +258,7 @@ func (r *Reader) hint(before string) hint {
 	return h
 }
 
-// appendText appends the value of a JSON string that is known to be one.
+// appendText appends the value of a JSON string.
 func appendText(to, quoted []byte) ([]byte, bool) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {

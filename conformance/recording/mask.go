@@ -16,16 +16,15 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Masker replaces secrets in messages and other lines by masks. Only the bytes of the secrets change, so that a masked
-// message has the same members and types, and can be checked and replayed. A secret has the same mask wherever
-// it stands, for one Masker; nobody can tell the secret from it. Ids are never masked, those of sessions among them.
+// Masker replaces secrets in messages and other lines with masks. Only the bytes of the secrets change, so a masked
+// message has the same members and types, and can still be checked and replayed. A Masker always gives a secret the
+// same mask, from which the secret cannot be derived. Ids, such as those of sessions, are never masked.
 //
-// Secrets are: the values of environment variables and of HTTP headers (members env and headers), the parameters of
-// authentication but the method's id, the values of members whose name says it (token, apiKey, password,
-// authorization, …), of command-line flags and upper-case variables with such names, user and password and secret
-// parameters in URLs, what stands behind "Bearer", keys of known shapes (sk-…, ghp_…, AKIA…, JSON Web Tokens and
-// others), private keys in PEM; and the values of the members, wherever they occur again in a text. What is none of
-// these is not found.
+// The following are secrets: the values of environment variables and HTTP headers (members env and headers); the params
+// of authentication except the method's id; the values of members, command-line flags and upper-case variables with
+// telling names (token, apiKey, password, authorization, …); the user, password and secret parameters of URLs; tokens
+// after "Bearer"; keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the
+// values of secret members wherever they occur again in a text. Other secrets are not found.
 //
 // Its methods are safe for concurrent use.
 type Masker struct {
@@ -34,10 +33,10 @@ type Masker struct {
 	mu      sync.Mutex
 	decoder *codec.Decoder
 	found   []span
-	known   [][]byte // secrets that were members, to be found in texts too
+	known   [][]byte // secrets that were members, which are also searched for in texts
 }
 
-// span is a part of a line that is replaced.
+// span is a part of a line to replace.
 type span struct {
 	from, to int
 	mask     string
@@ -52,13 +51,14 @@ func NewMasker() *Masker {
 }
 
 const (
-	// maxMaskDepth is how deep secrets are looked for by the names of members.
+	// maxMaskDepth is the maximum depth at which secrets are searched for by the names of members.
 	maxMaskDepth = 1000
-	// maxKnown bounds the secrets that are looked for in texts, and minKnown is the shortest one.
+	// maxKnown bounds the number of secrets that are searched for in texts, and minKnown is the length of the shortest
+	// one.
 	maxKnown, minKnown = 256, 12
 )
 
-// mask is what takes a secret's place.
+// mask returns the mask of a secret.
 func (m *Masker) mask(secret []byte) string {
 	h := hmac.New(sha256.New, m.key[:])
 	h.Write(secret)
@@ -69,7 +69,8 @@ const maskPrefix = "masked-"
 
 var masked = regexp.MustCompile(`^` + maskPrefix + `[0-9a-f]{10}$`)
 
-// Mask returns a line without its secrets: the line itself if it has none. It does not change it.
+// Mask returns a copy of a line with its secrets masked, or the line itself if it has none. It does not modify the
+// line.
 func (m *Masker) Mask(line []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +89,7 @@ func (m *Masker) Mask(line []byte) []byte {
 	return m.replace(line)
 }
 
-// Args returns a command line without its secrets.
+// Args returns a command line with its secrets masked.
 func (m *Masker) Args(args []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +106,7 @@ func (m *Masker) Args(args []string) []string {
 	return clean
 }
 
-// replace returns the line with what was found replaced.
+// replace returns the line with the found spans replaced.
 func (m *Masker) replace(line []byte) []byte {
 	if len(m.found) == 0 {
 		return line
@@ -115,7 +116,7 @@ func (m *Masker) replace(line []byte) []byte {
 	at := 0
 	for _, s := range m.found {
 		if s.from < at {
-			continue // inside of one that is masked already
+			continue // inside one that is already masked
 		}
 		clean = append(append(clean, line[at:s.from]...), s.mask...)
 		at = s.to
@@ -123,7 +124,7 @@ func (m *Masker) replace(line []byte) []byte {
 	return append(clean, line[at:]...)
 }
 
-// where is what is known of a value by the names of the members around it.
+// where is what the names of the surrounding members say about a value.
 type where struct {
 	secret bool // it is one, with all strings in it
 	bag    bool // it is a list or map of variables or headers
@@ -134,7 +135,7 @@ type where struct {
 	auth   bool // the message authenticates
 }
 
-// ofMessage is what is known of a whole message.
+// ofMessage returns the where of a whole message.
 func ofMessage(line []byte) where {
 	switch method := text(find(line, "method")); method {
 	case "authenticate", "auth/login":
@@ -143,7 +144,7 @@ func ofMessage(line []byte) where {
 	return where{top: true}
 }
 
-// member is what is known of a member's value.
+// member returns the where of a member's value.
 func (w where) member(name []byte) where {
 	if w.top {
 		switch string(name) {
@@ -156,7 +157,7 @@ func (w where) member(name []byte) where {
 	plain := normal(name)
 	switch {
 	case w.bag:
-		return where{secret: true} // the names are anybody's
+		return where{secret: true} // the names are arbitrary
 	case isID(name) && !secretName(plain):
 		return where{id: true}
 	case w.secret:
@@ -175,7 +176,7 @@ func (w where) member(name []byte) where {
 	return where{}
 }
 
-// normal is a name in lower case, without what separates its words.
+// normal returns a name in lower case without word separators.
 func normal(name []byte) string {
 	var b [32]byte
 	n := b[:0]
@@ -191,12 +192,12 @@ func normal(name []byte) string {
 	return string(n)
 }
 
-// isID reports whether a member is an id of something, by its name.
+// isID reports whether a member is an id, by its name.
 func isID(name []byte) bool {
 	return string(name) == "id" || bytes.HasSuffix(name, []byte("Id")) || bytes.HasSuffix(name, []byte("_id")) || bytes.HasSuffix(name, []byte("ID"))
 }
 
-// secretName reports whether a member has a secret, by its normal name.
+// secretName reports whether a member holds a secret, by its normal name.
 func secretName(name string) bool {
 	switch name {
 	case "authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "passwd", "credential", "accesskeyid", "awsaccesskeyid":
@@ -210,7 +211,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// value looks at the value that comes next.
+// value checks the next value.
 func (m *Masker) value(d *codec.Decoder, w where) {
 	switch d.Kind() {
 	case '{':
@@ -240,7 +241,7 @@ func (m *Masker) value(d *codec.Decoder, w where) {
 	}
 }
 
-// text looks at the content of a string, as it stands in the line.
+// text checks the content of a string, with its escape sequences.
 func (m *Masker) text(content []byte, at int, w where) {
 	switch {
 	case w.secret:
@@ -254,7 +255,7 @@ func (m *Masker) text(content []byte, at int, w where) {
 	}
 }
 
-// maskAll masks all of a text, which is part of a line of JSON.
+// maskAll masks a whole text, which is part of a line of JSON.
 func (m *Masker) maskAll(content []byte, at int) {
 	if len(content) == 0 || masked.Match(content) {
 		return
@@ -267,11 +268,11 @@ func (m *Masker) maskAll(content []byte, at int) {
 	}
 }
 
-// offset says where in an escaped text the bytes stand that begin at a place of the plain one.
+// offset maps a position in an unescaped text to the position in the escaped one.
 type offset struct{ plain, escaped int }
 
-// unescape returns the plain text of a string's content, and where it stands: the content itself and nothing if no byte
-// is escaped.
+// unescape returns the plain text of a string's content and the offsets of its parts. If nothing is escaped, it returns
+// the content itself and no offsets.
 func unescape(content []byte) (plain []byte, at []offset) {
 	i := bytes.IndexByte(content, '\\')
 	if i < 0 {
@@ -298,7 +299,7 @@ func unescape(content []byte) (plain []byte, at []offset) {
 		if more, ok := appendText(plain, slices.Concat([]byte{'"'}, content[from+i:end], []byte{'"'})); ok {
 			plain = more
 		} else {
-			plain = append(plain[:before], content[from+i:end]...) // no escape of JSON: it stands for itself
+			plain = append(plain[:before], content[from+i:end]...) // not a JSON escape sequence, so it is kept
 		}
 		at = append(at, offset{len(plain), end})
 		from = end
@@ -308,7 +309,7 @@ func unescape(content []byte) (plain []byte, at []offset) {
 	}
 }
 
-// escaped is where a place of the plain text stands.
+// escaped returns the position in the escaped text of a position in the plain text.
 func escaped(at []offset, plain int) int {
 	i, found := slices.BinarySearchFunc(at, plain, func(o offset, plain int) int { return o.plain - plain })
 	if found {
@@ -320,19 +321,19 @@ func escaped(at []offset, plain int) int {
 	return at[i-1].escaped + plain - at[i-1].plain
 }
 
-// shape is a pattern of secrets in texts. If it has a group, that is the secret, else all of it.
+// shape is a pattern for secrets in texts. If it has a group, the group is the secret, otherwise the whole match is.
 type shape struct {
-	// some is what a text must contain for the pattern to be tried: it is looked for much faster.
+	// some has texts of which one must occur for the pattern to be tried, because searching for them is much faster.
 	some    []string
 	pattern *regexp.Regexp
 }
 
-// A text may be JSON or source code with strings in it: a secret ends before a quote or a backslash.
+// A text may be JSON or source code that contains strings, so a secret ends before a quote or a backslash.
 const (
 	secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|secret|password|passwd|passphrase|pwd|credentials?|signature|sig|auth|code)`
 )
 
-// secretFlag is a flag whose value is the next argument.
+// secretFlag matches a flag whose value is the next argument.
 var secretFlag = regexp.MustCompile(`(?i)^"?--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|passphrase|credentials?)"?$`)
 
 var shapes = []shape{
@@ -358,7 +359,7 @@ var shapes = []shape{
 	{[]string{"PRIVATE KEY-----"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----((?s:.*?))(?:-----END|$)`)},
 }
 
-// inText masks the secrets in a text that are known by their shape.
+// inText masks the secrets in a text that have a known form.
 func (m *Masker) inText(content []byte, at int) {
 	first := len(m.found)
 	var plain []byte
@@ -395,7 +396,7 @@ func (m *Masker) inText(content []byte, at int) {
 	}
 }
 
-// union drops what lies inside of a longer one.
+// union removes spans that lie inside a longer one.
 func union(found []span) []span {
 	slices.SortFunc(found, func(a, b span) int {
 		if a.from != b.from {

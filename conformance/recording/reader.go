@@ -13,44 +13,43 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// DefaultMaxLine is the longest line of a file that is read, in bytes, unless told otherwise: one in which a message of
-// the greatest length has an escape for every other byte.
+// DefaultMaxLine is the default of ReaderOptions.MaxLine in bytes. It is enough for a message of the maximum length in
+// which every other byte is escaped.
 const DefaultMaxLine = 2 * rpc.DefaultMaxMessage
 
-// ReaderOptions configure a Reader.
+// ReaderOptions configures a Reader.
 type ReaderOptions struct {
-	// MaxLine is the longest line accepted, in bytes; 0 means DefaultMaxLine.
+	// MaxLine is the maximum length of a line in bytes. 0 means DefaultMaxLine.
 	MaxLine int
-	// Hop chooses what is read of a conductor's trace: what passes between this component ("client",
-	// "proxy:0", …), as the client, and the one behind it. Empty means "client". The messages of MCP in
-	// the trace are skipped.
+	// Hop selects the hop of a conductor's trace to read: the messages between this component ("client", "proxy:0", …),
+	// as the client, and the next one. Empty means "client". MCP messages in the trace are skipped.
 	Hop string
 }
 
-// Reader reads recordings of any form, see the package. It goes on after a bad line. It holds one line of the file, and
-// what it needs to tell who has sent a message, which is bounded.
+// Reader reads recordings in any of the formats that the package documentation lists. It continues after a bad line. It
+// holds one line of the file, and a bounded state to determine the senders of messages.
 type Reader struct {
 	options ReaderOptions
 	in      *bufio.Reader
 	number  int    // of the line being read
-	buf     []byte // of a line that is longer than the bufio.Reader's
+	buf     []byte // for a line that is longer than the bufio.Reader's buffer
 	err     error
 
 	entry      Entry
 	pending    []Entry // after entry
-	text       []byte  // what an Entry's Line is, where that is not part of the file's line
+	text       []byte  // the Line of an Entry, if it is not part of the file's line
 	connection int
-	ours       bool // the recording has a header of our form: an end must come
-	ended      bool // it has come
+	ours       bool // the recording has a header of this package's format, so an end must follow
+	ended      bool // the end was read
 	base       time.Time
 	last       time.Time
 	messages   int  // of all connections
-	log        bool // some message had text before it: lines without messages are no mistake
-	array      bool // inside of an array
+	log        bool // a message had text before it, so lines without messages are not errors
+	array      bool // inside an array
 	object     []byte
 	objectAt   int // the line on which object begins
 	nest       nesting
-	unreadable int // lines without message before the first one
+	unreadable int // the number of lines without a message before the first one
 	foreign    string
 	hints      map[string]hint // by the texts before messages
 	teller     teller
@@ -59,21 +58,21 @@ type Reader struct {
 	skipped    []Skipped
 }
 
-// Skipped says what a Reader has not returned, and why. Bad lines are not counted here: they are entries with an error.
+// Skipped describes lines that a Reader skipped. It does not count bad lines, which are entries with an error.
 type Skipped struct {
-	// Reason is such as "text without a message".
+	// Reason is a reason such as "text without a message".
 	Reason string
-	// Lines is how many there were, and First the first one's number.
+	// Lines is the number of these lines, and First the number of the first one.
 	Lines, First int
 }
 
-// String is of the form "3 lines skipped, from line 7 on: text without a message".
+// String returns a text of the form "3 lines skipped, from line 7: text without a message".
 func (s Skipped) String() string {
 	lines := "lines"
 	if s.Lines == 1 {
 		lines = "line"
 	}
-	return fmt.Sprintf("%d %s skipped, from line %d on: %s", s.Lines, lines, s.First, s.Reason)
+	return fmt.Sprintf("%d %s skipped, from line %d: %s", s.Lines, lines, s.First, s.Reason)
 }
 
 // NewReader returns a Reader. Options may be nil.
@@ -91,7 +90,7 @@ func NewReader(from io.Reader, options *ReaderOptions) *Reader {
 	return r
 }
 
-// Skipped returns what was skipped so far.
+// Skipped describes the lines that were skipped so far.
 func (r *Reader) Skipped() []Skipped { return append([]Skipped(nil), r.skipped...) }
 
 func (r *Reader) skip(reason string) {
@@ -104,9 +103,9 @@ func (r *Reader) skip(reason string) {
 	r.skipped = append(r.skipped, Skipped{reason, 1, r.number})
 }
 
-// Read returns the next entry, which is valid until the next Read. What is wrong with a line is the Err of its entry, and
-// Read goes on behind it. The error of Read itself is io.EOF at the end of the file, or an *Error when the file could
-// not be read further.
+// Read returns the next entry, which is valid until the next Read. A bad line is an entry with an Err, and reading can
+// continue. The error of Read itself is io.EOF at the end of the file, or an *Error if the file cannot be read any
+// further.
 func (r *Reader) Read() (*Entry, error) {
 	for {
 		if len(r.pending) > 0 {
@@ -140,7 +139,7 @@ func (r *Reader) Read() (*Entry, error) {
 	}
 }
 
-// bad adds an entry that is nothing but an error.
+// bad adds an entry that consists only of an error.
 func (r *Reader) bad(problem error, detail string) {
 	r.add(Entry{Number: r.number, Err: &Error{r.number, problem, detail}})
 }
@@ -160,14 +159,14 @@ func (r *Reader) add(e Entry) {
 	r.pending = append(r.pending, e)
 }
 
-// note puts an error on an entry, unless it has one.
+// note sets the error of an entry, unless it has one.
 func (r *Reader) note(e *Entry, problem error, detail string) {
 	if e.Err == nil {
 		e.Err = &Error{r.number, problem, detail}
 	}
 }
 
-// line returns the next line, without the newline. With io.EOF it may return a last one that has no newline.
+// line returns the next line without its newline. Together with io.EOF, it may return a last line that had no newline.
 func (r *Reader) line() ([]byte, error) {
 	r.pending = r.pending[:0]
 	r.buf = r.buf[:0]
@@ -203,7 +202,7 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// begin looks at the first line of the file, and reports whether the file can be text.
+// begin checks the first line of the file, and reports whether the file may be text.
 func (r *Reader) begin(line *[]byte) bool {
 	b := *line
 	for _, known := range []struct{ magic, what string }{
@@ -219,14 +218,14 @@ func (r *Reader) begin(line *[]byte) bool {
 		}
 	}
 	if bytes.IndexByte(b[:min(len(b), 4096)], 0) >= 0 {
-		r.bad(ErrBinary, "bytes 0")
+		r.bad(ErrBinary, "contains NUL bytes")
 		return false
 	}
 	*line = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	return true
 }
 
-// maxUnreadable is how many lines are read until the first message.
+// maxUnreadable is the maximum number of lines to read before the first message.
 const maxUnreadable = 100_000
 
 // take reads one line of the file.
@@ -256,7 +255,7 @@ func (r *Reader) take(line []byte, last bool) {
 	}
 }
 
-// takePart reads a line of an array or an object that goes over several lines.
+// takePart reads a line of an array or object that spans several lines.
 func (r *Reader) takePart(line []byte, last bool) {
 	if r.object == nil {
 		switch line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(","))); {
@@ -274,14 +273,14 @@ func (r *Reader) takePart(line []byte, last bool) {
 	}
 	if len(r.object)+len(line) > r.options.MaxLine {
 		r.object = nil
-		r.bad(ErrTooLong, fmt.Sprintf("an object from line %d on has more than %d bytes", r.objectAt, r.options.MaxLine))
+		r.bad(ErrTooLong, fmt.Sprintf("the object that begins in line %d has more than %d bytes", r.objectAt, r.options.MaxLine))
 		return
 	}
 	r.object = append(r.object, line...)
 	end, closed := r.nest.read(line)
 	if !closed {
 		if last {
-			r.bad(ErrTruncated, fmt.Sprintf("in the object from line %d on", r.objectAt))
+			r.bad(ErrTruncated, fmt.Sprintf("in the object that begins in line %d", r.objectAt))
 			r.object, r.array = nil, false
 		} else {
 			r.object = append(r.object, ' ')
@@ -306,13 +305,13 @@ func (r *Reader) takePart(line []byte, last bool) {
 	}
 }
 
-// nesting is how deep a text of JSON is nested at its end.
+// nesting tracks how deep a JSON text is nested.
 type nesting struct {
 	depth             int
 	inString, escaped bool
 }
 
-// read reads on, and reports where the first value ends.
+// read continues with more text, and reports where the first value ends.
 func (n *nesting) read(text []byte) (end int, closed bool) {
 	for i, c := range text {
 		switch {
@@ -334,7 +333,7 @@ func (n *nesting) read(text []byte) (end int, closed bool) {
 	return len(text), false
 }
 
-// finish ends reading: with io.EOF, or because the file could not be read further.
+// finish ends the reading, with io.EOF or because the file cannot be read any further.
 func (r *Reader) finish(err error) {
 	if r.err != nil {
 		return
@@ -346,7 +345,7 @@ func (r *Reader) finish(err error) {
 	r.err = io.EOF
 	switch {
 	case r.object != nil && r.messages > 0:
-		r.bad(ErrTruncated, fmt.Sprintf("in the object from line %d on", r.objectAt))
+		r.bad(ErrTruncated, fmt.Sprintf("in the object that begins in line %d", r.objectAt))
 	case r.number == 0:
 		r.number = 1
 		r.bad(ErrEmpty, "")
@@ -358,8 +357,8 @@ func (r *Reader) finish(err error) {
 	}
 }
 
-// ReadAll reads a whole recording into memory: its messages, without what is wrong with them. The error joins all
-// that is wrong with the file, each an *Error; the recording then holds what could be read.
+// ReadAll reads the messages of a whole recording into memory, without their errors. The returned error joins all
+// problems of the file, each an *Error; the recording then has everything that could be read.
 func ReadAll(from io.Reader) (*conformance.Recording, error) {
 	all, reader := &conformance.Recording{}, NewReader(from, nil)
 	var problems []error

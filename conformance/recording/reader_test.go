@@ -144,7 +144,7 @@ func TestForms(t *testing.T) {
 <- ` + update + `
 <- ` + prompted + `
 ended
-`, want: append(turn, "2 lines skipped, from line 1 on: text without a message")},
+`, want: append(turn, "2 lines skipped, from line 1: text without a message")},
 		"log of an agent": {first: 1, text: `2026-01-02T03:04:05.678Z DEBUG acp.connection: >>> ` + initialize + `
 2026-01-02T03:04:05.679Z DEBUG acp.connection: <<< ` + answered + `
 2026-01-02T03:04:06Z DEBUG acp.connection: >>> ` + prompt + `
@@ -245,18 +245,18 @@ func TestConductor(t *testing.T) {
 		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":1}}`,
 		`5 stderr ready`,
 		`8 ← {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}`,
-		`10 ! line 10: no line of a recording: from and to are not two components of a chain`,
-		`5 lines skipped, from line 2 on: messages of other hops`,
-		`1 line skipped, from line 6 on: log lines of the chain`)
+		`10 ! line 10: not a line of a recording: from and to do not name two components of a proxy chain`,
+		`5 lines skipped, from line 2: messages of other hops`,
+		`1 line skipped, from line 6: log lines of the proxy chain`)
 	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
 		`2 → {"jsonrpc":"2.0","id":"x","method":"initialize","params":{"a": 1}}`,
 		`5 stderr ready`,
 		`7 ← {"jsonrpc":"2.0","id":"x","result":{"protocolVersion":1}}`,
 		`9 ← {"jsonrpc":"2.0","method":"session/update","params":{}}`,
-		`10 ! line 10: no line of a recording: from and to are not two components of a chain`,
-		`2 lines skipped, from line 1 on: messages of other hops`,
-		`2 lines skipped, from line 3 on: messages of MCP`,
-		`1 line skipped, from line 6 on: log lines of the chain`)
+		`10 ! line 10: not a line of a recording: from and to do not name two components of a proxy chain`,
+		`2 lines skipped, from line 1: messages of other hops`,
+		`2 lines skipped, from line 3: messages of MCP`,
+		`1 line skipped, from line 6: log lines of the proxy chain`)
 	r := recording.NewReader(strings.NewReader(trace), nil)
 	if e, err := r.Read(); err != nil || e.Time != time.Unix(0, 5e8).UTC() {
 		t.Errorf("got %v, %v", e, err)
@@ -278,17 +278,17 @@ func TestDirections(t *testing.T) {
 		permitted, prompted,
 		`words`,
 	}, "\n"), nil),
-		"1 ! line 1: unknown sender: it answers no request that is open: lines are out of order, or were cut off before",
+		"1 ! line 1: unknown sender: no open request has this id: lines are out of order, or earlier ones are missing",
 		"2 → "+prompt, "3 ← "+permission,
 		"4 ! line 4: unknown sender: both sides have an open request with this id",
 		"5 ! line 5: unknown sender: both sides have an open request with this id",
-		"6 ! line 6: unknown sender: both sides may have the method _x/y",
-		"7 ! line 7: unknown sender: neither a request, a notification nor a response",
-		"8 ! line 8: unknown sender: it answers no request that is open: lines are out of order, or were cut off before",
+		"6 ! line 6: unknown sender: both sides can have the method _x/y",
+		"7 ! line 7: unknown sender: not a request, a notification or a response",
+		"8 ! line 8: unknown sender: no open request has this id: lines are out of order, or earlier ones are missing",
 		`9 ← {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`,
 		`10 ← {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
 		"11 → "+permitted, "12 ← "+prompted,
-		"13 ! line 13: cut off",
+		"13 ! line 13: truncated",
 	)
 }
 
@@ -336,25 +336,25 @@ func TestBadInput(t *testing.T) {
 		want []string
 	}{
 		"empty":      {"", []string{"1 ! line 1: the file is empty"}},
-		"blank":      {"\n\n \n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP"}},
-		"prose":      {"Dear all,\nhow are you?\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP", "2 lines skipped, from line 1 on: text without a message"}},
-		"other JSON": {"{\"a\":1}\n[1,2]\n3\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP", "1 line skipped, from line 1 on: JSON without a message", "2 lines skipped, from line 2 on: text without a message"}},
+		"blank":      {"\n\n \n", []string{"1 ! line 1: not a recording: no line contains an ACP message"}},
+		"prose":      {"Dear all,\nhow are you?\n", []string{"1 ! line 1: not a recording: no line contains an ACP message", "2 lines skipped, from line 1: text without a message"}},
+		"other JSON": {"{\"a\":1}\n[1,2]\n3\n", []string{"1 ! line 1: not a recording: no line contains an ACP message", "1 line skipped, from line 1: JSON without a message", "2 lines skipped, from line 2: text without a message"}},
 		"gzip":       {"\x1f\x8b\x08\x00\n\n", []string{"1 ! line 1: not text: compressed with gzip"}},
-		"binary":     {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: bytes 0"}},
+		"binary":     {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: contains NUL bytes"}},
 		"UTF-16":     {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
-		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: cut off: /from: invalid JSON: unexpected end, want end of string", "3 ! line 3: no record of the end: the recording was cut off, or is not finished"}},
-		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: no record of the end: the recording was cut off, or is not finished"}},
+		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: truncated: /from: invalid JSON: unexpected end, want end of string", "3 ! line 3: the end is not recorded: the recording is truncated or still in progress"}},
+		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress"}},
 		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text", "4 end 0"}},
 		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
 			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', want member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
-		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: no line of a recording: from "nobody", which is neither client nor agent`, "3 ! line 3: no line of a recording: the line in it is not text", "4 ! line 4: no line of a recording: the line in it is not text", "5 end 0"}},
-		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: no line of a recording: it has none of the members raw, bytes, stderr, lost and exit", "3 end 0"}},
-		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded, since the recorder could not keep up: 17 bytes of the agent", "3 end 0"}},
-		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the form: 2, and 1 is known", "2 end 0"}},
-		"clock":   {begin + `{"t":9,"from":"agent","raw":"x"}` + "\n" + one + end, []string{`1 header a  []`, "2 ← x", "3 ← x ! line 3: the clock goes back: lines are out of order, or the clock was set: by 8ms", "4 end 0"}},
+		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: not a line of a recording: from is "nobody", want client or agent`, "3 ! line 3: not a line of a recording: the recorded line is not text", "4 ! line 4: not a line of a recording: the recorded line is not text", "5 end 0"}},
+		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not a line of a recording: none of the members raw, bytes, stderr, lost and exit is present", "3 end 0"}},
+		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded because the recorder could not keep up: 17 bytes from the agent", "3 end 0"}},
+		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the format: 2, but this program supports 1", "2 end 0"}},
+		"clock":   {begin + `{"t":9,"from":"agent","raw":"x"}` + "\n" + one + end, []string{`1 header a  []`, "2 ← x", "3 ← x ! line 3: time goes backwards: lines are out of order, or the clock was set: by 8ms", "4 end 0"}},
 		"two":     {begin + one + end + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0", `4 (2) header a  [] ! line 4: another recording begins in the same file`, "5 (2) ← x", "6 (2) end 0"}},
 		"two, the first cut off": {begin + one[:len(one)-5] + begin + one + end, []string{`1 header a  []`,
-			"2 ! line 2: cut off: before another recording", "2 ! line 2: no record of the end: the recording was cut off, or is not finished: before another recording",
+			"2 ! line 2: truncated: before another recording", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress: before another recording",
 			`2 (2) header a  [] ! line 2: another recording begins in the same file`, "3 (2) ← x", "4 (2) end 0"}},
 		"two without a newline between": {begin + one + strings.TrimSpace(end) + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0",
 			`3 (2) header a  [] ! line 3: another recording begins in the same file`, "4 (2) ← x", "5 (2) end 0"}},
@@ -363,12 +363,12 @@ func TestBadInput(t *testing.T) {
 		"initialize twice": {initialize + "\n" + strings.Replace(initialize, `"id":0`, `"id":5`, 1) + "\n", []string{"1 → " + initialize, "2 → " + strings.Replace(initialize, `"id":0`, `"id":5`, 1)}},
 		"MCP": {`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{}}}` + "\n" +
 			`{"jsonrpc":"2.0","id":0,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + initialize + "\n", []string{
-			"1 ! line 1: a recording of another protocol: MCP", "4 → " + initialize, "2 lines skipped, from line 2 on: messages of MCP"}},
+			"1 ! line 1: a recording of another protocol: MCP", "4 → " + initialize, "2 lines skipped, from line 2: messages of MCP"}},
 		"LSP": {"Content-Length: 52\r\n\r\n" + `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{},"processId":1}}`, []string{
 			"1 ! line 1: a recording of another protocol: LSP or DAP", "3 ! line 3: a recording of another protocol: LSP"}},
-		"DAP":         {`{"seq":1,"type":"request","command":"initialize","arguments":{}}` + "\n" + `{"seq":2,"type":"event","event":"stopped"}`, []string{"1 ! line 1: a recording of another protocol: DAP", "1 line skipped, from line 2 on: messages of DAP"}},
-		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, want end of string", "3 ← " + answered, "4 ! line 4: cut off: /jsonrpc: invalid JSON: unexpected end, want value"}},
-		"broken copy": {"[\n{\n\"_direction\": \"outgoing\",\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP"}},
+		"DAP":         {`{"seq":1,"type":"request","command":"initialize","arguments":{}}` + "\n" + `{"seq":2,"type":"event","event":"stopped"}`, []string{"1 ! line 1: a recording of another protocol: DAP", "1 line skipped, from line 2: messages of DAP"}},
+		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, want end of string", "3 ← " + answered, "4 ! line 4: truncated: /jsonrpc: invalid JSON: unexpected end, want value"}},
+		"broken copy": {"[\n{\n\"_direction\": \"outgoing\",\n", []string{"1 ! line 1: not a recording: no line contains an ACP message"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, read(t, test.text, nil), test.want...)

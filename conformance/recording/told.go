@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// envelope is what the members of JSON-RPC hold: texts, each nil if the member is not there.
+// envelope has the JSON texts of the members of a JSON-RPC message. A member is nil if it is absent.
 type envelope struct {
 	id, method, params, result, failure []byte
 }
@@ -20,23 +20,24 @@ func (e *envelope) isMessage() bool {
 	return e.method != nil || e.id != nil && (e.result != nil || e.failure != nil) || e.failure != nil
 }
 
-// teller knows which requests are open.
+// teller determines the senders of messages. It tracks the open requests.
 type teller struct {
 	open [2]map[string]string // methods by ids, of the client and of the agent
-	// out is the direction of what a log marks as going out, once something has told it.
+	// out is the direction of messages that a log marks as outgoing, once a message has shown it.
 	out conformance.Direction
 	// first is the id of the initialize request.
 	first string
 }
 
-// maxOpen bounds the open requests of one side that a teller remembers.
+// maxOpen bounds the number of open requests of one side that a teller remembers.
 const maxOpen = 1 << 16
 
 func (t *teller) openRequests(d conformance.Direction) map[string]string {
 	return t.open[d-conformance.ToAgent]
 }
 
-// receiver is the side that has a method, or 0 if that is not known: extensions, and methods that both have.
+// receiver returns the side that has a method, or 0 if that is unclear, as for extensions and methods that both sides
+// have.
 func receiver(method string) conformance.Side {
 	switch method {
 	case "session/update", "session/request_permission",
@@ -55,7 +56,7 @@ func receiver(method string) conformance.Side {
 	return 0
 }
 
-// directionTo is the direction of what a side receives.
+// directionTo returns the direction of messages to a side.
 func directionTo(side conformance.Side) conformance.Direction {
 	if side == conformance.Agent {
 		return conformance.ToAgent
@@ -65,7 +66,7 @@ func directionTo(side conformance.Side) conformance.Direction {
 
 func reverse(d conformance.Direction) conformance.Direction { return directionTo(d.Sender()) }
 
-// tell returns the direction of a message, or 0 and the reason why nothing tells it.
+// tell returns the direction of a message, or 0 and the reason why it cannot be determined.
 func (t *teller) tell(m *envelope) (d conformance.Direction, why string) {
 	if m.method != nil {
 		method := text(m.method)
@@ -75,7 +76,7 @@ func (t *teller) tell(m *envelope) (d conformance.Direction, why string) {
 		if method == "$/cancel_request" {
 			return t.asker(find(m.params, "requestId"))
 		}
-		return 0, "both sides may have the method " + method
+		return 0, "both sides can have the method " + method
 	}
 	d, why = t.asker(m.id)
 	if d == 0 && why == ambiguous {
@@ -88,11 +89,11 @@ func (t *teller) tell(m *envelope) (d conformance.Direction, why string) {
 }
 
 const (
-	unasked   = "it answers no request that is open: lines are out of order, or were cut off before"
+	unasked   = "no open request has this id: lines are out of order, or earlier ones are missing"
 	ambiguous = "both sides have an open request with this id"
 )
 
-// asker is the direction of the open request with an id.
+// asker returns the direction of the open request with an id.
 func (t *teller) asker(id []byte) (d conformance.Direction, why string) {
 	key := idKey(id)
 	_, client := t.open[0][key]
@@ -108,7 +109,7 @@ func (t *teller) asker(id []byte) (d conformance.Direction, why string) {
 	return 0, unasked
 }
 
-// results are members that tell results apart, by method. A method that is not listed has none that must be there.
+// results has the required members of results by method. Methods without required members are not listed.
 var results = map[string][]string{
 	"initialize":                 {"protocolVersion"},
 	"session/new":                {"sessionId"},
@@ -124,7 +125,7 @@ var results = map[string][]string{
 	"elicitation/create":         {"action"},
 }
 
-// byResult is the direction of the request that an answer fits better, of two that have its id, or 0.
+// byResult returns the direction of that one of two requests with the same id that an answer fits better, or 0.
 func (t *teller) byResult(m *envelope) conformance.Direction {
 	if m.result == nil {
 		return 0
@@ -149,7 +150,7 @@ func (t *teller) byResult(m *envelope) conformance.Direction {
 	return 0
 }
 
-// see takes note of a message whose direction is known.
+// see records a message whose direction is known.
 func (t *teller) see(d conformance.Direction, m *envelope) {
 	switch {
 	case m.method != nil && m.id != nil:
@@ -166,7 +167,7 @@ func (t *teller) see(d conformance.Direction, m *envelope) {
 	}
 }
 
-// idKey is a short key of an id.
+// idKey returns a short key for an id.
 func idKey(id []byte) string {
 	if len(id) > 2*sha256.Size {
 		sum := sha256.Sum256(id)
@@ -175,7 +176,7 @@ func idKey(id []byte) string {
 	return string(id)
 }
 
-// text is the value of a JSON string, and the JSON itself of anything else.
+// text returns the value of a JSON string, or the JSON text of any other value.
 func text(value []byte) string {
 	if len(value) >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return string(bytes.TrimSuffix(value[1:], []byte(`"`)))

@@ -16,8 +16,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Writer writes a recording. Its methods are safe for concurrent use: each line of the file is written by one call of
-// Write. After an error, all methods return it.
+// Writer writes a recording. Its methods are safe for concurrent use, and each line of the file is written by a single
+// call of Write. After an error, all methods return that error.
 type Writer struct {
 	masker *Masker
 
@@ -28,13 +28,15 @@ type Writer struct {
 	err   error
 }
 
-// NewWriter writes the header and returns a Writer for what follows. If the header has no date, it gets the
-// present time, and if there is a masker, the header says so, and its command is masked. A nil masker keeps secrets.
+// NewWriter writes the header and returns a Writer for the rest of the recording. If the header has no date, the
+// current time is used. If masker is not nil, secrets are masked, including those in the header's command, and the
+// header says so.
 func NewWriter(w io.Writer, h Header, masker *Masker) (*Writer, error) {
 	if h.Date.IsZero() {
 		h.Date = time.Now()
 	}
-	// The times of the entries are of the date's precision, so that they are what they were when they are read.
+	// The times of the entries are relative to the date, so the date is rounded to its written precision to keep them
+	// exact.
 	began := h.Date
 	date := began.Round(0).UTC()
 	line := header{
@@ -55,8 +57,8 @@ func NewWriter(w io.Writer, h Header, masker *Masker) (*Writer, error) {
 	return writer, writer.err
 }
 
-// Message writes a message, which passes now if it has no time. A newline at its end is not part of it. It may be
-// used as OnMessage of a conformance.Monitor or Tap, which has no use for the error: the last call of the Writer
+// Message writes a message. If the message has no time, the current time is used. A newline at the end of its line is
+// ignored. To use Message as OnMessage of a conformance.Monitor or Tap, discard its error: the last call of the Writer
 // returns it too.
 func (w *Writer) Message(m conformance.Message) error {
 	w.mu.Lock()
@@ -67,7 +69,7 @@ func (w *Writer) Message(m conformance.Message) error {
 	return w.write(&Entry{Kind: KindMessage, Time: m.Time, Direction: m.Direction, Line: m.Line})
 }
 
-// Write writes an entry: a message, a line of standard error, or the end. Of these it uses no number and no error. An
+// Write writes an entry: a message, a line of standard error, or the end. It ignores the entry's Number and Err. An
 // entry without a time has none in the file. Nothing can be written after the end.
 func (w *Writer) Write(e *Entry) error {
 	w.mu.Lock()
@@ -114,22 +116,22 @@ func (w *Writer) write(e *Entry) error {
 			b = append(b, `,"closed":"`+e.End.Closed.String()+`"`...)
 		}
 	default:
-		return fmt.Errorf("recording: entries of kind %d are not written", e.Kind)
+		return fmt.Errorf("recording: entries of kind %d cannot be written", e.Kind)
 	}
 	w.put(append(b, "}\n"...))
 	if err := w.err; e.Kind == KindEnd && err == nil {
-		w.err = fmt.Errorf("recording: it has ended: %w", os.ErrClosed)
+		w.err = fmt.Errorf("recording: write after the end: %w", os.ErrClosed)
 		return nil
 	}
 	return w.err
 }
 
-// milliseconds is a time as the file has it: in milliseconds since the header's date.
+// milliseconds returns a time in the form of the file, in milliseconds since the header's date.
 func (w *Writer) milliseconds(at time.Time) float64 {
 	return float64(at.Sub(w.began).Microseconds()) / 1000
 }
 
-// Lost writes that some bytes of a direction were not recorded.
+// Lost records that a number of bytes in a direction were not recorded.
 func (w *Writer) Lost(at time.Time, d conformance.Direction, size int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +157,7 @@ func (w *Writer) line(b []byte, text, binary string, line []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(b, line), '"')
 }
 
-// maxKept is the largest buffer that is kept for the next line.
+// maxKept is the size of the largest buffer that is kept for the next line.
 const maxKept = 1 << 20
 
 // put writes one line.
@@ -168,7 +170,7 @@ func (w *Writer) put(line []byte) {
 	}
 }
 
-// WriteAll writes a recording that is in memory. Without a date in the header, it begins with the first message.
+// WriteAll writes a recording in memory to w. If the header has no date, the time of the first message is used.
 // Messages without a time have none in the file.
 func WriteAll(w io.Writer, h Header, r *conformance.Recording, masker *Masker) error {
 	messages := r.Messages()

@@ -11,17 +11,17 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Accepted are findings that a project lives with, each with the reason. The file has an entry a line, and empty lines
-// and lines that begin with # are comments:
+// Accepted is a list of findings that a project accepts, each with a reason. Its file has one entry per line; empty
+// lines and lines that begin with # are comments:
 //
 //	# requirement, method, pointer, # reason
 //	INI-5   initialize                      # agentInfo comes with our next release
 //	INI-6   session/update  /update/_old/*  # our old clients read it
 //	TRN-5   *                               # the launcher prints a banner
 //
-// An entry is about the findings of its requirement on messages of the method, at the pointer. The method of an answer
-// is that of its request. In both, * stands for any text without a slash; alone it stands for everything, also for what
-// has no method or no pointer. Without a pointer the entry is about any.
+// An entry accepts the findings of its requirement in messages with the method, at the pointer. The method of an answer
+// is that of its request. In both patterns, * matches any text without a slash; a single * matches everything, even
+// messages without a method and findings without a pointer. An entry without a pointer accepts findings at any place.
 type Accepted struct {
 	entries []*AcceptedEntry
 }
@@ -35,7 +35,8 @@ type AcceptedEntry struct {
 	used int
 }
 
-// ReadAccepted reads the file of accepted findings. The name is for errors, of which there is one for each wrong line.
+// ReadAccepted reads a file of accepted findings. The name is for errors; the returned error joins one for each invalid
+// line.
 func ReadAccepted(name string, from io.Reader) (*Accepted, error) {
 	a := &Accepted{}
 	var errs []error
@@ -63,11 +64,11 @@ func ReadAccepted(name string, from io.Reader) (*Accepted, error) {
 func (e *AcceptedEntry) parse(line string) error {
 	what, reason, found := strings.Cut(line, " #")
 	if e.Reason = strings.TrimSpace(reason); !found || e.Reason == "" {
-		return errors.New("no reason: want one after #")
+		return errors.New("missing reason: write one after #")
 	}
 	fields := strings.Fields(what)
 	if len(fields) < 2 || len(fields) > 3 {
-		return errors.New("want a requirement, a method and perhaps a pointer")
+		return errors.New("want a requirement, a method and optionally a pointer")
 	}
 	e.Rule, e.Method, e.Pointer = fields[0], fields[1], "*"
 	if len(fields) == 3 {
@@ -83,7 +84,7 @@ func (e *AcceptedEntry) parse(line string) error {
 
 func (e *AcceptedEntry) place() string { return fmt.Sprintf("%s:%d", e.File, e.Line) }
 
-// String is the entry as in the file, without the reason.
+// String returns the entry as in the file, without the reason.
 func (e *AcceptedEntry) String() string {
 	text := e.Rule + " " + e.Method
 	if e.Pointer != "*" {
@@ -92,7 +93,7 @@ func (e *AcceptedEntry) String() string {
 	return text
 }
 
-// reason finds the entry for a finding, and returns its reason, or "".
+// reason returns the reason of the entry that accepts a finding, or "".
 func (a *Accepted) reason(f conformance.Finding) string {
 	for _, e := range a.entries {
 		if e.Rule == f.Rule && matchPattern(e.Method, f.Method) && matchPattern(e.Pointer, f.Pointer) {
@@ -108,10 +109,10 @@ func matchPattern(pattern, text string) bool {
 		return true
 	}
 	ok, err := path.Match(pattern, text)
-	return ok && err == nil // the pattern was tried when it was read
+	return ok && err == nil // the pattern was checked by parse
 }
 
-// Stale are the entries that no finding needed.
+// Stale returns the entries that matched no finding.
 func (a *Accepted) Stale() []*AcceptedEntry {
 	if a == nil {
 		return nil

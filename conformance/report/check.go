@@ -9,21 +9,23 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
-// CheckOptions configure Source.Check.
+// CheckOptions configures Source.Check.
 type CheckOptions struct {
-	// Schema is the version of the protocol. Nil means what each connection negotiates; see conformance.NewJudge.
+	// Schema is the schema of a protocol version. Nil means the version that each connection negotiates; see
+	// conformance.NewJudge.
 	Schema *conformance.Schema
 	Reader *recording.ReaderOptions
-	// OnFinding is called for each finding that counts, as it comes. If it fails, Check ends with the error.
+	// OnFinding is called for each finding that counts, as soon as it is found. If it returns an error, Check stops and
+	// returns it.
 	OnFinding func(*Entry) error
 }
 
-// ErrStopped is the error of a reader whose user wants no more of it. Check then ends as if more could follow.
+// ErrStopped is returned by a reader that was stopped by its user. Check then ends as if more messages could follow.
 var ErrStopped = errors.New("stopped")
 
-// Check judges a recording of any form that package recording reads, as it comes, and adds what it finds to the source.
-// What could not be read is a Problem of the source, and no error. Each recording in it is a connection of its own.
-// Reading and judging are two goroutines; Check waits for both.
+// Check judges a recording in any format that package recording reads, while reading it, and adds the findings to the
+// source. It records unreadable parts as Problems of the source and does not return them as errors. Each recording in
+// the input is a separate connection. Check reads in one goroutine, judges in another, and waits for both.
 func (s *Source) Check(in io.Reader, options *CheckOptions) error {
 	c := check{source: s}
 	if options != nil {
@@ -50,7 +52,7 @@ type check struct {
 	judging    *conformance.Judge
 	connection int // of the recording that is judged
 	lines      recording.Lines
-	cut        bool // the recording of the connection has no end
+	cut        bool // the recording of the connection is truncated
 }
 
 func (c *check) readAll(q *queue) error {
@@ -110,11 +112,11 @@ func (c *check) take(e *recording.Entry) error {
 	return nil
 }
 
-// unreadable notes the error of an entry.
+// unreadable records the error of an entry.
 func (c *check) unreadable(e *recording.Entry) {
 	switch {
 	case errors.Is(e.Err, recording.ErrConcatenated):
-		// All of it is judged, each recording for itself.
+		// All recordings are judged, each separately.
 		c.source.Notes = append(c.source.Notes, problemOf(e.Err))
 	case errors.Is(e.Err, recording.ErrNoEnd), errors.Is(e.Err, recording.ErrTruncated):
 		c.cut = true
@@ -129,7 +131,7 @@ func (c *check) problem(err error) {
 	c.source.Problem(p.Line, p.Text)
 }
 
-// problemOf takes the line out of an error of package recording.
+// problemOf converts an error of package recording to a Problem with its line.
 func problemOf(err error) Problem {
 	e, ok := errors.AsType[*recording.Error](err)
 	if !ok {
@@ -138,7 +140,7 @@ func problemOf(err error) Problem {
 	return Problem{e.Number, e.Text()}
 }
 
-// add adds a finding; line is the message that was judged, nil at the end.
+// add adds a finding. The line is the judged message, or nil at the end of the connection.
 func (c *check) add(f conformance.Finding, line []byte) error {
 	e := &Entry{Finding: f, Line: c.lines.Of(f.Number)}
 	if f.Number == c.lines.Count() && line != nil {
@@ -153,7 +155,7 @@ func (c *check) add(f conformance.Finding, line []byte) error {
 	return nil
 }
 
-// finish ends the connection that was judged. What is cut off shows nothing by its end.
+// finish ends the judged connection. The end of a truncated recording proves nothing.
 func (c *check) finish() error {
 	judging := c.judging
 	if judging == nil {

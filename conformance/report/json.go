@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// The members of the document, in their order.
+// The members of the document, in order.
 type (
 	jsonReport struct {
 		Tool     string              `json:"tool"`
@@ -22,7 +22,7 @@ type (
 		Readable bool                `json:"readable"`
 		Level    conformanceLevel    `json:"level"`
 		Sources  []jsonSource        `json:"sources"`
-		Rules    []jsonGroup         `json:"rules"` // that were broken, the gravest first
+		Rules    []jsonGroup         `json:"rules"` // the broken ones, the most severe first
 		Findings []jsonFinding       `json:"findings"`
 		Milder   int                 `json:"milder"` // findings below the level
 		Others   int                 `json:"others"` // findings about the side that is not judged
@@ -58,7 +58,7 @@ type (
 		Source     string           `json:"source"`
 		Line       int              `json:"line,omitempty"`
 		Number     int              `json:"number,omitempty"`
-		Side       string           `json:"side,omitempty"` // who breaks it
+		Side       string           `json:"side,omitempty"` // the side at fault
 		From       string           `json:"from,omitempty"`
 		Kind       string           `json:"kind,omitempty"`
 		Method     string           `json:"method,omitempty"`
@@ -88,10 +88,10 @@ type (
 	}
 )
 
-// conformanceLevel is a level as its name.
+// conformanceLevel is a level that is encoded as its name.
 type conformanceLevel conformance.Level
 
-// MarshalText is what the level's String is.
+// MarshalText returns the level's String.
 func (l conformanceLevel) MarshalText() ([]byte, error) {
 	return []byte(conformance.Level(l).String()), nil
 }
@@ -144,7 +144,7 @@ func (e *Entry) json() jsonFinding {
 	return f
 }
 
-// senderName is the sender's name, as recordings have it.
+// senderName returns the sender's name as in recordings.
 func senderName(d conformance.Direction) string {
 	if d == 0 {
 		return ""
@@ -152,7 +152,7 @@ func senderName(d conformance.Direction) string {
 	return d.Sender().String()
 }
 
-// side is the name of a side, or "".
+// side returns the name of a side, or "".
 func side(s conformance.Side) string {
 	if s == 0 {
 		return ""
@@ -160,7 +160,7 @@ func side(s conformance.Side) string {
 	return s.String()
 }
 
-// SideName is "client", "agent" or "both".
+// SideName returns "client", "agent" or "both".
 func SideName(s conformance.Side) string {
 	if s == 0 {
 		return "both"
@@ -168,11 +168,12 @@ func SideName(s conformance.Side) string {
 	return s.String()
 }
 
-// WriteJSON writes a value as an indented JSON document. All characters that are not visible are escaped, and one of "##",
-// with which commands for CI servers begin, so that it may be shown in a terminal and in the log of a workflow.
+// WriteJSON writes a value as an indented JSON document. It escapes all invisible characters, and one character of
+// "##", with which commands to CI servers begin, so that the document can be shown in a terminal and in the log of a
+// workflow.
 func WriteJSON(w io.Writer, value any) error { return writeJSON(w, value, "  ") }
 
-// WriteJSONLine is WriteJSON for a value on one line, without a newline at the end.
+// WriteJSONLine is like WriteJSON, but writes the value on one line, without a newline at the end.
 func WriteJSONLine(w io.Writer, value any) error { return writeJSON(w, value, "") }
 
 func writeJSON(w io.Writer, value any, indent string) error {
@@ -191,7 +192,7 @@ func writeJSON(w io.Writer, value any, indent string) error {
 	return err
 }
 
-// escape replaces what is not visible or may begin a command. In JSON both are possible in strings only.
+// escape escapes invisible characters and the beginnings of commands. In JSON, both occur only in strings.
 func escape(text []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 	if !bytes.ContainsFunc(text, hidden) && !bytes.Contains(text, []byte("##")) {

@@ -25,7 +25,7 @@ type (
 		Failures int      `xml:"failures,attr"`
 		Errors   int      `xml:"errors,attr"`
 		Skipped  int      `xml:"skipped,attr"`
-		Time     int      `xml:"time,attr"` // always 0: the tests share one reading
+		Time     int      `xml:"time,attr"` // always 0: all tests are judged in the same pass
 		Cases    []junitCase
 	}
 	junitCase struct {
@@ -95,7 +95,7 @@ func (s *junitSuite) add(c junitCase) {
 	s.Cases = append(s.Cases, c)
 }
 
-// write writes the document with its counts.
+// write writes the document, with the counts filled in.
 func (d *junitSuites) write(w io.Writer) error {
 	for _, s := range d.Suites {
 		d.Tests += s.Tests
@@ -110,8 +110,8 @@ func (d *junitSuites) write(w io.Writer) error {
 	return err
 }
 
-// junitCase is the test of a requirement: it fails if there are findings that count, and is skipped if there are only
-// accepted ones, or if it is not judged.
+// junitCase returns the test of a requirement. It fails if there are findings that count, and is skipped if all
+// findings are accepted or the requirement does not count.
 func (r *Report) junitCase(id, page, text string) junitCase {
 	c := junitCase{Classname: "acp." + page, Name: strings.TrimSpace(id + " " + text)}
 	g := r.groups[id]
@@ -120,7 +120,7 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 		for _, rule := range r.rules {
 			other := r.options.Side != 0 && rule.Side == r.options.Side.Peer()
 			if rule.ID == id && (other || rule.Level > r.options.Level || !r.selects(id)) {
-				c.Skipped = message("skipped", "does not count: by its level or side, or because others were chosen", "", "")
+				c.Skipped = message("skipped", "not counted because of its level or side, or because other requirements were selected", "", "")
 			}
 		}
 	case g.count > 0:

@@ -14,7 +14,7 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 	if n := r.Findings(); n > 0 {
 		verdict = fmt.Sprintf("%s: %s", plural(n, "finding"), r.counts())
 	} else if !r.Readable() {
-		verdict = "what was readable conforms"
+		verdict = "the readable part conforms"
 	} else if r.messages() == 0 {
 		verdict = "nothing to judge"
 	}
@@ -63,11 +63,11 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 			problems = append(problems, text.Code(s.placeOf(p))+" "+text.Markdown(p.Text))
 		}
 		if s.MoreProblems > 0 {
-			problems = append(problems, fmt.Sprintf("%s %d lines more", text.Code(s.Name), s.MoreProblems))
+			problems = append(problems, fmt.Sprintf("%s %d more lines", text.Code(s.Name), s.MoreProblems))
 		}
 	}
 	for _, e := range r.options.Accepted.Stale() {
-		stale = append(stale, fmt.Sprintf("%s nothing was found that %s accepts", text.Code(e.place()), text.Code(e.String())))
+		stale = append(stale, fmt.Sprintf("%s no finding matches %s", text.Code(e.place()), text.Code(e.String())))
 	}
 	list("Problems of the recordings", problems)
 	list("Stale entries of accepted findings", stale)

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// WriteProbe writes the report of a probe. Options are those of the text, and may be nil.
+// WriteProbe writes the report of a probe. Options are for Text, and may be nil.
 func WriteProbe(w io.Writer, r *probe.Report, format Format, options *TextOptions) error {
 	switch format {
 	case Text:
@@ -31,7 +31,7 @@ func WriteProbe(w io.Writer, r *probe.Report, format Format, options *TextOption
 	return fmt.Errorf("report: unknown format %q", format)
 }
 
-// probePages are the rows by page.
+// probePages returns the rows by page.
 func probePages(r *probe.Report) (names []string, rows map[string][]*probe.Row) {
 	rows = map[string][]*probe.Row{}
 	for i := range r.Rows {
@@ -44,13 +44,13 @@ func probePages(r *probe.Report) (names []string, rows map[string][]*probe.Row) 
 	return names, rows
 }
 
-// verdictColors are the colours of verdicts.
+// verdictColors has the colours of verdicts.
 var verdictColors = map[probe.Verdict]string{
 	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.Doubtful: yellow, probe.TooSlow: yellow,
 	probe.NotExercised: cyan, probe.DidNotRun: cyan, probe.NotApplicable: dim,
 }
 
-// verdictOf is the verdict of a row, as people read it.
+// verdictOf returns the verdict of a row for display.
 func verdictOf(row *probe.Row) string {
 	if row.Known != "" {
 		return "known " + string(row.Verdict)
@@ -58,7 +58,7 @@ func verdictOf(row *probe.Row) string {
 	return string(row.Verdict)
 }
 
-// reasonOf says why a row has its verdict, if it does not say it by itself.
+// reasonOf returns the reason for the verdict of a row, or "" if it needs none.
 func reasonOf(row *probe.Row) string {
 	reason := row.Reason
 	if row.Known != "" {
@@ -70,7 +70,7 @@ func reasonOf(row *probe.Row) string {
 	return reason
 }
 
-// firstOf are the first of a list.
+// firstOf lists at most the given number of items.
 func firstOf(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
@@ -80,11 +80,11 @@ func firstOf(list []string, most int) string {
 
 func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 	p := newPainter(w, options)
-	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe stated when the requirement was exercised."))
+	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe advertised when the requirement was exercised."))
 	names, rows := probePages(r)
 	for _, name := range names {
 		fmt.Fprintln(p, p.paint(bold, name))
-		folded := map[string][]string{} // the ids of rows that are not about this program, by reason
+		folded := map[string][]string{} // the ids of rows that do not apply to this program, by reason
 		var reasons []string
 		for _, row := range rows[name] {
 			if row.Verdict == probe.NotApplicable || row.Reason == "only people can judge it" {
@@ -123,7 +123,7 @@ func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 	return p.Flush()
 }
 
-// cut is the beginning of a text.
+// cut truncates a text.
 func cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return strings.TrimRight(string(runes[:most-1]), " ") + "…"
@@ -131,14 +131,14 @@ func cut(text string, most int) string {
 	return text
 }
 
-// maxTranscript is how many lines of a transcript people are shown: the last ones.
+// maxTranscript is the number of lines shown from the end of a transcript.
 const maxTranscript = 25
 
-// failures shows how a requirement was broken. The transcript of a scenario is shown once.
+// failures shows how a requirement was broken. It shows the transcript of each scenario only once.
 func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]bool) {
 	heading := strings.ToUpper(verdictOf(row))
 	if row.Verdict == probe.Pass {
-		heading = "NOTE" // on what changes no verdict
+		heading = "NOTE" // it does not change the verdict
 	}
 	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), row.Class, row.Page)
 	for _, line := range wrap(row.Text, textWidth-2) {
@@ -163,7 +163,7 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 			shown[f.Scenario] = true
 			from := max(0, len(out.Transcript)-maxTranscript)
 			if from > 0 {
-				fmt.Fprintf(p, "      %s\n", p.paint(dim, fmt.Sprintf("… %d lines before", from)))
+				fmt.Fprintf(p, "      %s\n", p.paint(dim, fmt.Sprintf("… %d earlier lines", from)))
 			}
 			for _, line := range out.Transcript[from:] {
 				fmt.Fprintf(p, "      %s\n", p.paint(dim, plain.Line(cut(line, 200))))
@@ -176,7 +176,7 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 	fmt.Fprintln(p)
 }
 
-// outcomeOf is the outcome of a scenario that found something.
+// outcomeOf returns the outcome of a scenario that found a failure.
 func outcomeOf(r *probe.Report, name string) *probe.Outcome {
 	for _, out := range r.Scenarios {
 		if out.Name == name && len(out.Failed) > 0 {
@@ -186,7 +186,7 @@ func outcomeOf(r *probe.Report, name string) *probe.Outcome {
 	return nil
 }
 
-// lastLines are the last lines of a text.
+// lastLines returns the last lines of a text.
 func lastLines(text string, most int) []string {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
@@ -236,15 +236,15 @@ func (p *painter) probeSummary(r *probe.Report) {
 		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.NeverRan, id) })
 	}
 	list(red, "MUSTs that fail", ran(s.Must))
-	list(red, "what is advertised and broken", ran(s.Broken))
+	list(red, "advertised but broken", ran(s.Broken))
 	list(red, "MUSTs that never ran", s.NeverRan)
 	list(yellow, "recommendations that are not followed", s.Should)
-	list(yellow, "what seems to be broken, and cannot be known", s.Doubtful)
-	list(yellow, "too slow, also alone", s.TooSlow)
-	list(cyan, "what did not run, for want of time", s.DidNotRun)
+	list(yellow, "possibly broken", s.Doubtful)
+	list(yellow, "too slow, even when played alone", s.TooSlow)
+	list(cyan, "did not run for lack of time", s.DidNotRun)
 	list(red, "differ between runs", s.Unstable)
 	list(dim, "known from the baseline", s.Known)
-	list(yellow, "in the baseline, and no longer found", s.Stale)
+	list(yellow, "in the baseline, but no longer found", s.Stale)
 	var counts []string
 	for _, verdict := range probeVerdicts {
 		if n := s.Verdicts[verdict]; n > 0 {
@@ -262,24 +262,24 @@ func (p *painter) probeSummary(r *probe.Report) {
 	fmt.Fprintln(p, p.paint(color, r.Badge))
 }
 
-// probedVersion says which version of the protocol a report is about.
+// probedVersion describes the version of the protocol that was probed.
 func probedVersion(r *probe.Report) string {
 	switch {
 	case r.Protocol == 2 && !r.Version2:
-		return "The agent does not speak version 2 of the protocol, so that nothing was probed."
+		return "The agent does not support version 2 of the protocol, so nothing was probed."
 	case r.Protocol == 2:
 		return "Version 2 of the protocol, which is a draft, was probed."
 	case r.OnlyVersion2:
-		return "The agent does not speak version 1 of the protocol. It speaks version 2, a draft, which --protocol 2 probes."
+		return "The agent does not support version 1 of the protocol. It supports version 2, a draft, which --protocol 2 probes."
 	case r.Version2:
-		return "Version 1 of the protocol was probed. The agent speaks version 2, a draft, too, which --protocol 2 probes."
+		return "Version 1 of the protocol was probed. The agent also supports version 2, a draft, which --protocol 2 probes."
 	case r.Side != "": // an entry of the registry has none
-		return "Version 1 of the protocol was probed. Version 2 is a draft, and was not."
+		return "Version 1 of the protocol was probed, and not version 2, which is a draft."
 	}
 	return ""
 }
 
-// probeVerdicts are all verdicts.
+// probeVerdicts lists all verdicts.
 var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.Doubtful, probe.TooSlow, probe.NotExercised, probe.DidNotRun, probe.NotApplicable}
 
 func probeMarkdown(w io.Writer, r *probe.Report) error {
@@ -318,7 +318,7 @@ func probeMarkdown(w io.Writer, r *probe.Report) error {
 	return b.Flush()
 }
 
-// cell is a text in a table of Markdown.
+// cell returns a text for a cell of a Markdown table.
 func cell(s string) string { return strings.ReplaceAll(text.Markdown(s), "|", "\\|") }
 
 func probeJUnit(w io.Writer, r *probe.Report) error {
@@ -359,7 +359,7 @@ func probeJUnit(w io.Writer, r *probe.Report) error {
 	return doc.write(w)
 }
 
-// probeSARIF writes the failures as findings whose places are scenarios.
+// probeSARIF writes the failures as results whose locations are scenarios.
 func probeSARIF(w io.Writer, r *probe.Report) error {
 	findings, err := New(Options{Tool: cmp.Or(r.Tool, "acp"), Version: r.Version, Level: conformance.Advice, Keep: -1})
 	if err != nil {
@@ -383,7 +383,7 @@ func probeSARIF(w io.Writer, r *probe.Report) error {
 	return findings.writeSARIF(w)
 }
 
-// levelNamed is the level of a name.
+// levelNamed returns the level with the given name.
 func levelNamed(name string) conformance.Level {
 	for level := conformance.Must; level < conformance.Advice; level++ {
 		if level.String() == name {

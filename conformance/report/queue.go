@@ -6,18 +6,18 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
-// queue holds what was read and is not judged yet. The judge takes all of it at once, so that what a pipe brings is
-// judged at once, and a file in large pieces.
+// queue holds the entries that were read but not yet judged. The judge takes all of them at once, so that input from a
+// pipe is judged immediately, and a file in large batches.
 type queue struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	filling *batch
-	err     error // of reading: nothing more comes
-	stopped bool  // nothing more is wanted
+	err     error // from reading, which has ended
+	stopped bool  // no more entries are wanted
 	ended   chan struct{}
 }
 
-// batch is some entries, with their lines.
+// batch is a number of entries with their lines.
 type batch struct {
 	entries []recording.Entry
 	text    []byte
@@ -35,7 +35,7 @@ func newQueue() *queue {
 	return q
 }
 
-// fill reads until the end, or until stop.
+// fill reads until the end or until stop is called.
 func (q *queue) fill(reader *recording.Reader) {
 	defer close(q.ended)
 	for {
@@ -67,8 +67,8 @@ func (q *queue) put(e *recording.Entry, err error) bool {
 	return !q.stopped
 }
 
-// take waits for entries and returns them. It takes back a batch that is not needed any more, or nil. The error is the
-// one that ended the reading.
+// take waits for entries and returns them. It reuses the batch used, which may be nil. The error is the one that ended
+// the reading.
 func (q *queue) take(used *batch) (*batch, error) {
 	if used == nil || cap(used.text) > 2*maxBatchBytes {
 		used = &batch{}
@@ -89,7 +89,7 @@ func (q *queue) take(used *batch) (*batch, error) {
 	return b, nil
 }
 
-// stop says that nothing more is wanted.
+// stop ends the reading.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package report collects what a [conformance.Judge] finds in recordings, and writes it for people and for the programs
-// that show results in CI: as text, Markdown, JSON, JUnit's XML and SARIF.
+// Package report collects the findings of a [conformance.Judge] in recordings, and writes them for people and for CI
+// systems: as text, Markdown, JSON, JUnit XML and SARIF.
 //
-// A [Report] is about any number of sources, each the recording of one or more connections. It says which findings
-// count: those of a level, of some requirements, and those that are not in a file of accepted ones ([Accepted]). It is
-// bounded: of each requirement it keeps some findings, and counts the others.
+// A [Report] covers any number of sources, each of which is the recording of one or more connections. Its options
+// select the findings that count: by level, by requirement, and by a file of accepted findings ([Accepted]). Its size
+// is bounded: it keeps a limited number of findings of each requirement, and only counts the others.
 //
-// What comes from recordings is text of others. All writers make it safe for where it goes: no escape sequence reaches a
-// terminal, and nothing of it is taken for XML or Markdown.
+// Text from recordings is untrusted. All writers make it safe for their output: no escape sequence reaches a terminal,
+// and no text is interpreted as XML or Markdown.
 package report
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Options configure a Report.
+// Options configures a Report.
 type Options struct {
-	// Tool is the name of the program that judges, and Version is its version. The zero value is "acp".
+	// Tool is the name of the judging program, and Version its version. An empty Tool means "acp".
 	Tool, Version string
-	// Level is the mildest level that counts. Zero is [conformance.ShouldNot]: requirements and recommendations, no
-	// advice.
+	// Level is the mildest level that counts. Zero means [conformance.ShouldNot]: requirements and recommendations, but
+	// not advice.
 	Level conformance.Level
-	// Side is the side whose findings count. Zero is both.
+	// Side is the side whose findings count. Zero means both.
 	Side conformance.Side
-	// Only are the requirements that count, if there are any, and Ignore are those that do not: "SES-7" is one, "SES"
-	// are all of a page.
+	// Only lists the requirements that count, if it is not empty, and Ignore those that do not. "SES-7" is a
+	// requirement, and "SES" stands for all requirements of that page.
 	Only, Ignore []string
-	// Accepted are findings that do not count, each with a reason.
+	// Accepted has findings that do not count, each with a reason.
 	Accepted *Accepted
-	// Keep is how many findings of each requirement are kept for the writers; the others are only counted. Zero is
-	// DefaultKeep, and less is no limit.
+	// Keep is the number of findings of each requirement that are kept for the writers. The others are only counted.
+	// Zero means DefaultKeep, and a negative value no limit.
 	Keep int
 }
 
-// DefaultKeep is how many findings of each requirement a Report keeps.
+// DefaultKeep is the default of Options.Keep.
 const DefaultKeep = 1000
 
-// Report is what was found. Its methods must not be called at the same time.
+// Report collects findings. Its methods must not be called concurrently.
 type Report struct {
 	options Options
 	rules   []conformance.Rule
@@ -54,30 +54,30 @@ type Report struct {
 	others  int                         // findings about the other side
 }
 
-// group is the findings of one requirement.
+// group has the findings of one requirement.
 type group struct {
 	rule     *conformance.Rule
-	order    int // among the rules
-	count    int // that count
+	order    int // the index of the rule
+	count    int // the number of findings that count
 	accepted int
 	kept     []*Entry
 }
 
-// Entry is a finding with its place.
+// Entry is a finding with its location.
 type Entry struct {
 	conformance.Finding
 	Source *Source
-	// Line is the number of the message's line in the source, or 0 if there is none.
+	// Line is the line number of the message in the source, or 0 if it has none.
 	Line int
 	// Excerpt is the beginning of the message.
 	Excerpt string
-	// Lines are the lines of the finding's evidence, 0 where it is not known.
+	// Lines has the line numbers of the finding's evidence. A line is 0 if unknown.
 	Lines []int
 	// Accepted is the reason why the finding does not count, or "".
 	Accepted string
 }
 
-// kind is what findings have in common that differ in their place alone, or in the ids that a rule's message quotes.
+// kind is equal for findings that differ only in their location or in the ids that a rule's message quotes.
 func (e *Entry) kind() kind {
 	message := e.Message
 	if e.Definition == "" {
@@ -86,7 +86,7 @@ func (e *Entry) kind() kind {
 	return kind{e.Direction, e.Kind, e.Method, index.ReplaceAllString(e.Pointer, "/0"), message, e.Definition}
 }
 
-// quoted is a quoted part of a message, and index that of an array in a pointer.
+// quoted matches a quoted part of a message, and index an array index in a pointer.
 var (
 	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 	index  = regexp.MustCompile(`/[0-9]+`)
@@ -98,7 +98,7 @@ type kind struct {
 	method, pointer, message, definition string
 }
 
-// describe is one line: the message, the place in it, and what is wrong.
+// describe returns one line with the message, the place in it, and the fault.
 func (e *Entry) describe() string {
 	text := cmp.Or(e.Method, "message")
 	switch e.Kind {
@@ -119,13 +119,13 @@ func (e *Entry) describe() string {
 	return text
 }
 
-// Problem is something in a source that could not be read.
+// Problem is a part of a source that could not be read.
 type Problem struct {
 	Line int // 0 if it is about the source as a whole
 	Text string
 }
 
-// New returns an empty report. It is an error if an option names a requirement that there is not.
+// New returns an empty report. It returns an error if an option names an unknown requirement.
 func New(options Options) (*Report, error) {
 	options.Tool = cmp.Or(options.Tool, "acp")
 	options.Level = cmp.Or(options.Level, conformance.ShouldNot)
@@ -133,52 +133,52 @@ func New(options Options) (*Report, error) {
 	r := &Report{options: options, rules: conformance.Rules(), groups: map[string]*group{}}
 	for _, id := range slices.Concat(options.Only, options.Ignore) {
 		if !slices.ContainsFunc(r.rules, func(rule conformance.Rule) bool { return matches(id, rule.ID) }) {
-			return nil, fmt.Errorf("there is no requirement %q that is judged", id)
+			return nil, fmt.Errorf("no judged requirement matches %q", id)
 		}
 	}
 	if options.Accepted != nil {
 		for _, e := range options.Accepted.entries {
 			if !slices.ContainsFunc(r.rules, func(rule conformance.Rule) bool { return rule.ID == e.Rule }) {
-				return nil, fmt.Errorf("%s: there is no requirement %q that is judged", e.place(), e.Rule)
+				return nil, fmt.Errorf("%s: no judged requirement matches %q", e.place(), e.Rule)
 			}
 		}
 	}
 	return r, nil
 }
 
-// matches reports whether an id or the prefix of a page is about a requirement.
+// matches reports whether id, which is a requirement or the prefix of a page, includes a rule.
 func matches(id, rule string) bool {
 	page, _, _ := strings.Cut(rule, "-")
 	return strings.EqualFold(id, rule) || strings.EqualFold(id, page)
 }
 
-// Source is what was read from one place.
+// Source is one input of a report, such as a file.
 type Source struct {
 	Name string // of the file
-	// Connections, Messages and Versions are what was judged; Versions are those of the protocol, in ascending order.
+	// Connections and Messages count what was judged. Versions has the protocol versions, in ascending order.
 	Connections, Messages int
 	Versions              []int
 	Problems              []Problem
-	// MoreProblems is how many there were beyond those in Problems.
+	// MoreProblems is the number of problems beyond those in Problems.
 	MoreProblems int
-	// Notes are what else is to be said of how it was read.
+	// Notes has remarks on how the source was read.
 	Notes []Problem
 
 	report   *Report
 	findings int
 }
 
-// maxProblems is how many problems a source keeps.
+// maxProblems is the maximum number of problems that a source keeps.
 const maxProblems = 20
 
-// Source begins another source.
+// Source adds a source to the report.
 func (r *Report) Source(name string) *Source {
 	s := &Source{Name: name, report: r}
 	r.sources = append(r.sources, s)
 	return s
 }
 
-// Problem notes that something could not be read. The line is 0 if it is about the source as a whole.
+// Problem records that something could not be read. The line is 0 if the problem concerns the whole source.
 func (s *Source) Problem(line int, text string) {
 	if len(s.Problems) == maxProblems {
 		s.MoreProblems++
@@ -187,18 +187,18 @@ func (s *Source) Problem(line int, text string) {
 	s.Problems = append(s.Problems, Problem{line, text})
 }
 
-// Version notes that a connection is of a version of the protocol.
+// Version records the protocol version of a connection.
 func (s *Source) Version(version int) {
 	if i, found := slices.BinarySearch(s.Versions, version); !found {
 		s.Versions = slices.Insert(s.Versions, i, version)
 	}
 }
 
-// Add takes a finding with its place, and reports whether it counts. The entry's Source and Accepted are filled in.
+// Add adds a finding with its location, and reports whether it counts. It sets the Source and Accepted of the entry.
 func (s *Source) Add(e *Entry) bool {
 	r := s.report
 	e.Source = s
-	if e.Rule == "" { // the judge speaks of its own bounds
+	if e.Rule == "" { // a remark of the judge about its own limits
 		s.Notes = append(s.Notes, Problem{e.Line, e.Message})
 		return false
 	}
@@ -236,7 +236,7 @@ func (s *Source) Add(e *Entry) bool {
 	if r.options.Keep < 0 || len(g.kept) < r.options.Keep {
 		g.kept = append(g.kept, e)
 	} else if e.Accepted == "" {
-		// Findings that count take the place of accepted ones.
+		// Findings that count replace accepted ones.
 		if i := slices.IndexFunc(g.kept, func(kept *Entry) bool { return kept.Accepted != "" }); i >= 0 {
 			g.kept = append(slices.Delete(g.kept, i, i+1), e)
 		}
@@ -244,13 +244,13 @@ func (s *Source) Add(e *Entry) bool {
 	return e.Accepted == ""
 }
 
-// selects reports whether findings of a requirement count, by the options Only and Ignore.
+// selects reports whether the options Only and Ignore let findings of a requirement count.
 func (r *Report) selects(rule string) bool {
 	is := func(id string) bool { return matches(id, rule) }
 	return (len(r.options.Only) == 0 || slices.ContainsFunc(r.options.Only, is)) && !slices.ContainsFunc(r.options.Ignore, is)
 }
 
-// Findings is the number of findings that count.
+// Findings returns the number of findings that count.
 func (r *Report) Findings() int {
 	n := 0
 	for _, at := range r.levels {
@@ -259,7 +259,7 @@ func (r *Report) Findings() int {
 	return n
 }
 
-// Accepted is the number of findings that are accepted.
+// Accepted returns the number of accepted findings.
 func (r *Report) Accepted() int {
 	n := 0
 	for _, g := range r.groups {
@@ -268,12 +268,12 @@ func (r *Report) Accepted() int {
 	return n
 }
 
-// Readable reports whether everything could be read.
+// Readable reports whether all sources could be read completely.
 func (r *Report) Readable() bool {
 	return !slices.ContainsFunc(r.sources, func(s *Source) bool { return len(s.Problems) > 0 })
 }
 
-// messages is the number of messages in all sources.
+// messages returns the number of messages in all sources.
 func (r *Report) messages() int {
 	n := 0
 	for _, s := range r.sources {
@@ -282,34 +282,34 @@ func (r *Report) messages() int {
 	return n
 }
 
-// sortedGroups are the groups, the gravest first, and as the pages have them.
+// sortedGroups returns the groups by severity, the most severe first, and then in the order of the pages.
 func (r *Report) sortedGroups() []*group {
 	return slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.rule.Level, b.rule.Level), cmp.Compare(a.order, b.order), cmp.Compare(a.rule.ID, b.rule.ID))
 	})
 }
 
-// entries are those of the group that count.
+// entries returns the entries of the group that count.
 func (g *group) entries() []*Entry {
 	return slices.DeleteFunc(slices.Clone(g.kept), func(e *Entry) bool { return e.Accepted != "" })
 }
 
-// Format is a form in which a report is written.
+// Format is a format in which a report can be written.
 type Format string
 
 // The formats.
 const (
 	Text     Format = "text"     // for people
 	JSON     Format = "json"     // one document
-	JUnit    Format = "junit"    // XML, with a test for each requirement
+	JUnit    Format = "junit"    // XML with a test for each requirement
 	SARIF    Format = "sarif"    // 2.1.0
-	Markdown Format = "markdown" // for the summary of a job
+	Markdown Format = "markdown" // for the summary of a CI job
 )
 
-// Formats are all formats.
+// Formats lists all formats.
 func Formats() []Format { return []Format{Text, JSON, JUnit, SARIF, Markdown} }
 
-// Write writes the report. Text is without colours; WriteText has them.
+// Write writes the report. Text is written without colours; use WriteText for colours.
 func (r *Report) Write(w io.Writer, format Format) error {
 	switch format {
 	case Text:
@@ -326,7 +326,7 @@ func (r *Report) Write(w io.Writer, format Format) error {
 	return fmt.Errorf("report: unknown format %q", format)
 }
 
-// counts is the number of findings that count of each level, such as "2 MUST, 1 SHOULD NOT".
+// counts returns the numbers of findings that count by level, such as "2 MUST, 1 SHOULD NOT".
 func (r *Report) counts() string {
 	var parts []string
 	for level := conformance.Must; level <= conformance.Advice; level++ {
@@ -337,7 +337,7 @@ func (r *Report) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// unmatched says what was found and is not shown.
+// unmatched describes the findings that are not shown.
 func (r *Report) unmatched() []string {
 	var lines []string
 	if n := r.Accepted(); n > 0 {
@@ -352,7 +352,7 @@ func (r *Report) unmatched() []string {
 	return lines
 }
 
-// plural is "1 message", "2 messages".
+// plural returns "1 message", "2 messages" and so on.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

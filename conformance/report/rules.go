@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// WriteRules writes a list of requirements, by page: Text, JSON (one array) or Markdown. Options are for Text, and may
-// be nil.
+// WriteRules writes a list of requirements by page, as Text, JSON (one array) or Markdown. Options are for Text, and
+// may be nil.
 func WriteRules(w io.Writer, rules []conformance.Rule, format Format, options *TextOptions) error {
 	switch format {
 	case Text:
@@ -21,7 +21,7 @@ func WriteRules(w io.Writer, rules []conformance.Rule, format Format, options *T
 	case Markdown:
 		return rulesMarkdown(w, rules)
 	}
-	return fmt.Errorf("report: rules are not written as %q", format)
+	return fmt.Errorf("report: rules cannot be written as %q", format)
 }
 
 // byPage calls a function for the rules of each page.
@@ -94,19 +94,19 @@ func rulesMarkdown(w io.Writer, rules []conformance.Rule) error {
 	return p.Flush()
 }
 
-// versions is "1, 2".
+// versions returns the versions of a rule as "1, 2".
 func versions(r conformance.Rule) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Versions), "[]"), " ", ", ")
 }
 
-// published are the pages that are published under another name.
+// published maps pages to the name under which they are published, if it differs.
 var published = map[string]string{
 	"schema-reference": "schema",
-	"additions":        "overview", // what running programs have shown
+	"additions":        "overview", // found by running programs
 	"version-2":        "prompt-lifecycle",
 }
 
-// PageURL is where the page of a rule is published.
+// PageURL returns the URL of the page of a rule.
 func PageURL(r conformance.Rule) string {
 	version := 1
 	if len(r.Versions) > 0 {
@@ -116,7 +116,7 @@ func PageURL(r conformance.Rule) string {
 	return fmt.Sprintf("https://agentclientprotocol.com/protocol/v%d/%s", version, page)
 }
 
-// Explain writes one requirement for people: what it says, what breaks it, and examples. Options may be nil.
+// Explain writes one requirement for people: its text, what breaks it, and examples. Options may be nil.
 func Explain(w io.Writer, r conformance.Rule, options *TextOptions) error {
 	p := newPainter(w, options)
 	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, r.ID), p.paint(colorOf(r.Level), r.Level.String()), SideName(r.Side))

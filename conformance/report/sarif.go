@@ -141,14 +141,14 @@ func (e *Entry) sarif(g *group) sarifResult {
 	return result
 }
 
-// fingerprint is the same when the finding is on another line of another run.
+// fingerprint returns a hash that stays the same if the finding is on another line in another run.
 func (e *Entry) fingerprint() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{e.Source.Name, e.Rule, e.Method, string(e.Kind), e.Pointer, e.Definition}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
 func (s *Source) location(line int, excerpt string) sarifLocation {
-	// The name is relative to where the command ran, which is usually the root of the repository.
+	// The name is relative to the directory in which the command ran, which is usually the root of the repository.
 	name := filepath.ToSlash(s.Name)
 	uri := url.URL{Path: name}
 	if filepath.IsAbs(s.Name) {

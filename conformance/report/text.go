@@ -12,20 +12,21 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// TextOptions configure WriteText and Live.
+// TextOptions configures WriteText and Live.
 type TextOptions struct {
 	Colors bool // escape sequences for colours
-	// Max is how many different findings of each requirement are shown. Zero is DefaultMax, and less is no limit.
+	// Max is the number of different findings shown for each requirement. Zero means DefaultMax, and a negative value
+	// no limit.
 	Max int
 }
 
-// DefaultMax is how many different findings of each requirement are shown to people.
+// DefaultMax is the default of TextOptions.Max.
 const DefaultMax = 10
 
-// textWidth is where what the report says itself is wrapped.
+// textWidth is the width at which the report's own sentences are wrapped.
 const textWidth = 100
 
-// painter writes text with colours, or without.
+// painter writes text with or without colours.
 type painter struct {
 	*bufio.Writer
 	TextOptions
@@ -68,8 +69,8 @@ func colorOf(level conformance.Level) string {
 	return cyan
 }
 
-// WriteText writes the report for people: the findings by requirement, the gravest first, and a summary. Options may be
-// nil.
+// WriteText writes the report for people: the findings by requirement, the most severe first, and a summary. Options
+// may be nil.
 func (r *Report) WriteText(w io.Writer, options *TextOptions) error {
 	p := newPainter(w, options)
 	for _, g := range r.sortedGroups() {
@@ -84,7 +85,7 @@ func (r *Report) WriteText(w io.Writer, options *TextOptions) error {
 	return p.Flush()
 }
 
-// heading is of the form "MUST  PRM-9  agent  prompt-turn", with the requirement below.
+// heading writes a line of the form "MUST  PRM-9  agent  prompt-turn", and the requirement below it.
 func (p *painter) heading(g *group) {
 	fmt.Fprintf(p, "%s  %s  %s", p.paint(colorOf(g.rule.Level), g.rule.Level.String()), p.paint(bold, g.rule.ID), SideName(g.rule.Side))
 	if g.rule.Page != "" {
@@ -96,7 +97,7 @@ func (p *painter) heading(g *group) {
 	}
 }
 
-// entries are the findings of a requirement that count.
+// entries writes the findings of a requirement that count.
 func (p *painter) entries(g *group) {
 	rest := g.count
 	for _, alike := range g.kinds(p.Max) {
@@ -111,8 +112,8 @@ func (p *painter) entries(g *group) {
 	}
 }
 
-// kinds are the entries of the group that count, those together that differ only in their place. Of very many kinds
-// there are the first ones.
+// kinds groups the entries that count, so that those that differ only in their location are together. If there are very
+// many kinds, it returns only the first ones.
 func (g *group) kinds(most int) [][]*Entry {
 	var kinds [][]*Entry
 	at := map[kind]int{}
@@ -132,7 +133,7 @@ func (g *group) kinds(most int) [][]*Entry {
 	return kinds
 }
 
-// also is "also at a.jsonl:5, a.jsonl:7 and 3 other places".
+// also returns "also at a.jsonl:5, a.jsonl:7 and 3 other places".
 func also(entries []*Entry) string {
 	const most = 5
 	var places []string
@@ -146,7 +147,7 @@ func also(entries []*Entry) string {
 	return text
 }
 
-// entry is a finding: place and subject, what is wrong, the message, the evidence.
+// entry writes a finding: its location and subject, the fault, the message and the evidence.
 func (p *painter) entry(e *Entry) {
 	fmt.Fprintf(p, "  %s %s\n", p.paint(bold, plain.Line(e.place())), plain.Line(e.describe()))
 	if e.Excerpt != "" {
@@ -160,7 +161,7 @@ func (p *painter) entry(e *Entry) {
 	}
 }
 
-// place is "FILE:LINE:", as compilers print it.
+// place returns "FILE:LINE:", as compilers print it.
 func (e *Entry) place() string {
 	if e.Line == 0 {
 		return e.Source.Name + ":"
@@ -168,7 +169,7 @@ func (e *Entry) place() string {
 	return fmt.Sprintf("%s:%d:", e.Source.Name, e.Line)
 }
 
-// where is the place of a piece of evidence, "line 7".
+// where returns the location of a piece of evidence, such as "line 7".
 func (e *Entry) where(i int) string {
 	if i < len(e.Lines) && e.Lines[i] > 0 {
 		return fmt.Sprintf("line %d", e.Lines[i])
@@ -176,14 +177,14 @@ func (e *Entry) where(i int) string {
 	return fmt.Sprintf("message %d", e.Evidence[i].Number)
 }
 
-// summarize writes what could not be read, and the counts.
+// summarize writes the problems and the counts.
 func (r *Report) summarize(p *painter) {
 	for _, s := range r.sources {
 		for _, problem := range s.Problems {
 			fmt.Fprintf(p, "%s %s\n", p.paint(red, "problem:"), plain.Line(s.placeOf(problem)+" "+problem.Text))
 		}
 		if s.MoreProblems > 0 {
-			fmt.Fprintf(p, "%s %s\n", p.paint(red, "problem:"), plain.Sprintf("%s: %d lines more", s.Name, s.MoreProblems))
+			fmt.Fprintf(p, "%s %s\n", p.paint(red, "problem:"), plain.Sprintf("%s: %d more lines", s.Name, s.MoreProblems))
 		}
 	}
 	for _, s := range r.sources {
@@ -192,7 +193,7 @@ func (r *Report) summarize(p *painter) {
 		}
 	}
 	for _, e := range r.options.Accepted.Stale() {
-		fmt.Fprintf(p, "%s %s\n", p.paint(yellow, "stale:"), plain.Sprintf("%s: nothing was found that %s accepts", e.place(), e))
+		fmt.Fprintf(p, "%s %s\n", p.paint(yellow, "stale:"), plain.Sprintf("%s: no finding matches %s", e.place(), e))
 	}
 	for _, s := range r.sources {
 		color := green
@@ -214,17 +215,17 @@ func (r *Report) summarize(p *painter) {
 	}
 }
 
-// verdict is one of "conforms", "2 findings", "nothing to judge", and says so if not all was readable.
+// verdict returns "conforms", "2 findings" or "nothing to judge", with a remark if not everything was readable.
 func (s *Source) verdict() string {
 	switch {
 	case s.Messages == 0:
 		return "nothing to judge"
 	case s.findings > 0 && len(s.Problems) > 0:
-		return plural(s.findings, "finding") + " in what was readable"
+		return plural(s.findings, "finding") + " in the readable part"
 	case s.findings > 0:
 		return plural(s.findings, "finding")
 	case len(s.Problems) > 0:
-		return "what was readable conforms"
+		return "the readable part conforms"
 	}
 	return "conforms"
 }
@@ -236,7 +237,7 @@ func (s *Source) placeOf(problem Problem) string {
 	return fmt.Sprintf("%s:%d:", s.Name, problem.Line)
 }
 
-// summary is "12 messages, 2 connections, version 1".
+// summary returns a text such as "12 messages, 2 connections, version 1".
 func (s *Source) summary() string {
 	parts := []string{plural(s.Messages, "message")}
 	if s.Connections > 1 {
@@ -248,19 +249,19 @@ func (s *Source) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Live writes findings for people as they come.
+// Live writes findings for people as soon as they are found.
 type Live struct {
 	report *Report
 	p      *painter
-	told   map[string]bool // requirements whose text was written
+	told   map[string]bool // the requirements whose text was written
 }
 
-// Live returns a writer of findings as they come. Options may be nil.
+// Live returns a writer for findings. Options may be nil.
 func (r *Report) Live(w io.Writer, options *TextOptions) *Live {
 	return &Live{r, newPainter(w, options), map[string]bool{}}
 }
 
-// Write writes a finding. The first one of a requirement comes with its text.
+// Write writes a finding, with the text of its requirement if it is the first one.
 func (l *Live) Write(e *Entry) error {
 	if l.told[e.Rule] {
 		fmt.Fprintf(l.p, "%s  %s\n", l.p.paint(colorOf(e.Level), e.Level.String()), l.p.paint(bold, e.Rule))

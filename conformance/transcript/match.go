@@ -1,5 +1,3 @@
-// Comparing a message with a pattern, and making a message of one.
-
 package transcript
 
 import (
@@ -14,15 +12,15 @@ import (
 	"strings"
 )
 
-// rest is the member that lets an object have more members than its pattern lists.
+// rest is the member of a pattern that allows an object to have more members than the pattern lists.
 const rest = "..."
 
-// anything is the name that stands for any value, a different one each time.
+// anything is the name that matches any value, possibly a different one each time.
 const anything = "any"
 
 var variable = regexp.MustCompile(`^\$([A-Za-z][A-Za-z0-9]*)$`)
 
-// variableName is the name that a pattern stands for.
+// variableName returns the name that a pattern consists of.
 func variableName(pattern any) (string, bool) {
 	s, _ := pattern.(string)
 	m := variable.FindStringSubmatch(s)
@@ -32,15 +30,15 @@ func variableName(pattern any) (string, bool) {
 	return m[1], true
 }
 
-// names are the values of the names that patterns use.
+// names has the values of the names in patterns.
 type names struct {
 	values map[string]any
-	bound  []string // in their order
+	bound  []string // the names, in the order in which they were bound
 }
 
 func newNames() *names { return &names{values: map[string]any{}} }
 
-// bindOrCompare compares a value with that of a name, which is bound to it if it has none.
+// bindOrCompare compares a value with that of a name, or binds the name to it if it has none.
 func (n *names) bindOrCompare(name string, got any, at string) error {
 	value, bound := n.values[name]
 	if !bound {
@@ -48,7 +46,7 @@ func (n *names) bindOrCompare(name string, got any, at string) error {
 		return nil
 	}
 	if !equal(value, got) {
-		return fmt.Errorf("%s: got %s, want %s, which is $%s", place(at), text(got), text(value), name)
+		return fmt.Errorf("%s: got %s, want %s (the value of $%s)", place(at), text(got), text(value), name)
 	}
 	return nil
 }
@@ -58,7 +56,7 @@ func (n *names) bind(name string, value any) {
 	n.bound = append(n.bound, name)
 }
 
-// undo takes back what was bound after the first so many.
+// undo removes all but the given number of first bindings.
 func (n *names) undo(first int) {
 	for _, name := range n.bound[first:] {
 		delete(n.values, name)
@@ -66,7 +64,7 @@ func (n *names) undo(first int) {
 	n.bound = n.bound[:first]
 }
 
-// match compares a value with a pattern. A name that the pattern uses for the first time is bound, also if the
+// match compares a value with a pattern. A name that the pattern uses for the first time is bound, even if the
 // comparison fails later. The error says where the two differ.
 func match(pattern, got any, names *names, at string) error {
 	if name, ok := variableName(pattern); ok {
@@ -132,7 +130,7 @@ func place(at string) string {
 	return at
 }
 
-// equal compares JSON values, numbers by their value.
+// equal compares JSON values. Numbers are compared by value.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -154,7 +152,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// fill makes a value from a pattern: names are replaced by the values that they are bound to.
+// fill returns a pattern with its names replaced by the values that they are bound to.
 func fill(pattern any, names *names, values map[string]any) (any, error) {
 	if name, ok := variableName(pattern); ok {
 		if name == anything {
@@ -163,7 +161,7 @@ func fill(pattern any, names *names, values map[string]any) (any, error) {
 		value, bound := names.values[name]
 		if !bound {
 			if value, bound = values[name]; !bound {
-				return nil, fmt.Errorf("$%s has no value yet, nor one in the file \"values\"", name)
+				return nil, fmt.Errorf("$%s has no value yet, and none in the file \"values\"", name)
 			}
 			names.bind(name, value)
 		}
@@ -194,7 +192,7 @@ func fill(pattern any, names *names, values map[string]any) (any, error) {
 	return pattern, nil
 }
 
-// text is a value as JSON on one line, cut where it is long.
+// text returns a value as JSON on one line, truncated if it is long.
 func text(v any) string {
 	const most = 400
 	line, err := encode(v)

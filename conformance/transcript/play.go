@@ -1,5 +1,3 @@
-// Playing one side of a script over a transport.
-
 package transcript
 
 import (
@@ -16,25 +14,24 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Patience is how long Run waits for a whole script.
+// Patience is the time limit of Run for a whole script.
 const Patience = 30 * time.Second
 
-// Run plays one side of a script in a test, for at most Patience, and fails the test if the peer sends
-// anything else than the script. It may be called from any goroutine of the test.
+// Run plays one side of a script in a test, for at most Patience, and fails the test if the peer's messages differ from
+// the script. It may be called from any goroutine of the test.
 func Run(tb conformance.TB, script *Script, side conformance.Side, transport rpc.Transport) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("nothing more within %v", Patience))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("no message within %v", Patience))
 	defer cancel()
 	if err := script.Play(ctx, side, transport); err != nil {
 		tb.Errorf("%v", err)
 	}
 }
 
-// Play connects and plays one side of the script: it writes the messages of that side and compares the
-// peer's messages with those of the other side. It returns an error at the first difference, if the peer
-// ends the connection too early, or if ctx ends; it always closes the connection. Messages after the last
-// one of the script are not checked. So a script that shows that something is not answered ends with a
-// request that is answered.
+// Play connects and plays one side of the script: it writes the messages of that side and compares the peer's messages
+// with those of the other side. It returns an error at the first difference, if the peer ends the connection too early,
+// or if ctx ends. It always closes the connection. Messages after the last one of the script are not checked, so a
+// script that shows that something is not answered must end with a request that is answered.
 func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.Transport) error {
 	stream, err := transport.Connect(ctx)
 	if err != nil {
@@ -48,11 +45,11 @@ func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.
 	return err
 }
 
-// converse plays over a stream, of which all that comes is put into an inbox meanwhile. It closes the stream.
+// converse plays over a stream while all incoming messages are put into an inbox. It closes the stream.
 func converse(ctx context.Context, stream rpc.Stream, inbox *inbox, play func(context.Context) error) (err, closeErr error) {
 	var reader sync.WaitGroup
 	reader.Go(func() { inbox.fill(stream) })
-	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
+	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // the Close below returns the same error
 	err = play(ctx)
 	unblock()
 	closeErr = stream.Close()
@@ -68,10 +65,10 @@ type player struct {
 	inbox  *inbox
 }
 
-// inbox has what was read, without a limit. Otherwise the player and a peer could both wait until the other
-// one reads.
+// inbox has the lines that were read, without a limit. With a limit, the player and a peer could deadlock, each waiting
+// for the other one to read.
 type inbox struct {
-	more chan struct{} // of capacity one: something was put since the last look
+	more chan struct{} // has capacity one; signals that something was added
 
 	mu    sync.Mutex
 	lines []incoming
@@ -79,7 +76,7 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{more: make(chan struct{}, 1)} }
 
-// incoming is what one Read gave.
+// incoming is the result of one Read.
 type incoming struct {
 	line []byte
 	err  error
@@ -102,7 +99,7 @@ func (b *inbox) fill(stream rpc.Stream) {
 	}
 }
 
-// next takes the oldest line.
+// next removes and returns the oldest line.
 func (b *inbox) next(ctx context.Context) ([]byte, error) {
 	for {
 		b.mu.Lock()
@@ -161,7 +158,7 @@ func (p *player) write(run []step) error {
 	return nil
 }
 
-// expect reads until every step of the run has come, except those that may be missing.
+// expect reads until every step of the run has been met, except those that may be missing.
 func (p *player) expect(ctx context.Context, run []step) error {
 	for {
 		at := slices.IndexFunc(run, func(s step) bool { return !s.repeated })
@@ -188,8 +185,8 @@ func (p *player) expect(ctx context.Context, run []step) error {
 	}
 }
 
-// meet finds the step that a line is: the next one that must come, one of its group if the order is
-// free, or else one of the repeated ones before it.
+// meet finds the step that a line matches: the next mandatory one, another one of its group if the order is free, or
+// one of the repeated ones before it.
 func (p *player) meet(run []step, at int, line []byte) (met int, err error) {
 	last := at
 	for run[at].anyOrder && last+1 < len(run) && run[last+1].anyOrder {
@@ -211,7 +208,7 @@ func (p *player) meet(run []step, at int, line []byte) (met int, err error) {
 	return 0, p.fail(run[at], difference)
 }
 
-// matches returns nil if a line is a step's message, and then keeps the names that it binds.
+// matches returns nil if a line matches a step, and then keeps the names that it binds.
 func (p *player) matches(s step, line []byte) error {
 	got := fmt.Errorf("got %q", line)
 	if s.raw != nil {

@@ -1,5 +1,3 @@
-// Recorded conversations: what their messages stand for when they are played again.
-
 package transcript
 
 import (
@@ -35,19 +33,19 @@ type message struct {
 
 // subject is what a message is about.
 type subject struct {
-	kind   conformance.Kind // empty for what is not a message
-	method string           // of a request or notification, or of the request that is answered
+	kind   conformance.Kind // empty if the line is not a message
+	method string           // of a request or notification, or of the answered request
 	id     string           // as JSON, or empty
-	update string           // the kind of update, of session/update
+	update string           // the kind of update of a session/update
 
 	members map[string]any // decoded
 }
 
-// ErrNoConversation says that a file has no connection of the wanted number.
-var ErrNoConversation = errors.New("no such connection in the recording")
+// ErrNoConversation means that a file has no connection with the requested number.
+var ErrNoConversation = errors.New("the recording has no such connection")
 
-// ReadRecorded reads one connection of a recording, the first of which is 1. The name is for messages. What is wrong
-// with other lines is given to bad, which may be nil.
+// ReadRecorded reads one connection of a recording. The first connection is number 1. The name is for errors.
+// ReadRecorded calls bad, which may be nil, for each bad line.
 func ReadRecorded(name string, from *recording.Reader, connection int, bad func(error)) (*Recorded, error) {
 	r := &Recorded{name: name}
 	open := map[conformance.Side]map[string]string{conformance.Client: {}, conformance.Agent: {}}
@@ -67,7 +65,7 @@ func ReadRecorded(name string, from *recording.Reader, connection int, bad func(
 		}
 		m := &message{number: e.Number, time: e.Time, writer: e.Direction.Sender(), line: bytes.Clone(e.Line)}
 		m.subject = subjectOf(m.line)
-		m.members = nil // decoded again when it is compared
+		m.members = nil // decoded again for the comparison
 		m.answers(open)
 		r.steps = append(r.steps, m)
 	}
@@ -77,7 +75,7 @@ func ReadRecorded(name string, from *recording.Reader, connection int, bad func(
 	return r, nil
 }
 
-// answers notes a request, or finds the method of the one that is answered.
+// answers records a request, or finds the method of the answered one.
 func (m *message) answers(open map[conformance.Side]map[string]string) {
 	switch m.kind {
 	case conformance.Request:
@@ -88,7 +86,7 @@ func (m *message) answers(open map[conformance.Side]map[string]string) {
 	}
 }
 
-// subjectOf says what a line is about.
+// subjectOf returns the subject of a line.
 func subjectOf(line []byte) (s subject) {
 	var root any
 	if decode(line, &root) != nil {
@@ -101,7 +99,7 @@ func subjectOf(line []byte) (s subject) {
 	s.members = members
 	id, hasID := members["id"]
 	if hasID {
-		if text, err := encode(id); err == nil { // it was decoded
+		if text, err := encode(id); err == nil { // cannot fail: it was decoded
 			s.id = string(text)
 		}
 	}
@@ -126,12 +124,12 @@ func subjectOf(line []byte) (s subject) {
 	return s
 }
 
-// isAnswer reports whether it answers a request.
+// isAnswer reports whether the message is an answer.
 func (s *subject) isAnswer() bool {
 	return s.kind == conformance.Response || s.kind == conformance.ErrorReply
 }
 
-// same reports whether two messages are about the same: only then are they compared.
+// same reports whether two messages have the same subject. Only then are they compared.
 func (s *subject) same(other *subject) bool {
 	if s.isAnswer() {
 		return other.isAnswer() && s.id == other.id
@@ -158,18 +156,18 @@ func (s *subject) String() string {
 	return s.method
 }
 
-// flows reports whether the number of such messages in a row is a matter of chance: text comes in pieces.
+// flows reports whether the number of consecutive messages of this kind is arbitrary, because text is sent in pieces.
 func (s *subject) flows() bool {
 	return strings.HasSuffix(s.update, "_chunk") || s.update == "usage_update"
 }
 
-// volatile is a pattern for what differs from run to run. Beside those that a Script can have there are these, which no
-// text of a transcript stands for.
+// volatile is a pattern for values that differ between runs. Unlike the patterns of a Script, these cannot be written
+// in a transcript.
 type volatile interface {
 	match(got any, names *names, at string) error
 }
 
-// anyOf is any value of a JSON type.
+// anyOf matches any value of a JSON type.
 type anyOf string
 
 func (want anyOf) match(got any, _ *names, at string) error {
@@ -179,7 +177,7 @@ func (want anyOf) match(got any, _ *names, at string) error {
 	return nil
 }
 
-// typeOf is the JSON type of a value.
+// typeOf returns the JSON type of a value.
 func typeOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -196,7 +194,7 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// items is a list of any length, in which each item is like one of these.
+// items matches a list of any length in which each item matches one of these.
 type items []any
 
 func (want items) match(got any, names *names, at string) error {
@@ -209,7 +207,7 @@ func (want items) match(got any, names *names, at string) error {
 	}
 	for i, item := range list {
 		var first error
-		// The one at the same place first, then all others.
+		// The pattern at the same index comes first, then all others.
 		for j := range want {
 			before := len(names.bound)
 			err := match(want[(i+j)%len(want)], item, names, at+"/"+strconv.Itoa(i))
@@ -229,7 +227,7 @@ func (want items) match(got any, names *names, at string) error {
 	return nil
 }
 
-// identity is an id, which the peer may choose, and must then keep to.
+// identity matches an id that the peer may choose and must then keep using.
 type identity struct{ name string }
 
 func (want identity) match(got any, names *names, at string) error {
@@ -239,12 +237,13 @@ func (want identity) match(got any, names *names, at string) error {
 	return names.bindOrCompare(want.name, got, at)
 }
 
-// ignored is anything.
+// ignored matches anything.
 type ignored struct{}
 
 func (ignored) match(any, *names, string) error { return nil }
 
-// identityName is the name of the id that a member has in a recording. Ids of different things may be the same text.
+// identityName returns the name for an id in a recording. It includes the member's name, because ids of different
+// things may be equal.
 func identityName(member, value string) string { return member + "=" + value }
 
 // isIdentity reports whether a member is an id.
@@ -252,16 +251,17 @@ func isIdentity(member string) bool {
 	return member == "id" || strings.HasSuffix(member, "Id") || strings.HasSuffix(member, "_id")
 }
 
-// telling are members whose texts and numbers are structure: they say what kind of thing it is, or what happened.
+// telling has the members whose values are part of the structure: they say what kind of thing an object is, or what
+// happened.
 var telling = map[string]bool{
 	"jsonrpc": true, "method": true, "sessionUpdate": true, "type": true, "kind": true, "status": true, "stopReason": true,
 	"outcome": true, "action": true, "role": true, "code": true, "protocolVersion": true,
 }
 
-// free are members whose content is not ACP's.
+// free has the members whose content ACP does not define.
 var free = map[string]bool{"rawInput": true, "rawOutput": true, "data": true}
 
-// pattern is what a recorded message stands for. Exact keeps all values but ids.
+// pattern returns the pattern of a recorded message. If exact is set, it keeps all values except ids.
 func (m *message) pattern(exact bool) any {
 	var root any
 	if decode(m.line, &root) != nil {
@@ -275,7 +275,7 @@ func (m *message) pattern(exact bool) any {
 	for name, value := range members {
 		switch {
 		case name == "id" && m.kind == conformance.Request:
-			out[name] = ignored{} // the peer counts as it likes
+			out[name] = ignored{} // the peer chooses its request ids
 		case name == "id", name == "error" && exact:
 			out[name] = value
 		case name == "_meta":
@@ -286,7 +286,7 @@ func (m *message) pattern(exact bool) any {
 	return out
 }
 
-// generalize makes a pattern of a value.
+// generalize converts a value to a pattern.
 func generalize(member string, value any, exact bool) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -331,7 +331,7 @@ func generalize(member string, value any, exact bool) any {
 	return anyOf(typeOf(value))
 }
 
-// plainText is a string that stands for itself, whatever is in it.
+// plainText matches exactly the same string, whatever it contains.
 type plainText string
 
 func (want plainText) match(got any, _ *names, at string) error {
@@ -341,7 +341,7 @@ func (want plainText) match(got any, _ *names, at string) error {
 	return nil
 }
 
-// withoutMeta drops the members that everybody may add.
+// withoutMeta removes the members that any side may add.
 func withoutMeta(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -357,9 +357,9 @@ func withoutMeta(v any) any {
 	return v
 }
 
-// rewrite returns a message with some of its strings replaced, and all other bytes as they are. It calls replace for each
-// string in its parameters, result or error, with the name of the member whose value it is, or is an item of. Without
-// replacements it returns the line itself.
+// rewrite returns a message with some of its strings replaced and all other bytes unchanged. It calls replace for each
+// string in the params, result or error, with the name of the member whose value, or item of whose value, it is.
+// Without replacements, it returns the line itself.
 func rewrite(line []byte, replace func(member, value string) (string, bool)) []byte {
 	w := rewriter{d: codec.NewDecoder(line), replace: replace, line: line}
 	if w.d.Kind() != '{' {
@@ -415,7 +415,7 @@ func (w *rewriter) value(member string) {
 	}
 }
 
-// withMember returns an object with another value of one of its own members, and all other bytes as they are.
+// withMember returns an object with one of its own members replaced and all other bytes unchanged.
 func withMember(line []byte, name string, value []byte) []byte {
 	d := codec.NewDecoder(line)
 	for o := d.Object(); o.Next(); {
@@ -429,7 +429,8 @@ func withMember(line []byte, name string, value []byte) []byte {
 	return line
 }
 
-// learn binds the ids of a value that does not match its pattern, as far as the two are alike: what follows uses them.
+// learn binds the ids of a value that does not match its pattern, as far as the two are alike, because later messages
+// use them.
 func learn(pattern, got any, names *names) {
 	switch want := pattern.(type) {
 	case map[string]any:
@@ -446,7 +447,7 @@ func learn(pattern, got any, names *names) {
 		learn(items(want), got, names)
 	case identity:
 		if _, bound := names.values[want.name]; !bound {
-			_ = want.match(got, names, "") // it is no difference that was not reported
+			_ = want.match(got, names, "") // the difference was already reported
 		}
 	}
 }

@@ -1,5 +1,3 @@
-// Replaying one side of a recorded conversation to a live peer.
-
 package transcript
 
 import (
@@ -16,50 +14,50 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// ReplayOptions configure Replay.
+// ReplayOptions configures Replay.
 type ReplayOptions struct {
-	// Speed keeps the delays of the recording: 1 as they were, 2 twice as fast. 0 means no delays.
+	// Speed is the speed of the replay: 1 keeps the delays of the recording, 2 halves them, and so on. 0 means no
+	// delays.
 	Speed float64
-	// Exact says that texts, numbers and lists are compared too, not only the structure of messages.
+	// Exact enables the comparison of texts, numbers and lists, in addition to the structure of messages.
 	Exact bool
-	// Patience is how long a message is waited for after a later one has come. Default 1 s.
+	// Patience is how long to wait for a message after a later one has arrived. The default is 1 s.
 	Patience time.Duration
-	// Silence is how long the peer may say nothing while something is expected. 0 means for ever, or until the
-	// context ends.
+	// Silence is how long the peer may send nothing while a message is expected. 0 means no limit except the context.
 	Silence time.Duration
-	// Replace has texts that are replaced in what is played, such as paths, as strings.NewReplacer takes them: old,
-	// new, and so on.
+	// Replace has texts to replace in the played messages, such as paths, as pairs of old and new texts like the
+	// arguments of strings.NewReplacer.
 	Replace []string
-	// OnDifference is called for each difference, in their order. It may be nil.
+	// OnDifference is called for each difference, in order. It may be nil.
 	OnDifference func(Difference)
 }
 
-// DifferenceKind is how the live side parts from the recording.
+// DifferenceKind is a way in which the live side differs from the recording.
 type DifferenceKind string
 
 // The kinds of differences.
 const (
-	Missing    DifferenceKind = "missing"      // the recorded message did not come
+	Missing    DifferenceKind = "missing"      // the recorded message did not arrive
 	Additional DifferenceKind = "additional"   // the live message is not in the recording
-	Different  DifferenceKind = "different"    // the live message is about the same and has another structure
-	OutOfOrder DifferenceKind = "out of order" // the live message came after one that it was recorded before
+	Different  DifferenceKind = "different"    // the live message has the same subject but another structure
+	OutOfOrder DifferenceKind = "out of order" // the live message arrived after one that follows it in the recording
 )
 
-// Difference is a place at which the live side parts from the recording.
+// Difference is a place where the live side differs from the recording.
 type Difference struct {
 	Kind DifferenceKind
-	// Number is the line of the recorded message in the file; of an additional one, of the message that was expected
-	// in its place. It is 0 at the end of the recording.
+	// Number is the line of the recorded message in the file. For an additional message, it is the line of the message
+	// that was expected instead. It is 0 at the end of the recording.
 	Number int
 	// Subject names the message, such as "session/update plan".
 	Subject string
-	// Text says what differs, or is empty.
+	// Text describes the difference. It may be empty.
 	Text string
-	// Live is what has come, or nil. Line is what was recorded, or nil.
+	// Live is the line that arrived, and Line the recorded one. Either may be nil.
 	Live, Line []byte
 }
 
-// String is of the form "line 12: different: session/update plan: /params/update: missing "entries"".
+// String returns a text of the form "line 12: different: session/update plan: /params/update: missing "entries"".
 func (d Difference) String() string {
 	var b strings.Builder
 	if d.Number > 0 {
@@ -74,33 +72,33 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// ReplayResult counts what happened.
+// ReplayResult has the counts of a replay.
 type ReplayResult struct {
-	// Played is how many messages were sent, and Met how many of the recorded ones the peer has sent.
+	// Played is the number of messages that were sent, and Met the number of recorded messages that the peer sent.
 	Played, Met int
-	// Dropped is how many messages were not sent: answers to requests that did not come.
+	// Dropped is the number of messages that were not sent because they answer requests that did not arrive.
 	Dropped     int
 	Differences int
-	// Ended is why the connection ended, if the peer has ended it before the end of the recording, or nil.
+	// Ended is the reason why the connection ended, if the peer ended it before the end of the recording.
 	Ended error
 }
 
-// Replay connects and plays one side of the recording; the other side is live. A message is sent when everything has
-// come that the live side had sent before it in the recording. Ids that the live side chooses, of requests, sessions,
-// terminals and so on, are put in the place of the recorded ones. Messages of the live side must be about the same,
-// in the same order, and have the same structure: members and their types, kinds, statuses and the like, but not
-// texts, numbers, lengths of lists, and how many pieces a text comes in.
+// Replay connects and plays one side of the recording; the other side is live. It sends a message when all messages of
+// the live side that precede it in the recording have arrived. Ids that the live side chooses, of requests, sessions,
+// terminals and so on, replace the recorded ones. The messages of the live side must have the same subjects in the same
+// order, and the same structure: members and their types, kinds, statuses and the like, but not texts, numbers, lengths
+// of lists, or the number of pieces in which a text arrives.
 //
-// It goes on after a difference; a request that is not in the recording is answered with an error. After the last
-// message it ends a live agent's input, or waits until the live client ends the connection. The error says that it
-// could not play to the end; the result counts what was done until then.
+// Replay continues after a difference. It answers a request that is not in the recording with an error. After the last
+// message, it ends a live agent's input, or waits until the live client ends the connection. An error means that the
+// recording could not be played to the end; the result then has the counts until that point.
 func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport, options *ReplayOptions) (*ReplayResult, error) {
 	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{}, asked: map[string]string{}}
 	if options != nil {
 		p.options = *options
 	}
 	if len(p.options.Replace)%2 != 0 {
-		return &p.result, errors.New("a text to replace without its replacement")
+		return &p.result, errors.New("Replace has a text without its replacement")
 	}
 	p.texts = strings.NewReplacer(p.options.Replace...)
 	p.options.Patience = cmp.Or(p.options.Patience, time.Second)
@@ -131,37 +129,37 @@ type replay struct {
 	texts    *strings.Replacer
 	result   ReplayResult
 
-	toSend   []played            // what is sent, in order
-	expected []*live             // what is not yet met, in order
-	liveIDs  map[*message][]byte // the live ids of the recorded requests that have come
-	asked    map[string]string   // methods of the requests that were sent, by id
-	last     *live               // what was met last
-	heard    time.Time           // when something came last
-	beyond   bool                // something came since that is not the first expected one
+	toSend   []played            // the messages to send, in order
+	expected []*live             // the expected messages that have not arrived, in order
+	liveIDs  map[*message][]byte // the live ids of the recorded requests that have arrived
+	asked    map[string]string   // the methods of the requests that were sent, by id
+	last     *live               // the expected message that arrived last
+	heard    time.Time           // the time of the last message
+	beyond   bool                // a message other than the first expected one has arrived since
 }
 
 // played is a message to send.
 type played struct {
 	*message
 	index    int      // in the recording
-	request  *message // that it answers, if the live side has sent that
+	request  *message // the request that it answers, if the live side sent that
 	previous time.Time
 }
 
-// live is a message that is expected.
+// live is an expected message.
 type live struct {
 	*message
 	index     int
 	flow      *flow
-	overtaken bool // a later one has come
+	overtaken bool // a later one has arrived
 	pattern   any
-	made      bool // the pattern
+	made      bool // the pattern has been built
 }
 
-// flow is messages in a row of which nobody knows how many there will be.
+// flow is a series of consecutive messages whose number is arbitrary.
 type flow struct{ met, missed bool }
 
-// split splits the recording into what is sent and what is expected.
+// split splits the recording into the messages to send and the expected ones.
 func (p *replay) split() {
 	open := map[string]*message{}
 	var previous time.Time
@@ -192,7 +190,7 @@ func (p *replay) split() {
 	}
 }
 
-// play runs until both sides have said everything.
+// play runs until all messages of both sides have been exchanged.
 func (p *replay) play(ctx context.Context) error {
 	for len(p.toSend) > 0 || len(p.expected) > 0 {
 		if len(p.toSend) > 0 && (len(p.expected) == 0 || p.expected[0].index > p.toSend[0].index) {
@@ -214,7 +212,7 @@ func (p *replay) play(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// end ends a live agent's input, and takes what still comes.
+// end ends a live agent's input, and compares the messages that still arrive.
 func (p *replay) end(ctx context.Context) error {
 	if closer, ok := p.stream.(rpc.HalfCloser); ok && p.side == conformance.Client {
 		if err := closer.CloseWrite(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -243,10 +241,10 @@ func (p *replay) end(ctx context.Context) error {
 	}
 }
 
-// errSilent says that nothing has come for as long as one waits.
-var errSilent = errors.New("nothing has come")
+// errSilent means that no message arrived within the time limit.
+var errSilent = errors.New("no message arrived")
 
-// next waits for a line, at most so long; 0 is for ever.
+// next waits for a line for at most limit; 0 means no limit.
 func (p *replay) next(ctx context.Context, limit time.Duration) ([]byte, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -256,7 +254,7 @@ func (p *replay) next(ctx context.Context, limit time.Duration) ([]byte, error) 
 	return p.inbox.next(ctx)
 }
 
-// listen waits for the next message of the live side. Ended says that no more will come.
+// listen waits for the next message of the live side. It returns ended if there are no more.
 func (p *replay) listen(ctx context.Context) (ended bool, err error) {
 	limit := p.options.Silence
 	if p.beyond {
@@ -283,7 +281,7 @@ func (p *replay) listen(ctx context.Context) (ended bool, err error) {
 	return true, p.broken(ctx, err)
 }
 
-// broken ends the run because the connection has ended. What is missing then is a difference, and no error.
+// broken ends the run because the connection has ended. Missing messages are then differences, not errors.
 func (p *replay) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -298,7 +296,7 @@ func (p *replay) broken(ctx context.Context, err error) error {
 	return nil
 }
 
-// giveUp no longer waits for what should have come before the next message that is sent.
+// giveUp stops waiting for the messages that should have arrived before the next message to send.
 func (p *replay) giveUp() {
 	until := len(p.recorded.steps)
 	if len(p.toSend) > 0 {
@@ -314,7 +312,7 @@ func (p *replay) giveUp() {
 func (p *replay) missing(l *live) {
 	if l.flow != nil {
 		if l.flow.met || l.flow.missed {
-			return // one finding for all pieces
+			return // one difference for all pieces
 		}
 		l.flow.missed = true
 	}
@@ -355,20 +353,21 @@ func (p *replay) send(ctx context.Context, step played) error {
 	return p.stream.Write(line)
 }
 
-// replacement is what takes the place of a string that is sent.
+// replacement returns the replacement of a string in a message to send.
 func (p *replay) replacement(member, value string) (string, bool) {
 	if isIdentity(member) {
 		if bound, ok := p.bound(member, value); ok {
 			return bound, true
 		}
-		// It is ours: the live side must keep to it.
+		// The played side chose this id, so the live side must use it.
 		p.names.bind(identityName(member, value), value)
 		return value, false
 	}
 	return p.texts.Replace(value), true
 }
 
-// bound is the live id in the place of a recorded one: of the same member, or else of another one, when all agree.
+// bound returns the live id that replaces a recorded one: that of the same member, or else that of other members if
+// they agree.
 func (p *replay) bound(member, value string) (string, bool) {
 	if id, ok := p.names.values[identityName(member, value)].(string); ok {
 		return id, true
@@ -386,11 +385,11 @@ func (p *replay) bound(member, value string) (string, bool) {
 	return found, ok
 }
 
-// maxAhead is how many expected messages are compared with one that has come.
+// maxAhead is the maximum number of expected messages that are compared with one that has arrived.
 const maxAhead = 256
 
-// find looks for the recorded message that a live one is: the first that it matches, or else the first that is about
-// the same and is to come before the next message that is sent, with what differs.
+// find returns the recorded message that a live one corresponds to: the first that it matches, or else the first with
+// the same subject that is expected before the next message to send, together with the difference.
 func (p *replay) find(got *subject, document any) (at int, difference error) {
 	until := len(p.recorded.steps)
 	if len(p.toSend) > 0 {
@@ -417,10 +416,10 @@ func (p *replay) find(got *subject, document any) (at int, difference error) {
 	return at, difference
 }
 
-// compare returns how a live message differs from a recorded one that is about the same.
+// compare returns the difference between a live message and a recorded one with the same subject.
 func (p *replay) compare(l *live, got *subject, document any) error {
 	if l.kind == "" {
-		return nil // what is not a message says nothing
+		return nil // lines that are not messages are not compared
 	}
 	if l.kind != got.kind {
 		return fmt.Errorf("got %s, want %s: %s", got, &l.subject, text(got.members))
@@ -431,7 +430,7 @@ func (p *replay) compare(l *live, got *subject, document any) error {
 	return match(l.pattern, document, p.names, "")
 }
 
-// take compares a line of the live side with what is expected.
+// take compares a line of the live side with the expected messages.
 func (p *replay) take(line []byte) error {
 	got := subjectOf(line)
 	if got.isAnswer() {
@@ -475,7 +474,7 @@ func (p *replay) take(line []byte) error {
 	return nil
 }
 
-// additional reports a message that is not in the recording. Nobody waits in vain for an answer to it.
+// additional reports a message that is not in the recording, and answers it if it is a request.
 func (p *replay) additional(got *subject, line []byte) error {
 	if p.last != nil && p.last.flow != nil && p.last.same(got) {
 		return nil // more pieces than were recorded

@@ -197,7 +197,7 @@ func TestReplayDifferences(t *testing.T) {
 		"other kind":    {change(5, liveUpdate+`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","text":"c"}}}}`), []string{`line 7: different: session/update agent_message_chunk: /params/update/content/type: got "image", want "text"`}},
 		"other version": {change(1, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"agentInfo":{"name":"a","version":"1"}}}`), []string{`line 3: different: answer to initialize: /result/protocolVersion: got 2, want 1`}},
 		"other session": {change(7, strings.Replace(liveTurn[7], `"new"`, `"wrong"`, 1)), []string{
-			`line 9: different: session/update tool_call: /params/sessionId: got "wrong", want "new", which is $sessionId=old`}},
+			`line 9: different: session/update tool_call: /params/sessionId: got "wrong", want "new" (the value of $sessionId=old)`}},
 		"an error": {change(10, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"oops"}}`), []string{
 			`line 12: different: answer to session/prompt: got error answer to session/prompt, want answer to session/prompt: {"error":{"code":-32603,"message":"oops"},"id":2,"jsonrpc":"2.0"}`}},
 		"additional":         {change(7, liveTurn[7], liveUpdate+`{"sessionUpdate":"plan","entries":[]}}}`), []string{"line 10: additional: session/update plan"}},

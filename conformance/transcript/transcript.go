@@ -1,33 +1,32 @@
 // Package transcript plays written conversations against an agent or a client.
 //
-// A transcript is a txtar archive. Its comment says what is shown, its file "transcript" holds the
-// messages, one after the other:
+// A transcript is a txtar archive. Its comment describes what it shows, and its file "transcript" has the messages in
+// order:
 //
 //	# The client asks, the agent answers.
 //	-> {"jsonrpc": "2.0", "id": 1, "method": "session/new",
 //	    "params": {"cwd": "/tmp", "mcpServers": []}}
 //	<- {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "$session", "...": "..."}}
 //
-// An arrow to the right is a message of the client, one to the left a message of the agent; a message
-// continues in the indented lines below it. Lines that begin with # are comments. One side is played: its
-// messages are written as they are, one a line. The other side is tested: its messages must be the same
-// JSON, in the same order, with two exceptions:
+// An arrow to the right marks a message of the client, and an arrow to the left a message of the agent. A message
+// continues in the indented lines below it. Lines that begin with # are comments. One side is played: its messages are
+// written as they are, one per line. The other side is tested: its messages must be the same JSON in the same order,
+// with two exceptions:
 //
-//   - a string with a dollar sign and a name ("$session") stands for any value, and for the same value
-//     wherever the name occurs again, also in messages that are written; "$any" stands for any value each
-//     time;
+//   - a string with a dollar sign and a name ("$session") stands for any value, and for the same value wherever the
+//     name occurs again, including in messages that are written; "$any" stands for any value each time;
 //   - an object with the member "..." may have more members than are listed.
 //
-// A sign behind the arrow changes what is expected:
+// A character after the arrow changes the meaning:
 //
-//	<-*   any number of such messages, also none
-//	<-&   these messages, as many as stand together, in any order
-//	->!   the line given as a Go string literal, byte for byte, for what is not JSON
+//	<-*   any number of such messages, including none
+//	<-&   consecutive messages with this mark may arrive in any order
+//	->!   the line as a Go string literal, byte for byte, for lines that are not JSON
 //
-// The optional file "values" is a JSON object with the values of the names that the played side
-// chooses. With it a transcript can be played from both sides.
+// The optional file "values" is a JSON object with the values of the names that the played side chooses. With it,
+// either side of a transcript can be played.
 //
-// What was recorded can be played too, without a transcript: see [Recorded].
+// Recordings can be played too, without a transcript: see [Recorded].
 package transcript
 
 import (
@@ -46,7 +45,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Script is a transcript that was read. It may be played any number of times, also concurrently.
+// Script is a parsed transcript. It may be played any number of times, also concurrently.
 type Script struct {
 	name   string
 	steps  []step
@@ -55,15 +54,15 @@ type Script struct {
 
 // step is one message of a script.
 type step struct {
-	line     int // in the archive's file, for messages
+	line     int // in the archive's file, for errors
 	writer   conformance.Side
 	repeated bool
 	anyOrder bool
-	raw      []byte // the line itself, when it is not JSON to compare
+	raw      []byte // the line itself, if it is not JSON to compare
 	message  any
 }
 
-// Load reads the transcript in a file.
+// Load parses the transcript in a file.
 func Load(path string) (*Script, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -72,7 +71,7 @@ func Load(path string) (*Script, error) {
 	return Parse(filepath.Base(path), data)
 }
 
-// Parse reads a transcript. The name is for messages.
+// Parse parses a transcript. The name is for errors.
 func Parse(name string, archive []byte) (*Script, error) {
 	s := &Script{name: name, values: map[string]any{}}
 	found := false
@@ -97,7 +96,7 @@ func Parse(name string, archive []byte) (*Script, error) {
 	return s, nil
 }
 
-// lineOf is the number of the line on which a file of the archive begins.
+// lineOf returns the number of the line on which a file of the archive begins.
 func lineOf(archive, file []byte) int {
 	return 1 + bytes.Count(archive[:max(0, bytes.Index(archive, file))], []byte("\n"))
 }
@@ -130,7 +129,7 @@ func (s *Script) parseSteps(first int, text string) error {
 		}
 		parts := arrow.FindStringSubmatch(line)
 		if parts == nil {
-			return fmt.Errorf("line %d: neither an arrow nor indented: %q", number, line)
+			return fmt.Errorf("line %d: the line neither begins with an arrow nor is indented: %q", number, line)
 		}
 		s.steps = append(s.steps, step{line: number, writer: conformance.Agent, repeated: parts[2] == "*", anyOrder: parts[2] == "&"})
 		current = &s.steps[len(s.steps)-1]
@@ -142,7 +141,7 @@ func (s *Script) parseSteps(first int, text string) error {
 		if parts[2] == "!" {
 			raw, err := strconv.Unquote(parts[3])
 			if err != nil || strings.Contains(raw, "\n") {
-				return fmt.Errorf("line %d: not a string literal of one line: %s", number, parts[3])
+				return fmt.Errorf("line %d: want a string literal on one line, got %s", number, parts[3])
 			}
 			current.raw = []byte(raw)
 		}

@@ -38,9 +38,9 @@ func TestTranscripts(t *testing.T) {
 			tapped := conformance.Tap(t, conformance.Client, a, &conformance.TapOptions{Accept: accept, Ignore: func(f conformance.Finding) bool {
 				switch {
 				case strings.HasPrefix(filepath.Base(file), "bad-input-agent"):
-					return f.Direction == conformance.ToAgent || strings.HasSuffix(f.Message, "answers no request")
+					return f.Direction == conformance.ToAgent || strings.HasSuffix(f.Message, "no unanswered request has this id")
 				case strings.HasPrefix(filepath.Base(file), "bad-input-client"):
-					return f.Direction == conformance.ToClient || strings.HasSuffix(f.Message, "answers no request")
+					return f.Direction == conformance.ToClient || strings.HasSuffix(f.Message, "no unanswered request has this id")
 				}
 				return false
 			}})
@@ -106,9 +106,9 @@ func TestPlay(t *testing.T) {
 		{"open", `<- {"a": 1, "...": "..."}`, []string{`{"a":1,"b":2}`}, ""},
 		{"any", `<- ["$any", "$any"]`, []string{`[1,"x"]`}, ""},
 		{"name", "<- \"$x\"\n<- [\"$x\"]", []string{`{"y":1}`, `[{"y":1.0}]`}, ""},
-		{"name differs", "<- \"$x\"\n<- [\"$x\"]", []string{`1`, `[2]`}, "/0: got 2, want 1, which is $x"},
+		{"name differs", "<- \"$x\"\n<- [\"$x\"]", []string{`1`, `[2]`}, "/0: got 2, want 1 (the value of $x)"},
 		{"value given", "-> \"$n\"\n<- \"$n\"", []string{`7`}, ""},
-		{"value differs", "-> \"$n\"\n<- \"$n\"", []string{`8`}, "got 8, want 7, which is $n"},
+		{"value differs", "-> \"$n\"\n<- \"$n\"", []string{`8`}, "got 8, want 7 (the value of $n)"},
 		{"no value", "-> \"$z\"", nil, "$z has no value"},
 		{"method is not a name", `<- "$/cancel_request"`, []string{`1`}, `got 1, want "$/cancel_request"`},
 		{"repeated", "<-* 1\n<- 2", []string{"1", "1", "1", "2"}, ""},
@@ -163,11 +163,11 @@ func TestPlayConnectError(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       `no file "transcript"`,
-		"-- transcript --\n=> 1\n":               "line 2: neither an arrow",
+		"-- transcript --\n=> 1\n":               "line 2: the line neither begins with an arrow",
 		"c\n-- transcript --\n\n-> {\n":          "line 4: unexpected EOF",
 		"-- transcript --\n-> 1 2\n":             "line 2: more than one JSON value",
-		"-- transcript --\n->! x\n":              "line 2: not a string literal",
-		"-- transcript --\n->! \"a\\nb\"\n":      "line 2: not a string literal of one line",
+		"-- transcript --\n->! x\n":              "line 2: want a string literal",
+		"-- transcript --\n->! \"a\\nb\"\n":      "line 2: want a string literal on one line",
 		"-- transcript --\n-- values --\n[]\n":   "cannot unmarshal",
 		"-- transcript --\n-- other --\nwhat?\n": `unknown file "other"`,
 	} {

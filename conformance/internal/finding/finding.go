@@ -1,5 +1,5 @@
-// Package finding has what a validator and a judge report: findings, sides, directions, kinds of messages. Package
-// conformance has aliases for all of it.
+// Package finding defines what a validator and a judge report: findings, and the sides, directions, kinds of messages
+// and levels that they name. Package conformance has aliases for all of these.
 package finding
 
 import (
@@ -16,7 +16,7 @@ const (
 	Agent                  // the program that answers prompts
 )
 
-// Peer is the other side.
+// Peer returns the other side.
 func (s Side) Peer() Side {
 	if s == Client {
 		return Agent
@@ -24,7 +24,7 @@ func (s Side) Peer() Side {
 	return Client
 }
 
-// String is "client" or "agent", the names that the schema uses.
+// String returns "client" or "agent", the names that the schema uses.
 func (s Side) String() string {
 	switch s {
 	case Client:
@@ -35,7 +35,7 @@ func (s Side) String() string {
 	return "Side(" + strconv.Itoa(int(s)) + ")"
 }
 
-// Direction is the way that a message goes.
+// Direction is the direction in which a message travels.
 type Direction int
 
 // The two directions of a connection.
@@ -44,7 +44,7 @@ const (
 	ToClient                      // written by the agent
 )
 
-// Sender is the side that writes the messages of this direction.
+// Sender returns the side that writes the messages of this direction.
 func (d Direction) Sender() Side {
 	if d == ToAgent {
 		return Client
@@ -52,7 +52,7 @@ func (d Direction) Sender() Side {
 	return Agent
 }
 
-// String is "client → agent" or "agent → client".
+// String returns "client → agent" or "agent → client".
 func (d Direction) String() string {
 	switch d {
 	case ToAgent, ToClient:
@@ -61,7 +61,7 @@ func (d Direction) String() string {
 	return "Direction(" + strconv.Itoa(int(d)) + ")"
 }
 
-// Direction is the way of what the side writes.
+// Direction returns the direction of the messages that the side writes.
 func (s Side) Direction() Direction {
 	if s == Client {
 		return ToAgent
@@ -69,7 +69,7 @@ func (s Side) Direction() Direction {
 	return ToClient
 }
 
-// Kind is what a message is in JSON-RPC; it is empty where that is not clear.
+// Kind is the kind of a JSON-RPC message. It is empty if the kind is unclear.
 type Kind string
 
 // The kinds of message.
@@ -80,8 +80,8 @@ const (
 	Notification Kind = "notification"
 )
 
-// Level says how grave it is to break a requirement, by the word that the protocol's documents use. The gravest is the
-// least.
+// Level is the severity of breaking a requirement, named by the keyword that the protocol's documents use. The most
+// severe level is the smallest.
 type Level int
 
 // The levels.
@@ -90,10 +90,10 @@ const (
 	MustNot
 	Should
 	ShouldNot
-	Advice // what the documents say in lower case as advice, and what this package itself has to say
+	Advice // advice that the documents give in lower case, and remarks of this package itself
 )
 
-// String is "MUST", "MUST NOT", "SHOULD", "SHOULD NOT" or "advice".
+// String returns "MUST", "MUST NOT", "SHOULD", "SHOULD NOT" or "advice".
 func (l Level) String() string {
 	switch l {
 	case Must:
@@ -113,47 +113,47 @@ func (l Level) String() string {
 // Envelope is the Definition of a finding about the JSON-RPC message itself.
 const Envelope = "JSON-RPC"
 
-// Finding is one thing that is wrong with one message. Its texts are always short: long values are cut.
+// Finding is one fault of one message. Its texts are short; long values are truncated.
 type Finding struct {
-	// Rule is the id of the requirement that is broken ("SES-7"). It is empty where this package says something about
-	// its own work, such as that it forgets requests.
+	// Rule is the id of the broken requirement ("SES-7"). It is empty in remarks about the validation itself, such as
+	// that it forgets requests.
 	Rule string
-	// Level is that of the requirement, or a milder one.
+	// Level is the level of the requirement, or a milder one.
 	Level Level
-	// Side is who breaks it: the sender of the message, or who never sent what it called for.
+	// Side is the side at fault: the sender of the message, or the side that never answered it.
 	Side Side
 	// Number is the message's place on its connection, from 1.
 	Number    int
 	Direction Direction
-	// Method is the method of a request or notification, or of the request that a response answers;
-	// empty where it is not known.
+	// Method is the method of a request or notification, or of the request that a response answers. It is empty if
+	// unknown.
 	Method string
 	Kind   Kind
-	// ID is the JSON text of the message's id, empty when there is none.
+	// ID is the JSON text of the message's id, empty if there is none.
 	ID string
-	// Pointer is the JSON pointer (RFC 6901) of the offending value in the params, the result or the
-	// error; in the whole message when Definition is Envelope.
+	// Pointer is the JSON pointer (RFC 6901) of the offending value in the params, the result or the error, or in the
+	// whole message if Definition is Envelope.
 	Pointer string
 	Message string
-	// Definition is the schema's definition that the value violates ("PlanEntry"), with the tag when it is a variant of
-	// a union ("ContentBlock text"); empty in the finding of a Rule.
+	// Definition is the schema definition that the value violates ("PlanEntry"), with the tag if it is a variant of a
+	// union ("ContentBlock text"). It is empty if a Rule made the finding.
 	Definition string
-	// Evidence are earlier messages that prove it, such as the request that was never answered.
+	// Evidence is the list of earlier messages that prove the finding, such as the request that was never answered.
 	Evidence []Evidence
 }
 
-// Evidence is a message that a finding refers to, so that the finding can be read without the recording.
+// Evidence is a message that a finding refers to. With it, the finding can be understood without the recording.
 type Evidence struct {
 	Number    int // the message's place on its connection, from 1
 	Direction Direction
 	Kind      Kind
-	Method    string // of an answer, that of its request
-	ID        string // the JSON text of the id, empty when there is none
+	Method    string // of an answer: the method of its request
+	ID        string // the JSON text of the id, empty if there is none
 	Excerpt   string // the beginning of the line
-	Why       string // what it proves: "the request that was never answered"
+	Why       string // its role in the finding: "the request that was never answered"
 }
 
-// String is one line, such as
+// String returns the finding on one line, such as
 //
 //	INI-6 MUST: session/update: /update/content: missing property "text" (ContentBlock text)
 func (f Finding) String() string {
@@ -175,7 +175,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// subject names the message: a notification by its method alone.
+// subject names the message. Notifications are named by their method alone.
 func (f Finding) subject() string {
 	s := f.Method
 	if s == "" {
@@ -195,7 +195,8 @@ func (f Finding) subject() string {
 // MaxText bounds each text of a finding, in bytes.
 const MaxText = 240
 
-// Clip cuts a text to maxText bytes, at a character boundary, and keeps it on one line.
+// Clip truncates s to MaxText bytes at a character boundary and replaces control characters, so that it stays on one
+// line.
 func Clip(s string) string {
 	if len(s) > MaxText {
 		s = strings.ToValidUTF8(s[:MaxText], "") + "…"

@@ -1,5 +1,3 @@
-// What a rule sees: one message, beside the history as it was before the message, and how it reports.
-
 package judge
 
 import (
@@ -11,48 +9,49 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// Event is one message, or the end of the connection (its kind is empty then, and number that of the last message).
+// Event is one message, or the end of the connection. For the end, Kind is empty and number is that of the last
+// message.
 type Event struct {
 	*History // of all messages before this one
 
 	number    int       // of the message, from 1
-	time      time.Time // zero if it is not known
+	time      time.Time // zero if unknown
 	direction finding.Direction
 	Kind      finding.Kind // empty if the line is not a message
-	// Method is the method of a request or notification, or of the request that an answer is for; empty if it is not
-	// known.
+	// Method is the method of a request or notification, or of the request that an answer is for. It is empty if
+	// unknown.
 	Method string
-	ID     string // JSON text, empty when there is none
+	ID     string // JSON text, empty if there is none
 	key    string // the IDKey of a request
 	Update string // the kind of a session/update
 	// Content is the params, the result or the error.
 	Content *schema.Value
-	// Request is what an answer answers; nil if it is not known.
+	// Request is the request that an answer is for, nil if unknown.
 	Request *Request
-	// Session is the one that the message, or the request of the answer, names; nil if it names none or one that the
-	// history does not know.
+	// Session is the session that the message, or the request of the answer, names. It is nil if none is named or the
+	// history does not know it.
 	Session *Session
 	line    []byte
-	// remembered says of a request that its answer will be known as such.
+	// remembered is set if this is a request whose answer can be matched to it.
 	remembered bool
 
 	judge    *Judge
 	Rule     *Rule
 	self     *finding.Evidence // made when it is first needed
 	findings []finding.Finding
-	refused  int // how many of the findings are of the schema
+	refused  int // the number of findings at the beginning of the list that the schema made
 }
 
-// Sender is the side that wrote the message.
+// Sender returns the side that wrote the message.
 func (e *Event) Sender() finding.Side { return e.direction.Sender() }
 
-// Has reports whether the content has a value at the end of the path, be it null; Given whether it is not null. Text returns
-// a string, "" where there is none.
+// Has reports whether the content has a value at the end of the path, even null; Given reports whether it has one other
+// than null. Text returns a string, or "" if there is none.
 func (e *Event) Has(path ...string) bool    { return e.Content.Present(path...) }
 func (e *Event) Given(path ...string) bool  { return e.Content.Given(path...) }
 func (e *Event) Text(path ...string) string { return e.Content.Text(path...) }
 
-// evidence is the message itself, to be kept by the history or shown by a later finding.
+// evidence returns the message itself, for the history to keep or a later finding to show.
 func (e *Event) evidence() *finding.Evidence {
 	if e.self == nil {
 		e.self = &finding.Evidence{
@@ -63,14 +62,14 @@ func (e *Event) evidence() *finding.Evidence {
 	return e.self
 }
 
-// Breach is a finding that a rule adds evidence to. Adding to one that does not count has no effect.
+// Breach is a finding to which a rule can add evidence. If the finding was suppressed, its methods have no effect.
 type Breach struct {
 	e  *Event
-	at int // index of the finding; -1 if it does not count
+	at int // index of the finding; -1 if it was suppressed
 }
 
-// Broken reports that the message breaks the rule: at a place (a JSON pointer in the content, "" for the whole), and
-// in what way. Where the schema refused the same value, that is enough, and the rule is silent.
+// Broken reports that the message breaks the rule, at a JSON pointer into the content ("" for all of it). Nothing is
+// reported if the schema already refused the value there.
 func (e *Event) Broken(pointer, format string, args ...any) Breach {
 	if len(e.findings) >= 2*schema.MaxFindings {
 		return Breach{e, -1}
@@ -86,11 +85,11 @@ func (e *Event) Broken(pointer, format string, args ...any) Breach {
 	})
 }
 
-// BrokenAt reports that an earlier message breaks the rule, which only shows now: at the end of the connection, for
-// example.
+// BrokenAt reports that an earlier message breaks the rule, if this becomes known only now, for example at the end of
+// the connection.
 func (e *Event) BrokenAt(at *finding.Evidence, format string, args ...any) Breach {
 	side := e.Rule.Side
-	if side == 0 { // the one who was asked
+	if side == 0 { // the receiver of the message
 		side = at.Direction.Sender().Peer()
 	}
 	return e.add(finding.Finding{
@@ -108,7 +107,7 @@ func (e *Event) add(f finding.Finding) Breach {
 	return Breach{e, len(e.findings) - 1}
 }
 
-// Because adds a message that proves the finding; nil adds nothing.
+// Because adds a message as evidence. It does nothing if at is nil.
 func (r Breach) Because(at *finding.Evidence, why string) Breach {
 	if at != nil && r.at >= 0 {
 		f := &r.e.findings[r.at]
@@ -119,7 +118,8 @@ func (r Breach) Because(at *finding.Evidence, why string) Breach {
 	return r
 }
 
-// Mildly makes the finding less grave than its requirement: what was seen makes a fault likely and does not prove it.
+// Mildly gives the finding a milder level than its requirement has, because the evidence makes a fault likely but does
+// not prove it.
 func (r Breach) Mildly(level finding.Level) Breach {
 	if r.at >= 0 {
 		r.e.findings[r.at].Level = level
@@ -127,7 +127,8 @@ func (r Breach) Mildly(level finding.Level) Breach {
 	return r
 }
 
-// Sound reports whether the schema has nothing to say about a place in the content, what is within it, and what it is in.
+// Sound reports whether the schema found no fault at a place in the content, inside it, or in the values that contain
+// it.
 func (e *Event) Sound(pointer string) bool {
 	for _, f := range e.findings[:e.refused] {
 		if f.Definition != finding.Envelope && f.Rule != schema.Custom && (isWithin(f.Pointer, pointer) || isWithin(pointer, f.Pointer)) {
@@ -137,13 +138,13 @@ func (e *Event) Sound(pointer string) bool {
 	return true
 }
 
-// isWithin reports whether one JSON pointer is equal to another or below it.
+// isWithin reports whether pointer is equal to above or below it.
 func isWithin(pointer, above string) bool {
 	below, ok := strings.CutPrefix(pointer, above)
 	return ok && (below == "" || below[0] == '/')
 }
 
-// OpenNames leads to the open names of the message.
+// OpenNames returns the open names of the message.
 func (e *Event) OpenNames() *schema.OpenNames {
 	handler := e.Sender().Peer()
 	if e.Kind == finding.Response {
@@ -152,8 +153,8 @@ func (e *Event) OpenNames() *schema.OpenNames {
 	return e.judge.connection.Schema.OpenNamesOf(handler, e.Method, e.Kind)
 }
 
-// Once reports whether the rule was never told this key before on this connection: for what would otherwise be
-// reported again with each message, such as for each update of an unknown session.
+// Once reports whether this is the rule's first call with this key on the connection. Rules use it for faults that
+// every further message would repeat, such as updates of an unknown session.
 func (e *Event) Once(key string) bool {
 	k := e.Rule.ID + " " + Short(key)
 	if _, again := e.judge.told.Get(k); again {
@@ -163,10 +164,10 @@ func (e *Event) Once(key string) bool {
 	return true
 }
 
-// Needs reports a message that the other side has not stated the capability for.
+// Needs reports the message if side does not advertise the capability that it needs.
 func (e *Event) Needs(side *Abilities, capability string) {
 	if !side.Can(capability) {
-		e.Broken("", "the %s does not state the capability %s", e.Sender().Peer(), capability).
+		e.Broken("", "the %s sent this, but the %s does not advertise %s", e.Sender(), e.Sender().Peer(), capability).
 			Because(side.At, "its capabilities")
 	}
 }

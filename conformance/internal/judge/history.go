@@ -1,5 +1,6 @@
-// The history of a connection: what rules must remember of earlier messages. It is filled here alone; rules only read it.
-// Each table has a bound; what does not fit is forgotten, the oldest first, and rules are silent about it.
+// The history of a connection is the state that rules need from earlier messages. Only this file writes it; rules only
+// read it. Every table is bounded: when it is full, the oldest entries are forgotten, and rules report nothing about
+// them.
 
 package judge
 
@@ -43,7 +44,7 @@ const (
 	MethodTerminalRelease = "terminal/release"
 )
 
-// CodeAuth is the code of the error that asks for a login.
+// CodeAuth is the code of the error that requires authentication.
 const CodeAuth = -32000
 
 // The bounds of the tables of one connection.
@@ -62,41 +63,41 @@ const (
 	maxKeptLine     = 1 << 16
 )
 
-// History is what is remembered of a connection.
+// History is the remembered state of a connection.
 type History struct {
-	// Initialize is the first initialize request, Initialized its answer with a result.
+	// Initialize is the first initialize request, Initialized the answer to it, if that is a result.
 	Initialize, Initialized *finding.Evidence
-	Requested, Version      int  // the version of the request, and that of the answer; 0 before
-	InitializeFits          bool // the schema has nothing to say about the request
+	Requested, Version      int  // the versions in the request and in the answer; 0 before
+	InitializeFits          bool // the schema found no fault in the request
 	Client, Agent           Abilities
 	InForce                 int                // the version whose rules apply to the message
 	AuthMethods             Table[*AuthMethod] // by id
 
 	LoggedIn, LoggedOut *finding.Evidence // the last successful authenticate, if no logout followed; the last logout, if no authenticate did
-	AuthNeeded          *finding.Evidence // session/new was answered that authentication is required
+	AuthNeeded          *finding.Evidence // the answer to session/new that required authentication
 
-	Notified   map[finding.Side]*finding.Evidence // the last notification to each side; of a session/update only that there was one
-	Unreadable map[finding.Side]bool              // the side got something that is no proper message
+	Notified   map[finding.Side]*finding.Evidence // the last notification to each side; nil for a session/update
+	Unreadable map[finding.Side]bool              // the side received something that is not a proper message
 	Garbled    map[finding.Side]bool              // and it may have been meant as one
-	OddIDs     map[finding.Side]bool              // the side got something that is not in unread and that it may answer without an id
-	Unread     map[finding.Side]UnreadLines       // lines that are not messages
+	OddIDs     map[finding.Side]bool              // the side received something that it may answer without an id, not counting Unread
+	Unread     map[finding.Side]UnreadLines       // lines that the side received and that are not messages
 
 	open         map[requestKey]*Request // all requests in flight
 	read         map[finding.Side]int    // the number of the last request that the side has answered
 	kept         int                     // bytes of the lines whose params are kept
-	asked        *Request                // by the last message
-	cancelled    []*Turn                 // in flight and cancelled, which the agent may not have read
-	halting      []*Session              // likewise of version 2, whose work was cancelled
+	asked        *Request                // the last message, if it is a request
+	cancelled    []*Turn                 // turns in flight whose cancellation the agent may not have read
+	halting      []*Session              // the same in version 2: sessions whose work was cancelled
 	Sessions     Table[*Session]
-	Listed       Table[*finding.Evidence] // by id: the sessions that session/list told of
-	Cursors      Table[*finding.Evidence] // those that session/list gave out
+	Listed       Table[*finding.Evidence] // by id: the sessions that session/list returned
+	Cursors      Table[*finding.Evidence] // the cursors that session/list returned
 	ListEnded    *finding.Evidence        // the last answer to session/list without a cursor
-	Giving       int                      // requests in flight whose answer may give a session
+	Giving       int                      // the number of requests in flight whose answer may introduce a session
 	Messages     Table[*finding.Evidence] // the first chunk of each, by messageKey
 	Calls        Table[*ToolCall]         // by toolCallKey
 	Terminals    Table[*Terminal]         // by id
 	Elicitations Table[*Elicitation]
-	ClosedBy     finding.Side // who closed the connection; 0 if it is not known
+	ClosedBy     finding.Side // the side that closed the connection; 0 if unknown
 }
 
 func newHistory() History {
@@ -119,29 +120,29 @@ func newHistory() History {
 	}
 }
 
-// UnreadLines are the lines that a side got and that are not messages.
+// UnreadLines describes the lines that a side received and that are not messages.
 type UnreadLines struct {
 	At    *finding.Evidence // the first one
 	JSON  bool              // it is JSON
-	Deep  bool              // it is nested deeper than some parsers go
+	Deep  bool              // it is nested deeper than some parsers allow
 	Count int
 }
 
-// Abilities are the capabilities of one side.
+// Abilities has the capabilities of one side.
 type Abilities struct {
-	At    *finding.Evidence // the message that states them; nil before
+	At    *finding.Evidence // the message that advertises them; nil before
 	names map[string]bool   // "fs.readTextFile": those that are true or an object
-	more  bool              // there were too many
-	Meta  bool              // there is something in a _meta of them
+	more  bool              // there were too many to keep
+	Meta  bool              // a _meta in them is not empty
 }
 
-// Can reports whether the side has stated a capability, such as "sessionCapabilities.list". Before the side has said
-// anything, and when it has said too much, it can everything.
+// Can reports whether the side has advertised a capability, such as "sessionCapabilities.list". It reports true for all
+// capabilities before the side has advertised any, and if it has advertised too many.
 func (a *Abilities) Can(capability string) bool {
 	return a.At == nil || a.more || a.names[capability]
 }
 
-// add takes the capabilities from an object. A value that the schema refused counts as left out.
+// add adds the capabilities in an object. Values that the schema refused count as absent.
 func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, where, prefix string, depth int) {
 	const deepest = 4
 	for name, below := range v.Members() {
@@ -164,10 +165,10 @@ func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, wher
 // AuthMethod is a way to authenticate that the agent offers.
 type AuthMethod struct {
 	At   *finding.Evidence
-	Kind string // "" is an agent's
+	Kind string // the type; "" for an agent method
 }
 
-// requestKey names a request in flight: the way that it goes, and the IDKey of its id.
+// requestKey identifies a request in flight by its direction and the IDKey of its id.
 type requestKey struct {
 	direction finding.Direction
 	id        string
@@ -180,47 +181,48 @@ type Request struct {
 	time        time.Time
 	direction   finding.Direction
 	Method      string
-	Params      *schema.Value // nil if they were too large to keep
+	Params      *schema.Value // nil if too large to keep
 	session     *Session
-	Turn        *Turn             // the one in which the agent asked, if it was the only one of its session
+	Turn        *Turn             // the turn in which the agent sent it, if it was the only one of its session
 	Cancelled   *finding.Evidence // the $/cancel_request for it
-	elicitation *Elicitation      // of URL mode, that it begins
-	Fits        bool              // the schema has nothing to say about it
+	elicitation *Elicitation      // the elicitation in URL mode that it begins
+	Fits        bool              // the schema found no fault in it
 	Unsupported bool              // it names a mode, an option or a value that the session never had
-	bytes       int               // what it adds to history.kept
+	bytes       int               // its share of History.kept
 }
 
-// Session is a session that some message named.
+// Session is a session that a message has named.
 type Session struct {
 	ID    string
 	Named *finding.Evidence // the first message that names it
-	Asked bool              // the client has named it, or the agent as that of a subagent
-	// Usable is the message that made it usable: the answer to session/new, or the request of session/load or
-	// session/resume, whose answer may still be awaited; nil if there was none.
+	Asked bool              // the client has named it, or the agent has as the session of a subagent
+	// Usable is the message that made it usable: the answer to session/new, or the request session/load or
+	// session/resume, even if that is not answered yet. It is nil if there was none.
 	Usable *finding.Evidence
-	By     string   // the method of that
+	By     string   // the method of Usable
 	Setup  *Request // session/load or session/resume, while in flight
-	// SetupNew says that this connection did not use the session before that, or had closed it; Replayed that a user's message came since.
+	// SetupNew is set if this connection did not use the session before Usable, or had closed it. Replayed is set if a
+	// user message was sent since.
 	SetupNew, Replayed bool
 	Loaded             *finding.Evidence // the answer to session/load, until the next prompt
-	Prompted           *finding.Evidence // the answer to a prompt that ended a turn and was not refused
+	Prompted           *finding.Evidence // the last answer that ended a turn whose prompt was not refused
 
 	Turns []*Turn // in flight, the oldest first
 	Lost  bool    // there were more turns than maxTurns
-	Last  *Turn   // the one that ended last
+	Last  *Turn   // the turn that ended last
 
-	replays int // how often its conversation was told anew
-	// Of version 2:
-	State      string            // the last that was reported, "" before
+	replays int // how often its conversation was replayed
+	// Only in version 2:
+	State      string            // the last reported state, "" before
 	Stop       string            // its stop reason
 	Stated     *finding.Evidence // the update that reported it
 	Background *finding.Evidence // a state that reported background work
-	Accepted   []Accepted        // the prompts that await the end of their work
-	Halted     *finding.Evidence // the session/cancel of the work that goes on
-	Heeded     *finding.Evidence // an answer after which the agent has read it
-	Made       bool              // by session/new, on this connection
+	Accepted   []Accepted        // the prompts whose work has not ended
+	Halted     *finding.Evidence // the session/cancel of the current work
+	Heeded     *finding.Evidence // an answer that proves that the agent had read Halted
+	Made       bool              // session/new on this connection created it
 
-	idle    *finding.Evidence // a session/cancel while no turn was in flight, until the next prompt
+	idle    *finding.Evidence // a session/cancel that was sent while no turn was in flight, until the next prompt
 	Closing bool              // session/close or session/delete was sent
 	Closed  *finding.Evidence // the answer to session/close
 	Deleted *finding.Evidence // the answer to session/delete
@@ -228,86 +230,86 @@ type Session struct {
 	Modes    *Offer // nil before any were offered
 	Options  *Offer // configuration options, with their values
 	Commands *Offer
-	// Settable has every configuration option that was ever offered, with its types and values (see SettableKey): a client may
-	// not yet have seen that they have changed.
+	// Settable has every configuration option that was ever offered, with its types and values (see SettableKey),
+	// because a client may not have seen the last change yet.
 	Settable Table[bool]
-	Setting  int               // requests in flight that set an option or the mode
-	Touched  int               // number of the last message that may have changed options: an update, an answer, the end of a turn
-	Plans    Table[*AgentPlan] // by their id, "" in updates that have none
+	Setting  int               // the number of requests in flight that set an option or the mode
+	Touched  int               // the number of the last message that may have changed options: an update, an answer, the end of a turn
+	Plans    Table[*AgentPlan] // by id, "" for plans without one
 }
 
 // AgentPlan is the last state of a plan.
 type AgentPlan struct {
 	At      *finding.Evidence
 	Entries map[string]string // the status of each entry, by its content
-	More    bool              // there were too many
+	More    bool              // there were too many to keep
 }
 
-// Accepted is a prompt of version 2 that is in the conversation.
+// Accepted is a prompt of version 2 that is part of the conversation.
 type Accepted struct {
 	ID     string // of the message
 	At     *finding.Evidence
-	During bool // other work may have been going on
+	During bool // other work may have been in progress
 }
 
-// Turn is a prompt and all that belongs to it.
+// Turn is a prompt and everything that belongs to it.
 type Turn struct {
 	Prompt    *Request
-	Before    *finding.Evidence // session.idle when it began
+	Before    *finding.Evidence // Session.idle when it began
 	Cancelled *finding.Evidence // the first session/cancel while it was in flight
-	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
-	// the client's later answer to a permission that the turn was waiting for.
+	// Obeyed is a message that proves that the agent has read the cancellation: its answer to a request that was sent
+	// later, or the client's later answer to a permission request that the turn was waiting for.
 	Obeyed    *finding.Evidence
 	Dismissed bool // a permission was answered with the outcome cancelled, or an elicitation with the action cancel
 	Ended     *finding.Evidence
-	Calls     []*ToolCall // announced in it
+	Calls     []*ToolCall // the tool calls announced in it
 }
 
 // Offer is a list of things that the agent offers by id.
 type Offer struct {
 	At     *finding.Evidence
-	values int // of all options
+	values int // the number of values of all options
 	Items  map[string]*Offered
-	More   bool // there were too many
+	More   bool // there were too many to keep
 }
 
-// Offered is one thing of an offer: a mode, a configuration option or a command.
+// Offered is one item of an offer: a mode, a configuration option or a command.
 type Offered struct {
 	Kind    string          // the type of a configuration option
 	Current string          // the value of a select
-	Values  map[string]bool // those that a select has; nil of others, and where there were too many
+	Values  map[string]bool // the values of a select; nil for other items, and if there were too many
 }
 
 // ToolCall is a tool call of a session.
 type ToolCall struct {
 	session   *Session
 	ID        string
-	At        *finding.Evidence // what announced it
+	At        *finding.Evidence // the message that announced it
 	by        string            // "tool_call", "tool_call_update" or the method that named it first
 	Allowed   *finding.Evidence // the permission for it
 	Ran       bool              // it was in_progress
 	Announced *finding.Evidence // the last tool_call
-	Status    string            // the last one, "" if none was given
-	Final     *finding.Evidence // what completed or failed it; nil if it runs
-	turn      *Turn             // in which it was announced
-	terminals []string          // the ids of those that it shows
+	Status    string            // the last status, "" if none was given
+	Final     *finding.Evidence // the message that completed or failed it; nil if it is still open
+	turn      *Turn             // the turn in which it was announced
+	terminals []string          // the ids of the terminals that it shows
 }
 
-// Terminal is a terminal that the client has made.
+// Terminal is a terminal that the client has created.
 type Terminal struct {
 	ID             string
 	Session        *Session
 	At             *finding.Evidence // the answer that names it
-	Limit          int64             // of the output, in bytes; -1 if there is none
-	Killed         *finding.Evidence // the request
-	Released       *finding.Evidence // the request
-	ReleaseRefused bool              // and it was refused
-	Cwd            string            // of version 2
-	Freed          *finding.Evidence // the answer to it
-	Exited         *finding.Evidence // what reported its exit
+	Limit          int64             // the limit of the output in bytes, -1 if there is none
+	Killed         *finding.Evidence // the terminal/kill request
+	Released       *finding.Evidence // the terminal/release request
+	ReleaseRefused bool              // Released was answered with an error
+	Cwd            string            // only in version 2
+	Freed          *finding.Evidence // the answer to Released
+	Exited         *finding.Evidence // the message that reported its exit
 }
 
-// Elicitation is one of URL mode.
+// Elicitation is an elicitation in URL mode.
 type Elicitation struct {
 	id        string
 	At        *finding.Evidence // the request
@@ -315,13 +317,13 @@ type Elicitation struct {
 	Completed *finding.Evidence
 }
 
-// Session finds a session that some message named.
+// Session returns a session that a message has named, or nil.
 func (h *History) Session(id string) *Session {
 	s, _ := h.Sessions.Get(id)
 	return s
 }
 
-// Call finds a tool call.
+// Call returns a tool call, or nil.
 func (h *History) Call(s *Session, id string) *ToolCall {
 	if s == nil {
 		return nil
@@ -332,7 +334,7 @@ func (h *History) Call(s *Session, id string) *ToolCall {
 
 func toolCallKey(session, id string) string { return Short(session) + "\x00" + id }
 
-// turn is the only turn in flight, nil if there is none or more than one.
+// turn returns the only turn in flight, or nil if there is none or more than one.
 func (s *Session) turn() *Turn {
 	if s == nil || len(s.Turns) != 1 || s.Lost {
 		return nil
@@ -340,19 +342,19 @@ func (s *Session) turn() *Turn {
 	return s.Turns[0]
 }
 
-// take notes a message, after the rules have judged it.
+// take adds a message to the history, after the rules have judged it.
 func (h *History) take(e *Event) {
 	h.asked = nil
 	receiver := e.Sender().Peer()
 	switch e.Kind {
 	case finding.Notification:
-		if e.Method == MethodUpdate { // too many to keep what they look like
+		if e.Method == MethodUpdate { // there are too many to copy each
 			h.Notified[receiver] = nil
 		} else {
 			h.Notified[receiver] = e.evidence()
 		}
 	case finding.Request:
-		// Its envelope may be wrong in a way that leaves the answer without an id.
+		// Its envelope may be so malformed that the answer has no id.
 		odd := e.ID == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
 		h.Unreadable[receiver] = h.Unreadable[receiver] || odd
 		h.OddIDs[receiver] = h.OddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f finding.Finding) bool { return f.Definition == finding.Envelope })
@@ -365,7 +367,7 @@ func (h *History) take(e *Event) {
 			lines.At, lines.JSON, lines.Deep = e.evidence(), json.Valid(e.line), deep(e.line)
 		}
 		h.Unread[receiver] = lines
-		h.OddIDs[receiver] = h.OddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
+		h.OddIDs[receiver] = h.OddIDs[receiver] || !utf8.Valid(e.line) // some parsers accept it as JSON
 	}
 	for _, f := range e.findings[:e.refused] {
 		if f.Definition == finding.Envelope && f.Rule != schema.Custom && f.Level < finding.Should {
@@ -382,7 +384,7 @@ func (h *History) take(e *Event) {
 	}
 }
 
-// noteSession finds the session that a message names, or notes it.
+// noteSession returns the session that a message names, and adds it if it is new.
 func (h *History) noteSession(e *Event, id string) *Session {
 	if id == "" {
 		return nil
@@ -401,8 +403,8 @@ func (h *History) noteSession(e *Event, id string) *Session {
 	return s
 }
 
-// mayGiveSession reports whether the answer to a request of the client may give it a session: that of session/new does, and what
-// others do is not known.
+// mayGiveSession reports whether the answer to a request of the client may introduce a session. That of session/new
+// does, and that of an extension may.
 func mayGiveSession(r *Request) bool {
 	switch r.Method {
 	case MethodNew, "session/fork":
@@ -415,7 +417,7 @@ func (h *History) takeRequest(e *Event) {
 	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction, Method: finding.Clip(e.Method)}
 	r.session = h.noteSession(e, e.Text("sessionId"))
 	h.asked = r
-	if !e.remembered { // there are too many
+	if !e.remembered { // there are too many requests
 		r.session.noteLost()
 		return
 	}
@@ -481,13 +483,13 @@ func (h *History) takeRequest(e *Event) {
 	}
 }
 
-// Terminal finds a terminal that the client has made.
+// Terminal returns a terminal that the client has created, or nil.
 func (h *History) Terminal(id string) *Terminal {
 	t, _ := h.Terminals.Get(id)
 	return t
 }
 
-// take reads the capabilities of one side, under the names of version 1 or of version 2.
+// take reads the capabilities of one side, with the names of version 1 or version 2.
 func (a *Abilities) take(e *Event, capabilities string) {
 	if !e.Has(capabilities) && e.Has("capabilities") {
 		capabilities = "capabilities"
@@ -496,7 +498,7 @@ func (a *Abilities) take(e *Event, capabilities string) {
 	a.add(e.Content.Member(capabilities), e.refuses, schema.Pointer("", capabilities), "", 1)
 }
 
-// refuses reports whether the schema refuses the value at a place.
+// refuses reports whether the schema refused the value at a JSON pointer.
 func (e *Event) refuses(pointer string) bool {
 	for _, f := range e.findings[:e.refused] {
 		if f.Pointer == pointer && f.Definition != finding.Envelope && f.Rule != schema.Custom {
@@ -506,14 +508,14 @@ func (e *Event) refuses(pointer string) bool {
 	return false
 }
 
-// noteLost notes that something about the session is not remembered.
+// noteLost records that the history of the session is incomplete.
 func (s *Session) noteLost() {
 	if s != nil {
 		s.Lost = true
 	}
 }
 
-// beginTurn notes a prompt.
+// beginTurn records a prompt.
 func (s *Session) beginTurn(r *Request) {
 	if s == nil {
 		return
@@ -567,7 +569,7 @@ func (h *History) takeNotification(e *Event) {
 func (h *History) takeUpdate(e *Event, s *Session) {
 	update := e.Content.Member("update")
 	switch e.Update {
-	case "subagent_update": // whose own updates follow
+	case "subagent_update": // the subagent's own updates follow
 		if child := h.noteSession(e, update.Text("sessionId")); child != nil {
 			child.Asked = true
 		}
@@ -610,10 +612,10 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 	}
 }
 
-// TerminalKey names a terminal of version 2, whose ids are the session's.
+// TerminalKey returns the key of a terminal in version 2, where ids are unique only within a session.
 func TerminalKey(s *Session, id string) string { return toolCallKey(s.ID, id) }
 
-// noteState notes a state.
+// noteState records a state of the session.
 func (s *Session) noteState(e *Event, update *schema.Value) {
 	s.State, s.Stated = Short(strings.Clone(update.Text("state"))), e.evidence()
 	if update.Given("background") {
@@ -639,7 +641,7 @@ func (s *Session) noteState(e *Event, update *schema.Value) {
 	s.Accepted = rest
 }
 
-// noteMessage notes a message in chunks, of the user or of the agent.
+// noteMessage records a chunk of a message of the user or of the agent.
 func (s *Session) noteMessage(e *Event, id string, user bool) {
 	if id == "" || e.FirstChunk(s, id, user) != nil {
 		return
@@ -647,7 +649,8 @@ func (s *Session) noteMessage(e *Event, id string, user bool) {
 	e.Messages.put(messageKey(s, id, user), e.evidence())
 }
 
-// FirstChunk is the first chunk of a message of a session, of the user or of the agent, whose ids are apart.
+// FirstChunk returns the first chunk of a message in a session. The ids of the user's and of the agent's messages are
+// separate.
 func (h *History) FirstChunk(s *Session, id string, user bool) *finding.Evidence {
 	if id == "" {
 		return nil
@@ -656,12 +659,12 @@ func (h *History) FirstChunk(s *Session, id string, user bool) *finding.Evidence
 	return at
 }
 
-// messageKey is another one after each replay, which tells the same messages again.
+// messageKey returns the key of a message. It changes with each replay, which repeats the same messages.
 func messageKey(s *Session, id string, user bool) string {
 	return toolCallKey(s.ID, strconv.Itoa(s.replays)+" "+strconv.FormatBool(user)+" "+Short(id))
 }
 
-// noteToolCall finds a tool call that a message names, or notes it.
+// noteToolCall returns the tool call that a message names, and adds it if it is new.
 func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
 	if s == nil || id == "" {
 		return nil
@@ -677,7 +680,7 @@ func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
 	return c
 }
 
-// noteDetails notes what a message says of a tool call.
+// noteDetails records the members of a tool call that a message has.
 func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	if status := call.Text("status"); status != "" {
 		c.Ran = c.Ran || status == "in_progress"
@@ -698,12 +701,12 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	}
 }
 
-// finalStatus reports whether a tool call with this status is over.
+// finalStatus reports whether a tool call with this status has ended.
 func finalStatus(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled"
 }
 
-// newOffer reads a list of things that are told apart by the given member.
+// newOffer reads a list of items that are identified by the member key.
 func newOffer(e *Event, list *schema.Value, key string, read func(*Offer, *schema.Value) *Offered) *Offer {
 	if !list.IsArray() {
 		return nil
@@ -723,10 +726,10 @@ func newOffer(e *Event, list *schema.Value, key string, read func(*Offer, *schem
 	return o
 }
 
-// Has reports whether something is offered; of a list that is too long, everything is.
+// Has reports whether an item is offered. If the list was too long to keep, it reports true for everything.
 func (o *Offer) Has(id string) bool { return o.More || o.Items[Short(id)] != nil }
 
-// noteOffers notes what the result of a session's set-up offers.
+// noteOffers records the offers in the result of session/new, session/load or session/resume.
 func (s *Session) noteOffers(e *Event) {
 	if modes := e.Content.Member("modes"); modes.IsObject() {
 		s.Modes = newOffer(e, modes.Member("availableModes"), "id", nil)
@@ -737,7 +740,7 @@ func (s *Session) noteOffers(e *Event) {
 	}
 }
 
-// noteOptions notes the configuration options of a message; one without options changes nothing.
+// noteOptions records the configuration options of a message, if it has any.
 func (s *Session) noteOptions(e *Event, from *schema.Value) {
 	if options := newOffer(e, from.Member("configOptions"), OptionKey(from), ReadOption); options != nil {
 		s.Options = options
@@ -747,7 +750,7 @@ func (s *Session) noteOptions(e *Event, from *schema.Value) {
 	}
 }
 
-// noteSettable adds an option to those that were ever offered.
+// noteSettable adds an option to Settable.
 func (s *Session) noteSettable(id string, option *Offered) {
 	s.Settable.put(SettableKey(id), true)
 	s.Settable.put(SettableKey(id, option.Kind), true)
@@ -759,7 +762,7 @@ func (s *Session) noteSettable(id string, option *Offered) {
 	}
 }
 
-// SettableKey is the key in session.settable of an option, of a type of it, or of a value of a select.
+// SettableKey returns the key in Session.Settable of an option, of one of its types, or of a value of a select.
 func SettableKey(id string, more ...string) string {
 	for i := range more {
 		more[i] = Short(more[i])
@@ -780,7 +783,7 @@ func NewAgentPlan(e *Event, from *schema.Value) *AgentPlan {
 	return p
 }
 
-// OptionKey is the member that tells options apart: version 2 has another name for it.
+// OptionKey returns the name of the member that identifies options, which differs in version 2.
 func OptionKey(from *schema.Value) string {
 	for _, option := range from.Items("configOptions") {
 		if option.Present("configId") {
@@ -944,7 +947,7 @@ func (h *History) takeAnswer(e *Event) {
 	}
 }
 
-// noteCancelRequest notes a $/cancel_request.
+// noteCancelRequest records a $/cancel_request.
 func (h *History) noteCancelRequest(e *Event) {
 	id := e.Content.Member("requestId")
 	if r := h.open[requestKey{e.direction, schema.IDKey(id)}]; r != nil && r.Cancelled == nil {
@@ -952,7 +955,7 @@ func (h *History) noteCancelRequest(e *Event) {
 	}
 }
 
-// notePermission notes what a client permits.
+// notePermission records a client's answer to a permission request.
 func (h *History) notePermission(e *Event) {
 	if t := e.Request.Turn; t != nil && e.Text("outcome", "outcome") == "cancelled" {
 		t.Dismissed = true
@@ -968,8 +971,8 @@ func (h *History) notePermission(e *Event) {
 	}
 }
 
-// noteObeyed notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
-// all sessions.
+// noteObeyed records which cancellations the agent must have read when it answers a request, since it reads the
+// messages of all sessions in order.
 func (h *History) noteObeyed(e *Event) {
 	r := e.Request
 	h.cancelled = slices.DeleteFunc(h.cancelled, func(t *Turn) bool {
@@ -988,7 +991,7 @@ func (h *History) noteObeyed(e *Event) {
 	})
 }
 
-// endTurn notes the answer to a prompt.
+// endTurn records the answer to a prompt.
 func (s *Session) endTurn(e *Event) {
 	if s == nil {
 		return
@@ -1010,7 +1013,7 @@ func (s *Session) endTurn(e *Event) {
 	}
 }
 
-// Unanswered are the requests to a side that it has not answered, in their order.
+// Unanswered returns the requests that a side has received and not answered, in order.
 func (h *History) Unanswered(by finding.Side) []*Request {
 	var all []*Request
 	for _, r := range h.open {
@@ -1022,13 +1025,13 @@ func (h *History) Unanswered(by finding.Side) []*Request {
 	return all
 }
 
-// HasRead reports whether the side that closed the connection had read a request. A client may close at any time, before
-// it has read what is on the way; one that has answered a later request has read this one.
+// HasRead reports whether the side that closed the connection had read a request. A client may close at any time,
+// before it has read messages in transit; if it has answered a later request, it has read this one.
 func (h *History) HasRead(r *Request) bool {
 	return h.ClosedBy == finding.Agent || r.At.Number < h.read[finding.Client]
 }
 
-// HasOlderSessions reports whether a session is, or may be, from before this connection.
+// HasOlderSessions reports whether a session is, or may be, older than this connection.
 func (h *History) HasOlderSessions() bool {
 	for _, s := range h.Sessions.All {
 		if s.By != MethodNew {
@@ -1038,7 +1041,7 @@ func (h *History) HasOlderSessions() bool {
 	return h.Sessions.Forgot
 }
 
-// Shows reports whether a terminal is already in the content of a call.
+// Shows reports whether the content of a tool call already has a terminal.
 func (c *ToolCall) Shows(terminal string) bool {
 	return c != nil && slices.Contains(c.terminals, Short(terminal))
 }
@@ -1050,10 +1053,10 @@ const (
 	stateRequiresAction = "requires_action"
 )
 
-// everyDepth is how deep every parser goes.
+// everyDepth is the nesting depth that every parser accepts.
 const everyDepth = 64
 
-// deep reports whether a line is nested deeper than that.
+// deep reports whether a line is nested deeper than everyDepth.
 func deep(line []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(line); i++ {
@@ -1074,13 +1077,13 @@ func deep(line []byte) bool {
 	return false
 }
 
-// String says what the first of the lines is.
+// String describes the first of the lines.
 func (u UnreadLines) String() string {
 	if u.JSON {
-		return "no message"
+		return "not a message"
 	}
 	return "not JSON"
 }
 
-// Working reports whether foreground work is going on.
+// Working reports whether a state means that foreground work is in progress.
 func Working(state string) bool { return state == stateRunning || state == stateRequiresAction }

@@ -1,5 +1,3 @@
-// Rules: what one is, how it says which messages it looks at, and the index that finds the rules for a message.
-
 package judge
 
 import (
@@ -8,8 +6,8 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// Rule is one requirement of the protocol that a stream of messages can show to be broken: a conformance.Rule, and how it
-// is judged.
+// Rule is a requirement of the protocol whose violation can be seen in a stream of messages: a conformance.Rule
+// together with the functions that judge it.
 type Rule struct {
 	ID    string
 	Level finding.Level
@@ -21,13 +19,13 @@ type Rule struct {
 	Right, Wrong string
 	Versions     []int
 
-	On    []Selector   // which messages Check looks at; none if the schema judges the requirement
-	Check func(*Event) // reports what the message breaks
-	End   func(*Event) // reports what the end of the connection breaks; may be nil
+	On    []Selector   // the messages that Check looks at; none if the schema judges the requirement
+	Check func(*Event) // checks a message
+	End   func(*Event) // checks the end of the connection; may be nil
 }
 
-// Selector chooses messages by kind, by method and, of session/update, by the kind of update. Empty members choose all.
-// The method of an answer is that of its request.
+// Selector selects messages by kind, by method and, for session/update, by the kind of update. An empty field selects
+// all. The method of an answer is that of its request.
 type Selector struct {
 	Kind   finding.Kind
 	Method string
@@ -36,12 +34,13 @@ type Selector struct {
 
 // Index finds the rules of one version for a message.
 type Index struct {
-	// rules are, for each selector that some rule has, those of it and of the more general ones, which come first.
+	// rules maps each selector that some rule has to its rules and those of the more general selectors, which come
+	// first.
 	rules map[Selector][]*Rule
 	atEnd []*Rule
 }
 
-// NewIndexes returns the index of each version.
+// NewIndexes returns an index for each version.
 func NewIndexes(rules []Rule) map[int]*Index {
 	all := map[int]*Index{}
 	for i := range rules {
@@ -73,13 +72,13 @@ func NewIndexes(rules []Rule) map[int]*Index {
 	return all
 }
 
-// broader are the selectors that choose what a selector chooses, the most general one first.
+// broader returns s and the selectors that include it, the most general one first.
 func (s Selector) broader() []Selector {
 	all := []Selector{{}, {Kind: s.Kind}, {Kind: s.Kind, Method: s.Method}, s}
 	return slices.Compact(all)
 }
 
-// rulesFor returns the rules for a message, the general ones first.
+// rulesFor returns the rules for a message, the most general ones first.
 func (x *Index) rulesFor(e *Event) []*Rule {
 	all := [...]Selector{{e.Kind, e.Method, e.Update}, {Kind: e.Kind, Method: e.Method}, {Kind: e.Kind}}
 	for _, s := range all {

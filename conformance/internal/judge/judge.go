@@ -1,8 +1,8 @@
-// Package judge has what rules are made of, and applies them to a connection.
+// Package judge defines rules and applies them to a connection.
 //
-// A Rule looks at an Event: one message, and the History of the connection before it. Only this package writes the history;
-// rules read it, and report with Event.Broken. Judge lets the schema check a message, then the rules of the version in
-// force, and then adds the message to the history.
+// A Rule checks an Event, which is one message together with the History of the connection before it. Only this package
+// writes the history; rules read it and report with Event.Broken. A Judge has the schema check a message first, then
+// applies the rules of the version in force, and finally adds the message to the history.
 package judge
 
 import (
@@ -17,22 +17,22 @@ import (
 type Judge struct {
 	connection *schema.Connection
 	history    History
-	told       Table[bool] // what rules report once
+	told       Table[bool] // the keys of findings that rules report only once
 	rules      map[int]*Index
 	applies    func(*Rule) bool
 	ended      bool
 }
 
-// maxTold bounds what a judge remembers to have reported.
+// maxTold bounds the number of keys in Judge.told.
 const maxTold = 1 << 12
 
-// New returns a judge for a new connection, with the rules of each version, of which those are used that applies says;
-// nil says all.
+// New returns a judge for a new connection. Of the rules of each version, it uses those for which applies returns true,
+// or all if applies is nil.
 func New(s *schema.Schema, rules map[int]*Index, applies func(*Rule) bool) *Judge {
 	return &Judge{connection: schema.NewConnection(s), history: newHistory(), told: NewTable[bool](maxTold), rules: rules, applies: applies}
 }
 
-// Message checks one message and returns its findings, those of the schema first. It keeps nothing of the line.
+// Message checks one message and returns its findings, those of the schema first. It does not retain line.
 func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) []finding.Finding {
 	checked := j.connection.Check(direction, line)
 	defer j.connection.Release()
@@ -64,14 +64,14 @@ func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) 
 	return e.findings
 }
 
-// Closed says that a side closed the connection; only the first call counts.
+// Closed records which side closed the connection. Only the first call counts.
 func (j *Judge) Closed(by finding.Side) {
 	if j.history.ClosedBy == 0 {
 		j.history.ClosedBy = by
 	}
 }
 
-// End returns what the end of the connection shows, at the first call.
+// End returns the findings about the end of the connection. Only the first call returns any.
 func (j *Judge) End() []finding.Finding {
 	if j.ended {
 		return nil
@@ -88,10 +88,10 @@ func (j *Judge) End() []finding.Finding {
 	return e.findings
 }
 
-// Version is the version that both sides have agreed on, 0 before.
+// Version returns the version that both sides have agreed on, or 0 before that.
 func (j *Judge) Version() int { return j.history.Version }
 
-// inForce is the version whose rules apply.
+// inForce returns the version whose rules apply.
 func (j *Judge) inForce() int {
 	if version := j.connection.Schema.Version; version != 0 {
 		return version

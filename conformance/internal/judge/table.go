@@ -1,5 +1,3 @@
-// The tables of the history: maps of a limited size.
-
 package judge
 
 import (
@@ -7,13 +5,13 @@ import (
 	"strings"
 )
 
-// Table is a map of a limited size. When it is full, the oldest entry goes.
+// Table is a map of limited size. When it is full, adding an entry removes the oldest one.
 type Table[V any] struct {
 	limit   int
 	Entries map[string]*entryOf[V]
-	// The entries in their order: oldest.behind is the second oldest.
+	// The entries as a list in their order; oldest.behind is the second oldest.
 	oldest, newest *entryOf[V]
-	Forgot         bool // some entry went
+	Forgot         bool // an entry was removed to make room
 }
 
 type entryOf[V any] struct {
@@ -26,7 +24,7 @@ func NewTable[V any](limit int) Table[V] {
 	return Table[V]{limit: limit, Entries: map[string]*entryOf[V]{}}
 }
 
-// Get finds an entry.
+// Get returns the value of an entry.
 func (t *Table[V]) Get(key string) (v V, ok bool) {
 	if e := t.Entries[Short(key)]; e != nil {
 		return e.value, true
@@ -34,7 +32,7 @@ func (t *Table[V]) Get(key string) (v V, ok bool) {
 	return v, false
 }
 
-// put adds or replaces an entry.
+// put adds an entry or replaces its value.
 func (t *Table[V]) put(key string, v V) {
 	key = Short(key)
 	if e := t.Entries[key]; e != nil {
@@ -55,7 +53,7 @@ func (t *Table[V]) put(key string, v V) {
 	t.Entries[e.key] = e
 }
 
-// drop removes an entry that is needed no more.
+// drop removes an entry that is no longer needed.
 func (t *Table[V]) drop(key string) {
 	if e := t.Entries[Short(key)]; e != nil {
 		t.remove(e)
@@ -76,10 +74,10 @@ func (t *Table[V]) remove(e *entryOf[V]) {
 	}
 }
 
-// None reports whether nothing was ever put in.
+// None reports whether the table is empty and has forgotten nothing.
 func (t *Table[V]) None() bool { return len(t.Entries) == 0 && !t.Forgot }
 
-// All yields the entries, the oldest first.
+// All yields the entries, oldest first.
 func (t *Table[V]) All(yield func(string, V) bool) {
 	for e := t.oldest; e != nil; {
 		next := e.behind
@@ -90,7 +88,7 @@ func (t *Table[V]) All(yield func(string, V) bool) {
 	}
 }
 
-// Short is a text that stands for an id of any length.
+// Short returns id, or a hash of it if it is long.
 func Short(id string) string {
 	if len(id) <= 2*sha256.Size {
 		return id

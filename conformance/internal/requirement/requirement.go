@@ -1,5 +1,5 @@
-// Package requirement is the table of the requirements of the protocol's pages: how grave each is, whom it binds, who can
-// judge it, and who keeps it.
+// Package requirement has the table of the requirements in the protocol's pages: their severity, which side they bind,
+// what can judge them and who enforces them.
 package requirement
 
 import (
@@ -11,27 +11,27 @@ import (
 // Requirement is one requirement of a page.
 type Requirement struct {
 	ID   string
-	Word string       // the page's keyword, or how the page says it without one
+	Word string       // the page's keyword, or one of the substitutes in levels if the page uses none
 	Side finding.Side // who must comply; 0 for both
 	How  Method
-	As   string // the id of the rule that judges this requirement too, when another one says the same
+	As   string // the id of another requirement that says the same, whose rule judges this one too
 	Kept string // see conformance.Requirement.KeptBy
 	Text string
 }
 
-// Method says what can show that a requirement is broken.
+// Method is the means by which a violation of a requirement can be found.
 type Method int
 
 // The methods.
 const (
-	ByRule     Method = iota + 1 // a rule, over a stream that is only watched
-	BySchema                     // the schema, or JSON-RPC: a finding about one message
-	ByScenario                   // a probe: somebody must send something, or look at files and processes
-	ByPeople                     // only people can judge it
+	ByRule     Method = iota + 1 // by a rule that only watches the messages
+	BySchema                     // by the schema or JSON-RPC, in a single message
+	ByScenario                   // by a probe, which sends messages or looks at files and processes
+	ByPeople                     // only by people
 )
 
-// levels are what the pages' words mean here. The pages write in capitals what binds; what they write in lower case or
-// say without a keyword is one step milder.
+// levels maps the keywords of the pages to levels. The pages write binding keywords in capitals; keywords in lower case
+// and requirements without a keyword are one step milder.
 var levels = map[string]finding.Level{
 	"MUST":       finding.Must,
 	"MUST NOT":   finding.MustNot,
@@ -41,14 +41,14 @@ var levels = map[string]finding.Level{
 	"should":     finding.Advice,
 	"implied":    finding.Should,
 	"MAY-only":   finding.Advice,
-	// The pages say it without a keyword, and the official compatibility kit counts it as a failure.
+	// The pages use no keyword, but the official compatibility kit counts a violation as a failure.
 	"kit": finding.Must,
 	// The pages refer to JSON-RPC, which says MUST NOT.
 	"JSON-RPC": finding.MustNot,
 }
 
-// Level is how grave it is to break the requirement. What the schema or JSON-RPC refuses is not a message of the agreed
-// version, and that is a MUST (INI-6) however the page says it.
+// Level returns the level of the requirement. A message that the schema or JSON-RPC refuses is not a message of the
+// agreed version, which is a MUST (INI-6) however the page words it.
 func (r *Requirement) Level() finding.Level {
 	if capital := strings.ToUpper(r.Word) == r.Word; r.How == BySchema && !capital {
 		return finding.Must
@@ -62,7 +62,7 @@ type Page struct {
 	Requirements []Requirement
 }
 
-// Find finds a requirement by its id.
+// Find returns the requirement with the given id and the name of its page, or nil if there is none.
 func Find(id string) (r *Requirement, page string) {
 	at, ok := byID[id]
 	if !ok {
@@ -88,7 +88,7 @@ var byID = func() map[string]entry {
 	return all
 }()
 
-// LevelOf is the level of a requirement.
+// LevelOf returns the level of a requirement, or Advice if the id is unknown.
 func LevelOf(id string) finding.Level {
 	if r, _ := Find(id); r != nil {
 		return r.Level()
@@ -96,7 +96,7 @@ func LevelOf(id string) finding.Level {
 	return finding.Advice
 }
 
-// Pages are all requirements, in the order of the pages of the protocol's documents.
+// Pages has all requirements, in the order of the protocol's pages.
 var Pages = []Page{
 	{"overview", []Requirement{
 		{"OVW-1", "MUST", 0, ByRule, "", "runtime", "Every file path in a message is absolute: `/…` on POSIX, a drive or UNC path on Windows."},
@@ -145,15 +145,15 @@ var Pages = []Page{
 		{"AUT-4", "implied", 0, ByScenario, "", "runtime", "An auth method without `type` is an agent method."},
 		{"AUT-5", "implied", finding.Agent, BySchema, "EXT-2", "runtime", "A terminal auth method has no command: its arguments are appended to those of the agent, and its environment is merged over the agent's."},
 		{"AUT-6", "implied", finding.Client, ByScenario, "", "author", "A terminal login has succeeded only if it exits with status 0; the client then reconnects and initializes again."},
-		{"AUT-7", "SHOULD", finding.Agent, ByPeople, "", "author", "The arguments of a terminal auth method start a login that ends by itself."},
-		{"AUT-8", "implied", finding.Agent, BySchema, "INI-6", "", "`authenticate` and `logout` answer an empty object."},
+		{"AUT-7", "SHOULD", finding.Agent, ByPeople, "", "author", "The arguments of a terminal auth method start a login that ends on its own."},
+		{"AUT-8", "implied", finding.Agent, BySchema, "INI-6", "", "`authenticate` and `logout` return an empty object."},
 		{"AUT-9", "kit", finding.Agent, ByRule, "", "author", "After a successful `authenticate`, `session/new` no longer answers that authentication is required."},
 		{"AUT-10", "implied", finding.Agent, ByRule, "", "author", "After `logout`, a new session needs authentication again."},
 		{"AUT-11", "SHOULD", finding.Client, ByScenario, "", "author", "After `logout`, the client copes with authentication errors of running sessions and offers to authenticate again."},
 	}},
 	{"session-setup", []Requirement{
 		{"SES-1", "MUST", finding.Client, ByRule, "INI-1", "runtime", "`initialize` is answered before a session is created."},
-		{"SES-2", "MUST", finding.Agent, ByRule, "", "author", "`session/new` answers a session id that is unique among the agent's sessions."},
+		{"SES-2", "MUST", finding.Agent, ByRule, "", "author", "`session/new` returns a session id that is unique among the agent's sessions."},
 		{"SES-3", "MUST", finding.Client, ByRule, "SES-4", "runtime", "The client checks the capability `loadSession` before `session/load`."},
 		{"SES-4", "MUST NOT", finding.Client, ByRule, "", "runtime", "`session/load` is not called unless the agent advertises `loadSession`."},
 		{"SES-5", "MUST", finding.Client, BySchema, "INI-6", "", "Loading uses `session/load` with `sessionId`, `cwd` and `mcpServers`."},
@@ -167,7 +167,7 @@ var Pages = []Page{
 		{"SES-13", "MUST NOT", finding.Client, ByRule, "", "runtime", "`session/close` is not called unless the agent advertises `sessionCapabilities.close`."},
 		{"SES-14", "MUST", finding.Client, BySchema, "INI-6", "", "Closing uses `session/close` with the session id."},
 		{"SES-15", "MUST", finding.Agent, ByRule, "", "author", "`session/close` first cancels running work as `session/cancel` does, then frees the session."},
-		{"SES-16", "implied", finding.Agent, BySchema, "INI-6", "", "`session/close` answers an empty object; for an unknown or inactive session it may answer an error."},
+		{"SES-16", "implied", finding.Agent, BySchema, "INI-6", "", "`session/close` returns an empty object; for an unknown or inactive session it may return an error."},
 		{"SES-17", "MUST", finding.Client, ByRule, "", "runtime", "Each entry of `additionalDirectories` is an absolute path."},
 		{"SES-18", "must", finding.Client, ByScenario, "", "author", "On load and resume, the client sends the full list of additional directories again; without the list there are none."},
 		{"SES-19", "MUST", finding.Client, ByRule, "", "runtime", "`additionalDirectories` is sent only if the agent advertises `sessionCapabilities.additionalDirectories`."},
@@ -206,7 +206,7 @@ var Pages = []Page{
 		{"DEL-3", "MUST NOT", finding.Client, ByRule, "", "runtime", "`session/delete` is not called unless the agent advertises `sessionCapabilities.delete`."},
 		{"DEL-4", "implied", finding.Agent, ByRule, "", "author", "A deleted session is no longer listed."},
 		{"DEL-5", "SHOULD", finding.Agent, ByRule, "", "author", "Deleting a session that is already deleted, or that never existed, succeeds."},
-		{"DEL-6", "implied", finding.Agent, BySchema, "INI-6", "", "`session/delete` answers an empty object."},
+		{"DEL-6", "implied", finding.Agent, BySchema, "INI-6", "", "`session/delete` returns an empty object."},
 	}},
 	{"session-modes", []Requirement{
 		{"MOD-1", "must", finding.Client, ByRule, "", "runtime", "The mode that a client sets is one of `availableModes`."},
@@ -230,7 +230,7 @@ var Pages = []Page{
 		{"CFG-14", "MUST", finding.Agent, ByRule, "", "author", "Every option has a current value; that of a select is one of its options."},
 		{"CFG-15", "SHOULD", finding.Client, ByScenario, "", "runtime", "An option of an unknown type is ignored, and the others are kept."},
 		{"CFG-16", "must", finding.Client, ByRule, "", "runtime", "The value that a client sets for a select is one of those offered; for a boolean option it is a boolean, with type `boolean`."},
-		{"CFG-17", "MUST", finding.Agent, ByRule, "", "author", "`session/set_config_option` answers the complete list of options with their current values."},
+		{"CFG-17", "MUST", finding.Agent, ByRule, "", "author", "`session/set_config_option` returns the complete list of options with their current values."},
 		{"CFG-18", "implied", finding.Agent, ByRule, "", "author", "`config_option_update` has the complete list of options with their current values."},
 		{"CFG-19", "SHOULD", finding.Agent, ByRule, "", "author", "While modes exist, mode-like configuration is sent both as modes and as a config option of the category `mode`."},
 		{"CFG-20", "SHOULD", finding.Client, ByPeople, "", "", "A client with config options ignores modes."},
@@ -245,12 +245,12 @@ var Pages = []Page{
 		{"PRM-5", "MUST", finding.Agent, ByRule, "", "author", "A turn that ends is answered with a stop reason."},
 		{"PRM-6", "SHOULD", finding.Agent, ByRule, "", "author", "A tool call that was permitted is reported as `in_progress` when it runs."},
 		{"PRM-7", "must", finding.Agent, ByRule, "", "author", "The stop reason is the one that fits: `end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`."},
-		{"PRM-8", "SHOULD", finding.Client, ByPeople, "", "author", "When the client cancels a turn, it marks the turn's open tool calls as cancelled at once."},
+		{"PRM-8", "SHOULD", finding.Client, ByPeople, "", "author", "When the client cancels a turn, it marks the turn's open tool calls as cancelled immediately."},
 		{"PRM-9", "MUST", finding.Client, ByRule, "", "runtime", "After `session/cancel`, the client answers every pending permission request of the session as cancelled."},
 		{"PRM-10", "SHOULD", finding.Agent, ByScenario, "", "author", "After `session/cancel`, the agent stops model calls and tools as soon as possible."},
 		{"PRM-11", "MUST", finding.Agent, ByRule, "", "runtime", "A cancelled turn is answered with the stop reason `cancelled`, after all of its updates."},
 		{"PRM-12", "MUST", finding.Agent, ByRule, "", "runtime", "An error that the cancellation causes is not the answer to the prompt."},
-		{"PRM-13", "MUST", finding.Agent, ByRule, "", "runtime", "All updates of a turn precede its answer, also those of a cancelled turn."},
+		{"PRM-13", "MUST", finding.Agent, ByRule, "", "runtime", "All updates of a turn precede its answer, including those of a cancelled turn."},
 		{"PRM-14", "SHOULD", finding.Client, ByScenario, "", "runtime", "The client still accepts updates of tool calls after `session/cancel`."},
 		{"PRM-15", "implied", finding.Client, ByRule, "", "", "The next prompt follows the end of the previous one."},
 		{"PRM-16", "implied", finding.Agent, ByRule, "", "runtime", "`session/cancel` of an idle or unknown session does no harm."},
@@ -283,7 +283,7 @@ var Pages = []Page{
 		{"FS-2", "MUST NOT", finding.Agent, ByRule, "", "runtime", "`fs/read_text_file` and `fs/write_text_file` are not called unless the client advertises them."},
 		{"FS-3", "MUST", finding.Client, ByScenario, "", "", "`fs/write_text_file` creates a missing file."},
 		{"FS-4", "implied", finding.Agent, ByRule, "OVW-1 OVW-2", "runtime", "The path is absolute, `line` starts at 1, and `limit` is a number of lines."},
-		{"FS-5", "implied", finding.Client, BySchema, "INI-6", "", "`fs/write_text_file` answers an empty object; the null of the page's example does not fit the schema."},
+		{"FS-5", "implied", finding.Client, BySchema, "INI-6", "", "`fs/write_text_file` returns an empty object; the null of the page's example does not fit the schema."},
 		{"FS-6", "implied", finding.Client, ByRule, "", "", "`fs/read_text_file` returns unsaved changes of the editor; a missing file is answered with -32002 and `data.uri`."},
 	}},
 	{"terminals", []Requirement{
@@ -292,7 +292,7 @@ var Pages = []Page{
 		{"TRM-3", "must", finding.Agent, ByRule, "OVW-1", "runtime", "The `cwd` of `terminal/create` is an absolute path."},
 		{"TRM-4", "implied", finding.Client, ByRule, "", "", "If the output exceeds `outputByteLimit`, its beginning is cut, and `truncated` is true."},
 		{"TRM-5", "MUST", finding.Client, ByRule, "", "", "The output is cut at a character boundary."},
-		{"TRM-6", "implied", finding.Client, ByScenario, "", "", "`terminal/create` answers at once, before the command ends."},
+		{"TRM-6", "implied", finding.Client, ByScenario, "", "", "`terminal/create` is answered immediately, before the command ends."},
 		{"TRM-7", "MUST", finding.Agent, ByRule, "", "runtime", "Every terminal that was created is released."},
 		{"TRM-8", "MUST", finding.Agent, ByRule, "", "runtime", "A killed terminal is released too."},
 		{"TRM-9", "implied", finding.Client, ByRule, "", "", "`exitStatus` is present only after the exit; `terminal/wait_for_exit` answers at the exit."},
@@ -385,12 +385,12 @@ var Pages = []Page{
 		{"SCH-14", "must", finding.Agent, ByRule, "TOL-8", "author", "A terminal is added to its tool call before it is released."},
 		{"SCH-15", "must", finding.Agent, ByRule, "", "", "The properties of an elicitation's form are primitives or enums."},
 		{"SCH-16", "implied", 0, BySchema, "INI-6", "", "Integer widths: protocolVersion u16; line, limit, exitCode u32; outputByteLimit, used, size u64; ResourceLink.size i64; url format uri; notice.title non-empty."},
-		{"SCH-17", "implied", 0, ByScenario, "", "runtime", "What the schema marks with `x-deserialize-…` is read leniently; what is sent is always strict."},
+		{"SCH-17", "implied", 0, ByScenario, "", "runtime", "Values that the schema marks with `x-deserialize-…` are read leniently; sent messages are always strict."},
 	}},
 	{"additions", []Requirement{
 		{"ADD-1", "implied", 0, ByScenario, "", "runtime", "After an error answer, the connection serves the next request."},
 		{"ADD-2", "implied", finding.Agent, BySchema, "", "", "Every update and request of the agent has the id of a session that the client knows."},
-		{"ADD-3", "MUST", finding.Agent, ByScenario, "", "", "What is advertised is accepted: image, audio and embedded resource blocks, additionalDirectories, MCP transports."},
+		{"ADD-3", "MUST", finding.Agent, ByScenario, "", "", "The agent accepts what it advertises: image, audio and embedded resource blocks, additionalDirectories, MCP transports."},
 		{"ADD-4", "implied", finding.Agent, BySchema, "INI-6", "", "The result of `session/load` is an object, not null."},
 		{"ADD-5", "MUST", finding.Agent, BySchema, "", "", "The ids of `authMethods` are unique."},
 		{"ADD-6", "SHOULD", 0, BySchema, "", "", "The message of an error is one line and not empty."},
@@ -401,9 +401,9 @@ var Pages = []Page{
 		{"ADD-11", "JSON-RPC", 0, ByRule, "OVW-4", "", "A notification is never answered, not even an unknown one or `$/cancel_request`."},
 		{"ADD-12", "SHOULD", finding.Agent, ByRule, "", "", "On `session/load`, available commands, modes and options are sent before the answer or with it."},
 		{"ADD-13", "implied", finding.Agent, BySchema, "", "", "`updatedAt` is an ISO 8601 timestamp."},
-		{"ADD-14", "MUST NOT", finding.Agent, ByScenario, "", "", "What the user has refused is not done."},
+		{"ADD-14", "MUST NOT", finding.Agent, ByScenario, "", "", "The agent does not do what the user has refused."},
 		{"ADD-15", "implied", finding.Agent, ByRule, "", "", "A terminal is not used after its release."},
-		{"ADD-16", "implied", finding.Agent, ByRule, "", "", "A list of sessions that is filtered by `cwd` has none of other directories."},
+		{"ADD-16", "implied", finding.Agent, ByRule, "", "", "A list of sessions that is filtered by `cwd` has no sessions in other directories."},
 	}},
 	{"version-2", []Requirement{
 		{"V2-1", "MUST", finding.Agent, ByRule, "", "", "A prompt that is answered is in the conversation: its user message is echoed under the messageId of the answer."},
@@ -413,18 +413,18 @@ var Pages = []Page{
 		{"V2-5", "implied", finding.Agent, ByRule, "", "", "After the answer to session/close the agent sends no other messages for the session."},
 		{"V2-6", "SHOULD", finding.Agent, ByRule, "", "", "The first update of a tool call has its title."},
 		{"V2-7", "implied", finding.Agent, ByRule, "", "", "The directory of a terminal does not change."},
-		{"V2-8", "implied", finding.Agent, ByRule, "", "", "The bytes of each terminal chunk are base64 by themselves."},
+		{"V2-8", "implied", finding.Agent, ByRule, "", "", "The bytes of each terminal chunk are base64 on their own."},
 		{"V2-9", "implied", finding.Agent, ByRule, "", "", "session/resume without replayFrom replays no history."},
 		{"V2-10", "MUST", finding.Agent, ByRule, "", "", "session/resume sends the session's state after any replay and before its answer."},
 		{"V2-11", "must", finding.Agent, ByRule, "", "", "A replay in chunks begins each message with the whole-message update, with empty content."},
 		{"V2-12", "MUST NOT", finding.Client, ByRule, "", "", "auth/login and auth/logout are not called when the agent has offered no authMethods."},
-		{"V2-13", "MUST", finding.Client, ByRule, "", "", "The methods of sessions are called only if the agent states the capability session."},
+		{"V2-13", "MUST", finding.Client, ByRule, "", "", "The methods of sessions are called only if the agent advertises the capability session."},
 		{"V2-14", "MUST", finding.Agent, ByRule, "", "", "A prompt that does not enter the conversation because its session is closed is answered with -32800."},
 		{"V2-15", "MUST", finding.Agent, ByRule, "", "", "An agent that reports background work includes it on every state update of the session."},
-		{"V2-16", "MUST", finding.Agent, ByRule, "", "", "A replayed message has the messageId that it had."},
+		{"V2-16", "MUST", finding.Agent, ByRule, "", "", "A replayed message keeps its messageId."},
 		{"V2-17", "implied", finding.Agent, ByRule, "", "", "A messageId is unique among the messages of a type within a session."},
 		{"V2-18", "MUST", finding.Agent, ByRule, "", "", "optionIds are unique within a request for permission."},
-		{"V2-19", "MUST", finding.Agent, ByRule, "", "", "Names of commands are unique within their list, and have no white space."},
+		{"V2-19", "MUST", finding.Agent, ByRule, "", "", "Names of commands are unique within their list, and contain no white space."},
 		{"V2-20", "MUST", finding.Agent, ByRule, "", "", "Each value of a select is unique, across groups too."},
 		{"V2-21", "MUST", finding.Agent, ByRule, "", "", "Names in the env of a login in a terminal are unique."},
 		{"V2-22", "MUST", finding.Agent, ByRule, "", "", "Work that session/cancel ends is reported as idle with the stop reason cancelled."},

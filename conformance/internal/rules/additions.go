@@ -1,4 +1,4 @@
-// Rules beside the pages: found by running real programs.
+// Rules that are on no page. They were found by running real programs.
 
 package rules
 
@@ -18,40 +18,43 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
-		Breaks: "An update or a request for a session that no answer has given to the client and that the client has never named, while no answer is awaited " +
-			"that may give it.",
+		Breaks: "An update or a request of the agent for a session that no answer has given to the client and that the client has " +
+			"never named, while no request is pending whose answer could give it.",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
 			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease)),
-		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
+		// The agent can introduce a session only in an answer, and a judge sees that before anything the agent sends
+		// later.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
 			if e.Sender() != finding.Agent || s != nil && (s.Usable != nil || s.Asked) || id == "" || e.Initialized == nil || e.Sessions.Forgot || e.Listed.Forgot || e.Giving > 0 || e.Garbled[finding.Client] {
 				return
 			}
 			if _, listed := e.Listed.Get(id); !listed && e.Once(id) {
-				e.Broken("/sessionId", "the client knows no session %q", finding.Clip(id))
+				e.Broken("/sessionId", "the agent named the session %q, which the client does not know", finding.Clip(id))
 			}
 		},
 	},
 	{
 		ID:       "ADD-5",
 		Versions: both,
-		Breaks:   "Two authMethods with one id.",
+		Breaks:   "Two authMethods with the same id.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"b","name":"B"}]}}`,
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"a","name":"B"}]}}`,
-		On:    results(schema.MethodInitialize),
-		Check: func(e *judge.Event) { requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "a method") },
+		On: results(schema.MethodInitialize),
+		Check: func(e *judge.Event) {
+			requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "another method")
+		},
 	},
 	{
 		ID:       "ADD-6",
 		Versions: both,
-		Breaks:   "An error whose message is empty or has a line break.",
+		Breaks:   "An error whose message is empty or contains a line break.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
@@ -63,9 +66,9 @@ var additionsRules = []judge.Rule{
 			switch message := e.Content.Member("message"); {
 			case !message.IsText():
 			case strings.TrimSpace(message.Text()) == "":
-				e.Broken("/message", "the message is empty")
+				e.Broken("/message", "the error's message is empty")
 			case strings.ContainsAny(strings.TrimRight(message.Text(), "\r\n"), "\r\n"):
-				e.Broken("/message", "the message has more than one line")
+				e.Broken("/message", "the error's message has more than one line")
 			}
 		},
 	},
@@ -82,15 +85,16 @@ var additionsRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
-				e.Broken("/protocolVersion", "there is no version %d", chosen).Because(e.Initialize, "the request")
+				e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).Because(e.Initialize, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ADD-10",
 		Versions: both,
-		Breaks: "What is unstable to a side that has not stated the capability for it: a method, systemPrompt of a session or archived of session/list, " +
-			"be they empty, or (version 1) an update of a plan with an id or of a subagent.",
+		Breaks: "Something unstable that is sent to a side that has not advertised the capability for it: a method, systemPrompt " +
+			"of a session or archived of session/list, even if empty, or (version 1) an update of a plan with an id or of a " +
+			"subagent.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
@@ -110,14 +114,14 @@ var additionsRules = []judge.Rule{
 			for name, v1 := range unstableMember {
 				capability := nameByVersion(e, v1, strings.Replace(v1, "sessionCapabilities", "session", 1))
 				if e.Given(name) && !e.Agent.Can(capability) {
-					e.Broken("/"+name, "the agent does not state %s", capability).Because(e.Agent.At, "its capabilities")
+					e.Broken("/"+name, "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
 	},
 	{
 		ID:     "ADD-12",
-		Breaks: "The session's first available_commands_update after the answer to session/load, before the next prompt.",
+		Breaks: "The session's first available_commands_update comes after the answer to session/load and before the next prompt.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
@@ -129,14 +133,14 @@ var additionsRules = []judge.Rule{
 		On: updates("available_commands_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
-				e.Broken("", "the commands come after the answer to session/load").Because(s.Loaded, "the answer")
+				e.Broken("", "the agent sent its commands after the answer to session/load, not before it").Because(s.Loaded, "the answer")
 			}
 		},
 	},
 	{
 		ID: "ADD-13",
-		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or without a time. " +
-			"(Version 2: the format in its schema.)",
+		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or without a " +
+			"time. (Version 2: the schema has the format.)",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"2026-01-02T03:04:05Z"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"yesterday"}}}`,
 		On:    anyOf(results(judge.MethodList), updates("session_info_update")),
@@ -153,8 +157,9 @@ var additionsRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "ADD-15",
-		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has released before, unless the release failed.",
+		ID: "ADD-15",
+		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has already released, " +
+			"unless the release failed.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
 			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
@@ -164,15 +169,15 @@ var additionsRules = []judge.Rule{
 		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.ReleaseRefused {
-				e.Broken("/terminalId", "the terminal is released").Because(t.Released, "its release")
+				e.Broken("/terminalId", "the agent used a terminal that it has already released").Because(t.Released, "its release")
 			}
 		},
 	},
 	{
 		ID:       "ADD-16",
 		Versions: both,
-		Breaks: "A session in the answer to session/list whose cwd is not that of the filter. (Less than a MUST: an agent may compare what links " +
-			"lead to.)",
+		Breaks: "A session in the answer to session/list whose cwd is not the one in the request. (Less than a MUST: an agent may " +
+			"compare the targets of links.)",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work/"}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work"}]}}`,
@@ -188,21 +193,21 @@ var additionsRules = []judge.Rule{
 			plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
 			for i, s := range e.Content.Items("sessions") {
 				if cwd := s.Text("cwd"); absolute(cwd) && !strings.EqualFold(plain(cwd), plain(wanted)) {
-					e.Broken(schema.Element("/sessions", i)+"/cwd", "%q is not the directory of the filter", finding.Clip(cwd)).Because(e.Request.At, "the request")
+					e.Broken(schema.Element("/sessions", i)+"/cwd", "the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).Because(e.Request.At, "the request")
 				}
 			}
 		},
 	},
 }
 
-// iso8601 is a date of the calendar, of the year or of a week, with or without a time.
+// iso8601 matches a calendar, ordinal or week date, with or without a time.
 var iso8601 = regexp.MustCompile(`^(?i)[+-]?\d{4,6}(-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?|-?[0-3]\d\d|-?W[0-5]\d(-?[1-7])?)` +
 	`(T([01]\d|2[0-4])(:?[0-5]\d(:?([0-5]\d|60))?)?([.,]\d+)?(Z|[+-][01]\d(:?[0-5]\d)?)?)?$`)
 
-// unstableMember is the capability of the agent that an unstable member of a request of version 1 needs.
+// unstableMember maps each unstable member of a version 1 request to the capability of the agent that it needs.
 var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt", "archived": "sessionCapabilities.archive"}
 
-// unstableUpdate is the capability of the client that an unstable update of version 1 needs.
+// unstableUpdate maps each unstable update of version 1 to the capability of the client that it needs.
 var unstableUpdate = map[string]string{
 	"plan_update":           "plan",
 	"plan_removed":          "plan",

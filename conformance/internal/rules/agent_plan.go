@@ -11,8 +11,9 @@ var agentPlanRules = []judge.Rule{
 	{
 		ID:       "PLN-3",
 		Versions: both,
-		Breaks: "A plan that looks like a change of the one before, not like the whole: its entries are some of the earlier ones, one of them with a new status, " +
-			"and others that were not done are left out. (Advice: an agent may also have given them up.)",
+		Breaks: "A plan that looks like a change of the previous one rather than the whole plan: its entries are some of the " +
+			"earlier ones, one of them with a new status, and others that were not completed are left out. (Advice: an agent " +
+			"may also have given them up.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"},{"content":"Write","priority":"high","status":"pending"}]}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"completed"},{"content":"Write","priority":"high","status":"pending"}]}}}`,
@@ -45,8 +46,8 @@ var agentPlanRules = []judge.Rule{
 			}
 			for content, status := range before.Entries {
 				if _, still := now.Entries[content]; changed && !still && status != "completed" && status != "cancelled" {
-					e.Broken(where+"/entries", "entries of the plan before are missing that were not done").
-						Because(before.At, "the plan before").Mildly(finding.Advice)
+					e.Broken(where+"/entries", "entries of the previous plan that were not completed are missing; an update has the whole plan").
+						Because(before.At, "the previous plan").Mildly(finding.Advice)
 					return
 				}
 			}

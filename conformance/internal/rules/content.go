@@ -15,9 +15,10 @@ var contentRules = []judge.Rule{
 	{
 		ID:       "CON-3",
 		Versions: both,
-		Breaks:   "Data of an image, of audio or of a blob that is not base64; an image or audio whose mimeType is no media type. (The members of each block are in the schema.)",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"iVBORw==","mimeType":"image/png"}}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"data:image/png;base64,iVBORw==","mimeType":"image/png"}}}}`,
+		Breaks: "Data of an image, audio or blob that is not base64; an image or audio whose mimeType is not a media type. (The " +
+			"schema has the members of each block.)",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"iVBORw==","mimeType":"image/png"}}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"data:image/png;base64,iVBORw==","mimeType":"image/png"}}}}`,
 		On: anyOf(
 			requests(judge.MethodPrompt, judge.MethodPermission),
 			updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message", "agent_thought",
@@ -37,7 +38,7 @@ var contentRules = []judge.Rule{
 	},
 }
 
-// checkBlocks looks at a content block, at what wraps one in a tool call, or at a list of these.
+// checkBlocks checks a content block, the wrapper of one in a tool call, or a list of these.
 func checkBlocks(e *judge.Event, where string, v *schema.Value) {
 	if v.IsArray() {
 		for i, block := range v.Items() {
@@ -57,14 +58,14 @@ func checkBlock(e *judge.Event, where string, v *schema.Value) {
 	case "image", "audio":
 		requireBase64(e, where+"/data", v.Member("data"))
 		if kind := v.Member("mimeType"); kind.IsText() && !mediaType(kind.Text()) {
-			e.Broken(where+"/mimeType", "%q is no media type", finding.Clip(kind.Text()))
+			e.Broken(where+"/mimeType", "%q is not a media type", finding.Clip(kind.Text()))
 		}
 	case "resource":
 		requireBase64(e, where+"/resource/blob", v.Member("resource", "blob"))
 	}
 }
 
-// mediaType reports whether a text has the form of a media type, such as "image/png".
+// mediaType reports whether a string has the form of a media type, such as "image/png".
 func mediaType(s string) bool {
 	kind, _, err := mime.ParseMediaType(s)
 	return (err == nil || err == mime.ErrInvalidMediaParameter) && strings.Contains(kind, "/")

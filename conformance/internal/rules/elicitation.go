@@ -23,10 +23,11 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-5",
 		Versions: both,
-		Breaks:   "elicitation/create of mode form to a client that does not state elicitation.form, or of mode url to one that does not state elicitation.url.",
-		Right:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
-		On:       requests(judge.MethodElicit),
+		Breaks: "elicitation/create of mode form to a client that does not advertise elicitation.form, or of mode url to one that " +
+			"does not advertise elicitation.url.",
+		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
+		Wrong: `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
+		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if mode := e.Text("mode"); mode == "form" || mode == "url" {
 				e.Needs(&e.Client, "elicitation."+mode)
@@ -36,15 +37,16 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-11",
 		Versions: both,
-		Breaks:   "A form with a free text field whose name or title is that of a secret: password, API key, access token, card number. (Milder than its requirement: it goes by words.)",
-		Right:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"}}}}}`,
-		Wrong:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Log in","requestedSchema":{"type":"object","properties":{"apiKey":{"type":"string","title":"API key"}}}}}`,
-		On:       requests(judge.MethodElicit),
+		Breaks: "A form with a free text field whose name or title is that of a secret: password, API key, access token, card " +
+			"number. (Milder than its requirement, because it is judged by words.)",
+		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"}}}}}`,
+		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Log in","requestedSchema":{"type":"object","properties":{"apiKey":{"type":"string","title":"API key"}}}}}`,
+		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
 				if free && (asksForSecret(name) || asksForSecret(property.Text("title"))) {
-					e.Broken(schema.Pointer("/requestedSchema/properties", name), "asks for a secret: that is for the mode url").Mildly(finding.Should)
+					e.Broken(schema.Pointer("/requestedSchema/properties", name), "the form asks for a secret; use the mode url instead").Mildly(finding.Should)
 				}
 			}
 		},
@@ -52,7 +54,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-15",
 		Versions: both,
-		Breaks:   "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has the wrong type, is none of the choices or out of bounds.",
+		Breaks: "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has the wrong " +
+			"type, is not one of the choices or is out of bounds.",
 		Right: withElicitation + `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}},"required":["size"]}}}
 			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept","content":{"size":"l"}}}`,
@@ -65,7 +68,7 @@ var elicitationRules = []judge.Rule{
 			if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() || !e.Sound("/content") {
 				return
 			}
-			// The form is small; the content is read once, however long it is.
+			// The loop is over the form, which is small, so that the content is read only once.
 			properties, missing := map[string]*schema.Value{}, map[string]bool{}
 			maps.Insert(properties, form.Members("properties"))
 			for _, name := range form.Items("required") {
@@ -85,14 +88,15 @@ var elicitationRules = []judge.Rule{
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(missing)) {
-				e.Broken("/content", "lacks the required member %q", finding.Clip(name)).Because(e.Request.At, "the form")
+				e.Broken("/content", "the required member %q is missing", finding.Clip(name)).Because(e.Request.At, "the form")
 			}
 		},
 	},
 	{
 		ID:       "ELI-19",
 		Versions: both,
-		Breaks:   "An elicitationId of one that is outstanding: it was neither completed, nor declined, cancelled or refused.",
+		Breaks: "The elicitationId of an elicitation that is still outstanding: neither completed, declined, cancelled nor " +
+			"refused.",
 		Right: withElicitation + `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
 			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept"}}
@@ -105,14 +109,15 @@ var elicitationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if before, ok := e.Elicitations.Get(id); ok && id != "" && !before.Over && before.Completed == nil {
-				e.Broken("/elicitationId", "%q is outstanding", finding.Clip(id)).Because(before.At, "the elicitation with this id")
+				e.Broken("/elicitationId", "the id %q already belongs to an outstanding elicitation", finding.Clip(id)).Because(before.At, "the elicitation with this id")
 			}
 		},
 	},
 	{
 		ID:       "ELI-21",
 		Versions: both,
-		Breaks:   "elicitation/complete with an id that no elicitation/create of this connection had, when no session is from before the connection.",
+		Breaks: "elicitation/complete with an id that no elicitation/create on this connection had, if no session is older than " +
+			"the connection.",
 		Right: withElicitation + `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
 			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept"}}
@@ -122,15 +127,15 @@ var elicitationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if _, ok := e.Elicitations.Get(id); !ok && id != "" && !e.Elicitations.Forgot && !e.HasOlderSessions() {
-				e.Broken("/elicitationId", "no elicitation has the id %q", finding.Clip(id))
+				e.Broken("/elicitationId", "there was no elicitation with the id %q", finding.Clip(id))
 			}
 		},
 	},
 	{
 		ID:       "ELI-23",
 		Versions: both,
-		Breaks: "A request for a mode that the client does not state, answered otherwise than with the code -32602. " +
-			"(-32601 is right too, where the client states no mode at all.)",
+		Breaks: "A request for a mode that the client does not advertise, answered with anything but the code -32602. (-32601 is " +
+			"also right if the client advertises no mode at all.)",
 		Right: `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
 			-> {"jsonrpc":"2.0","id":"e","error":{"code":-32602,"message":"no such mode"}}`,
@@ -146,7 +151,7 @@ var elicitationRules = []judge.Rule{
 			case e.Sender() != finding.Client || mode != "form" && mode != "url" || e.Client.Can("elicitation."+mode):
 			case e.Kind == finding.ErrorReply && (code == codeParams || code == codeCancelled || code == codeMethod && none):
 			default:
-				e.Broken("", "the client does not state the mode %s and must say so with the code %d", mode, codeParams).
+				e.Broken("", "the client does not advertise the mode %s, so it must answer with the error code %d", mode, codeParams).
 					Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
 			}
 		},
@@ -154,8 +159,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-25",
 		Versions: both,
-		Breaks: "A URL with a password before its host, or with a parameter that is named like a credential (password, client_secret, access_token). " +
-			"Milder: names that often are one (token, key, auth, email).",
+		Breaks: "A URL with a password before its host, or with a parameter that is named like a credential (password, " +
+			"client_secret, access_token). Milder: names that often are one (token, key, auth, email).",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login?state=e1","message":"Log in"}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login?access_token=5EC2E7","message":"Log in"}}`,
 		On:    requests(judge.MethodElicit),
@@ -165,7 +170,7 @@ var elicitationRules = []judge.Rule{
 				return
 			}
 			if _, password := u.User.Password(); password {
-				e.Broken("/url", "has a password before the host")
+				e.Broken("/url", "the URL has a password before its host")
 				return
 			}
 			for _, part := range []string{u.RawQuery, u.EscapedFragment()} {
@@ -176,10 +181,10 @@ var elicitationRules = []judge.Rule{
 					}
 					switch name = unstyled(name); {
 					case credentials[name]:
-						e.Broken("/url", "has a parameter %q: a credential", finding.Clip(name))
+						e.Broken("/url", "the URL has the parameter %q, which is a credential", finding.Clip(name))
 						return
 					case likelyCredentials[name]:
-						e.Broken("/url", "has a parameter %q, which may be a credential or personal", finding.Clip(name)).Mildly(finding.Should)
+						e.Broken("/url", "the URL has the parameter %q, which may be a credential or personal data", finding.Clip(name)).Mildly(finding.Should)
 						return
 					}
 				}
@@ -189,14 +194,15 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-26",
 		Versions: both,
-		Breaks:   "A URL whose scheme is not https and whose host is not one of development: localhost, a local or private address, .local, .test.",
-		Right:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://localhost:8080/login","message":"Log in"}}`,
-		Wrong:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://example.com/login","message":"Log in"}}`,
-		On:       requests(judge.MethodElicit),
+		Breaks: "A URL whose scheme is not https and whose host is not a development host: localhost, a local or private address, " +
+			".local, .test.",
+		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://localhost:8080/login","message":"Log in"}}`,
+		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://example.com/login","message":"Log in"}}`,
+		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
 			if u != nil && !strings.EqualFold(u.Scheme, "https") && !(strings.EqualFold(u.Scheme, "http") && isDevelopmentHost(u.Hostname())) {
-				e.Broken("/url", "is not an https URL")
+				e.Broken("/url", "the URL's scheme is not https")
 			}
 		},
 	},
@@ -226,20 +232,21 @@ var elicitationRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "ELI-34",
-		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does not fit the schema; in version 2 nor does one with both.)",
-		Right:  withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","toolCallId":"c","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
-		Wrong:  withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","requestId":1,"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
-		On:     requests(judge.MethodElicit),
+		ID: "ELI-34",
+		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does not fit the " +
+			"schema; in version 2, neither does one with both.)",
+		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","toolCallId":"c","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
+		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","requestId":1,"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
+		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if e.Given("sessionId") && e.Has("requestId") {
-				e.Broken("/requestId", "not beside a sessionId")
+				e.Broken("/requestId", "an elicitation has either a sessionId or a requestId, not both")
 			}
 		},
 	},
 }
 
-// unstyled is a name without what styles of naming differ in.
+// unstyled returns a name without the differences between naming styles.
 func unstyled(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r == '.' || unicode.IsSpace(r) {
@@ -249,21 +256,23 @@ func unstyled(name string) string {
 	}, name)
 }
 
-// credentials are names of parameters that hold one, likelyCredentials those that may.
+// credentials has the names of parameters that hold a credential, likelyCredentials those of parameters that may hold
+// one.
 var (
 	credentials = stringSet("password", "passwd", "pwd", "secret", "clientsecret", "apikey", "apisecret", "accesstoken", "refreshtoken",
 		"idtoken", "authtoken", "bearertoken", "sessiontoken", "privatekey", "authorization")
 	likelyCredentials = stringSet("token", "key", "auth", "sig", "signature", "email", "username", "ssn")
 )
 
-// secretNames are names of fields that ask for a secret, secretParts are parts of such names.
+// secretNames has the names of fields that ask for a secret, secretParts parts of such names.
 var (
 	secretNames = stringSet("secret", "token", "pin", "otp", "cvv", "cvc", "pwd", "ssn")
 	secretParts = []string{"password", "passwd", "passphrase", "passcode", "apikey", "secretkey", "clientsecret", "accesstoken",
 		"authtoken", "bearertoken", "refreshtoken", "privatekey", "credential", "securitycode", "creditcard", "cardnumber"}
 )
 
-// asksForSecret reports whether a field of this name or title asks for a secret, and not for the name of one or about one.
+// asksForSecret reports whether a field with this name or title asks for a secret itself, not for the name of one or a
+// question about one.
 func asksForSecret(name string) bool {
 	if len(name) > finding.MaxText || strings.HasSuffix(name, "?") {
 		return false
@@ -293,7 +302,7 @@ func stringSet(names ...string) map[string]bool {
 	return set
 }
 
-// elicitedURL is the URL of an elicitation of mode url, nil if it has none that can be read.
+// elicitedURL returns the URL of an elicitation of mode url, or nil if it has no valid one.
 func elicitedURL(e *judge.Event) *url.URL {
 	if e.Text("mode") != "url" || !e.Sound("/url") {
 		return nil
@@ -305,7 +314,7 @@ func elicitedURL(e *judge.Event) *url.URL {
 	return u
 }
 
-// isDevelopmentHost reports whether a host is this machine, or on a local or private network.
+// isDevelopmentHost reports whether a host is this machine or on a local or private network.
 func isDevelopmentHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, suffix := range []string{"localhost", ".local", ".test", ".internal"} {
@@ -319,17 +328,17 @@ func isDevelopmentHost(host string) bool {
 
 var clickable = regexp.MustCompile(`(?i)\bhttps?://\S`)
 
-// requireNoURL reports URLs in the members of an object that are shown to the user.
+// requireNoURL reports URLs in the named members of an object, which are shown to the user.
 func requireNoURL(e *judge.Event, where string, v *schema.Value, names ...string) {
 	for _, name := range names {
 		if clickable.MatchString(v.Text(name)) {
-			e.Broken(where+"/"+name, "has a URL")
+			e.Broken(where+"/"+name, "the form shows a URL")
 		}
 	}
 }
 
-// mismatch says why a value is not what the property of a form allows, "" if it is. What only the implementation of a
-// regular expression or of a format can decide is left to it.
+// mismatch returns the reason why a form's property does not allow a value, or "" if it does. It does not judge
+// patterns and formats whose meaning depends on the implementation.
 func mismatch(v, property *schema.Value) string {
 	switch property.Text("type") {
 	case "string":
@@ -339,7 +348,7 @@ func mismatch(v, property *schema.Value) string {
 		return stringMismatch(v.Text(), property)
 	case "boolean":
 		if !v.IsBoolean() {
-			return "is no boolean"
+			return "is not a boolean"
 		}
 	case "integer", "number":
 		n, ok := v.Decimal()
@@ -363,7 +372,7 @@ func mismatch(v, property *schema.Value) string {
 		choices := choicesOf(property.Member("items"), "enum", "anyOf")
 		for _, item := range v.Items() {
 			if !item.IsText() || choices != nil && !choices[item.Text()] {
-				return "has an item that is none of the choices"
+				return "has an item that is not one of the choices"
 			}
 		}
 	}
@@ -375,22 +384,23 @@ func stringMismatch(s string, property *schema.Value) string {
 	choices := choicesOf(property, "enum", "oneOf")
 	switch format := property.Text("format"); {
 	case choices != nil && !choices[s]:
-		return "is none of the choices"
+		return "is not one of the choices"
 	case n < bound(property, "minLength", 0):
 		return "is too short"
 	case n > bound(property, "maxLength", math.Inf(1)):
 		return "is too long"
 	case format == "email" && !strings.Contains(s, "@"):
-		return "is no email address"
+		return "is not an email address"
 	case format == "date":
 		if _, err := time.Parse(time.DateOnly, s); err != nil {
-			return "is no date"
+			return "is not a date"
 		}
 	}
 	return ""
 }
 
-// choicesOf are the choices in two lists, of texts and of objects with a const; nil if there is neither.
+// choicesOf returns the choices in two lists, one of strings and one of objects with a const, or nil if both are
+// absent.
 func choicesOf(v *schema.Value, texts, objects string) map[string]bool {
 	if !v.Member(texts).IsArray() && !v.Member(objects).IsArray() {
 		return nil
@@ -405,7 +415,7 @@ func choicesOf(v *schema.Value, texts, objects string) map[string]bool {
 	return choices
 }
 
-// bound is a number in a schema, otherwise where there is none.
+// bound returns a number in a schema, or otherwise if it is absent.
 func bound(v *schema.Value, name string, otherwise float64) float64 {
 	if n, ok := v.Member(name).Decimal(); ok {
 		return n

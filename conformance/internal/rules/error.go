@@ -27,15 +27,15 @@ var errorRules = []judge.Rule{
 			code, ok := e.Content.Integer("code")
 			reserved := code >= -32768 && code <= -32000 || code >= -32899 && code <= -32800
 			if ok && reserved && !definedCodes[code] {
-				e.Broken("/code", "%d is in a reserved range and not defined", code)
+				e.Broken("/code", "the code %d is in a reserved range, but neither JSON-RPC nor the protocol defines it", code)
 			}
 		},
 	},
 	{
 		ID:       "ERR-3",
 		Versions: both,
-		Breaks: "An error for a method that is missing with another code than -32601: one that says so in words, or one for a method that needs " +
-			"a capability that the answering side does not state.",
+		Breaks: "A code other than -32601 for a method that the receiver does not have: the error's message says so, or the " +
+			"method needs a capability that the answering side does not advertise.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
@@ -49,17 +49,18 @@ var errorRules = []judge.Rule{
 			switch {
 			case !ok || e.Request == nil || isCustom(e.Method) || code == codeMethod || e.Method == judge.MethodElicit: // ELI-23
 			case capability != "" && !side.Can(capability) && !earlier[code]:
-				e.Broken("/code", "the method needs %s, which is not stated: the code is %d", capability, codeMethod).
+				e.Broken("/code", "got code %d, want %d: the method needs %s, which is not advertised", code, codeMethod, capability).
 					Because(side.At, "the capabilities").Because(e.Request.At, "the request")
 			case code != codeParams && noSuchMethod.MatchString(e.Text("message")):
-				e.Broken("/code", "an unknown method has the code %d", codeMethod).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ERR-4",
 		Versions: both,
-		Breaks:   "An error for a mode, an option or a value that the session never had with another code than -32602; or one that says in words that params are invalid, with another code.",
+		Breaks: "A code other than -32602 for a mode, an option or a value that the session never had, or in an error whose " +
+			"message says that params are invalid.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: times"}}`,
@@ -72,17 +73,17 @@ var errorRules = []judge.Rule{
 			switch {
 			case !ok || e.Request == nil || code == codeParams:
 			case e.Request.Unsupported && code != codeMethod && code != codeNotFound && !earlier[code]:
-				e.Broken("/code", "a value that is not supported has the code %d", codeParams).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for a value that is not supported", code, codeParams).Because(e.Request.At, "the request")
 			case invalidParams.MatchString(e.Text("message")):
-				e.Broken("/code", "invalid params have the code %d", codeParams).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for invalid params", code, codeParams).Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ERR-5",
 		Versions: both,
-		Breaks: "An error with another code than -32002 for a request about a session that was closed or deleted, or that this connection neither made nor loaded; " +
-			"or one with that code and without the session in data.sessionId.",
+		Breaks: "A code other than -32002 for a request about a session that was closed or deleted, or that this connection " +
+			"neither created nor loaded; or that code without the session in data.sessionId.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32002,"message":"no such session","data":{"sessionId":"other"}}}`,
@@ -101,17 +102,18 @@ var errorRules = []judge.Rule{
 			unknown := !setup && (s.Usable == nil && s.Named.Direction == finding.ToAgent || over)
 			switch {
 			case unknown && code != codeNotFound && code != codeMethod && !earlier[code]:
-				found := e.Broken("/code", "a session that is unknown or not active has the code %d", codeNotFound).Because(e.Request.At, "the request")
+				found := e.Broken("/code", "got code %d, want %d for a session that is unknown or not active", code, codeNotFound).Because(e.Request.At, "the request")
 				found.Because(s.Closed, "the session was closed").Because(s.Deleted, "the session was deleted")
 			case code == codeNotFound && (setup || unknown) && !e.Given("data", "uri") && judge.Short(e.Text("data", "sessionId")) != s.ID:
-				e.Broken("/data", "does not name the session in sessionId").Because(e.Request.At, "the request")
+				e.Broken("/data", "data.sessionId does not name the session").Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ERR-6",
 		Versions: both,
-		Breaks:   "An answer to a request of the client that was sent before initialize, with a result or with another code than -32600 or -32601.",
+		Breaks: "A request that the client sent before initialize and that is answered with a result, or with a code other than " +
+			"-32600 or -32601.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"not initialized"}}
@@ -129,15 +131,15 @@ var errorRules = []judge.Rule{
 			case e.Initialize != nil && e.Initialize.Number < r.At.Number:
 			case e.Kind == finding.ErrorReply && (code == codeInvalid || code == codeMethod || code == codeParse || code == codeCancelled):
 			default:
-				e.Broken("", "the connection was not initialized: the answer is the error %d", codeInvalid).Because(r.At, "the request, before initialize")
+				e.Broken("", "the request came before initialize: want the error %d", codeInvalid).Because(r.At, "the request, before initialize")
 			}
 		},
 	},
 	{
 		ID:       "ERR-7",
 		Versions: both,
-		Breaks: "An error without id for a line that is not JSON with another code than -32700, or for one that is JSON and no message with " +
-			"another code than -32600. For a line that is nested deeper than 64 both are right.",
+		Breaks: "An error without id for a line that is not JSON with a code other than -32700, or for JSON that is not a message " +
+			"with a code other than -32600. For a line that is nested deeper than 64, both codes are right.",
 		Right: `
 			-> {"jsonrpc":
 			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
@@ -155,17 +157,19 @@ var errorRules = []judge.Rule{
 			if lines.JSON {
 				want = codeInvalid
 			}
-			// Of several lines it is not known which one is answered, and a parser with a limit cannot know what a deep line is.
+			// With several lines it is not known which one is answered, and a parser with a depth limit cannot classify
+			// a deep line.
 			if known := code == codeParse || code == codeInvalid; !known || lines.Count == 1 && !lines.Deep && code != want {
-				e.Broken("/code", "a line that is %s has the code %d", lines, want).Because(lines.At, "the line")
+				e.Broken("/code", "got code %d, want %d for a line that is %s", code, want, lines).Because(lines.At, "the line")
 			}
 		},
 	},
 	{
 		ID:       "ERR-9",
 		Versions: both,
-		Breaks: "An error -32000 that says in words that something else is wrong: a rate limit, a quota, a session that is busy (and nothing about authentication). " +
-			"Or one of an agent that offers no way to authenticate to a client that has them all.",
+		Breaks: "An error -32000 whose message says that something else is wrong: a rate limit, a quota, a busy session (and " +
+			"nothing about authentication). Or one from an agent that offers no way to authenticate, to a client that " +
+			"supports all of them.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32000,"message":"Authentication required"}}`,
@@ -180,24 +184,25 @@ var errorRules = []judge.Rule{
 			}
 			switch {
 			case notAuth.MatchString(e.Text("message")) && !authWords.MatchString(e.Text("message")):
-				e.Broken("/code", "%d means that authentication is required, and nothing else", codeAuth)
+				e.Broken("/code", "the code %d only means that authentication is required", codeAuth)
 			case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot && e.Client.Can("auth.terminal") && e.Client.At != nil:
-				e.Broken("/code", "the agent offers no way to authenticate").Because(e.Agent.At, "its answer to initialize")
+				e.Broken("/code", "the agent requires authentication but offers no way to authenticate").Because(e.Agent.At, "its answer to initialize")
 			}
 		},
 	},
 }
 
-// definedCodes are those of JSON-RPC and of the protocol.
+// definedCodes has the codes that JSON-RPC and the protocol define.
 var definedCodes = map[int64]bool{
 	codeParse: true, codeInvalid: true, codeMethod: true, codeParams: true, codeInternal: true,
 	codeCancelled: true, codeAuth: true, codeNotFound: true, codeVersion: true,
 }
 
-// earlier are the codes of what may be found before an agent looks at the rest of a request.
+// earlier has the codes of errors that an agent may find before it looks at the rest of a request.
 var earlier = map[int64]bool{codeParse: true, codeInvalid: true, codeAuth: true, codeCancelled: true}
 
-// neededCapability is the capability that the method of an answer needs, "" if none, and the capabilities of the side that answers.
+// neededCapability returns the capability that the method of an answer needs, or "" if none, and the capabilities of
+// the side that answers.
 func neededCapability(e *judge.Event) (side *judge.Abilities, capability string) {
 	switch {
 	case e.Sender() == finding.Client:

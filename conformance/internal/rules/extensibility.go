@@ -13,10 +13,11 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-1",
 		Versions: both,
-		Breaks:   "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text of the W3C's form.",
-		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
-		On:       anyOf(requests(), notifications(), results()),
+		Breaks: "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text in the form " +
+			"that the W3C defines.",
+		Right: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
+		Wrong: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
+		On:    anyOf(requests(), notifications(), results()),
 		Check: func(e *judge.Event) {
 			meta := e.Content.Member("_meta")
 			if meta == nil {
@@ -24,7 +25,7 @@ var extensibilityRules = []judge.Rule{
 			}
 			for _, key := range traceKeys {
 				if v := meta.Member(key.name); meta.Present(key.name) && !(v.IsText() && len(v.Text()) <= 1<<13 && key.form.MatchString(v.Text())) {
-					e.Broken("/_meta/"+key.name, "not the form that W3C gives it")
+					e.Broken("/_meta/"+key.name, "the value does not have the form that the W3C defines")
 				}
 			}
 		},
@@ -32,7 +33,8 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-4",
 		Versions: both,
-		Breaks:   "A request of an extension (its method begins with an underscore) that is still unanswered when the agent that got it closes the connection, or the client, having answered a later one.",
+		Breaks: "An extension request (its method begins with an underscore) that is still unanswered when the agent that " +
+			"received it closes the connection, or when the client does so after it answered a later one.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
@@ -43,7 +45,7 @@ var extensibilityRules = []judge.Rule{
 			}
 			for _, r := range e.Unanswered(e.ClosedBy) {
 				if isCustom(r.Method) && r.Cancelled == nil && e.HasRead(r) {
-					e.BrokenAt(r.At, "was never answered")
+					e.BrokenAt(r.At, "the request was never answered")
 				}
 			}
 		},
@@ -51,7 +53,8 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-5",
 		Versions: both,
-		Breaks:   "An error for a request of an extension that says in words that there is no such method, with another code than -32601.",
+		Breaks: "An error for an extension request whose message says that there is no such method, with a code other than " +
+			"-32601.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
@@ -61,14 +64,14 @@ var extensibilityRules = []judge.Rule{
 		On: failures(),
 		Check: func(e *judge.Event) {
 			if code, ok := e.Content.Integer("code"); ok && isCustom(e.Method) && code != codeMethod && noSuchMethod.MatchString(e.Text("message")) {
-				e.Broken("/code", "an unknown method has the code %d", codeMethod).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "EXT-6",
 		Versions: both,
-		Breaks:   "A result that answers a request of an extension, from a side whose capabilities have no _meta that says so.",
+		Breaks:   "A result that answers an extension request, from a side whose capabilities have no _meta that says so.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
@@ -84,14 +87,14 @@ var extensibilityRules = []judge.Rule{
 				side = &e.Client
 			}
 			if isCustom(e.Method) && side.At != nil && !side.Meta && e.Once(e.Method) {
-				e.Broken("", "the %s has this method and does not advertise it", e.Sender()).
+				e.Broken("", "the %s serves this method but does not advertise the extension", e.Sender()).
 					Because(side.At, "its capabilities").Because(e.Request.At, "the request")
 			}
 		},
 	},
 }
 
-// traceKeys are the reserved keys of _meta with their forms in the W3C's recommendations.
+// traceKeys has the reserved keys of _meta and the form that the W3C's recommendations give them.
 var traceKeys = []struct {
 	name string
 	form *regexp.Regexp

@@ -11,8 +11,9 @@ import (
 
 var fileSystemRules = []judge.Rule{
 	{
-		ID:     "FS-2",
-		Breaks: "fs/read_text_file to a client that does not state fs.readTextFile, or fs/write_text_file to one that does not state fs.writeTextFile.",
+		ID: "FS-2",
+		Breaks: "fs/read_text_file to a client that does not advertise fs.readTextFile, or fs/write_text_file to one that does " +
+			"not advertise fs.writeTextFile.",
 		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":"r","result":{"content":"package a"}}`,
@@ -21,8 +22,9 @@ var fileSystemRules = []judge.Rule{
 		Check: func(e *judge.Event) { e.Needs(&e.Client, clientCapability[e.Method]) },
 	},
 	{
-		ID:     "FS-6",
-		Breaks: "An answer to fs/read_text_file that says in words that the file does not exist, with another code than -32002; or (as advice) one with the code -32002 that does not name the file in data.uri.",
+		ID: "FS-6",
+		Breaks: "An answer to fs/read_text_file whose message says that the file does not exist, with a code other than -32002; " +
+			"or (as advice) one with the code -32002 that does not name the file in data.uri.",
 		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":"r","error":{"code":-32002,"message":"no such file","data":{"uri":"file:///work/a.go"}}}`,
@@ -35,13 +37,13 @@ var fileSystemRules = []judge.Rule{
 			switch {
 			case !ok:
 			case code == codeNotFound && !e.Given("data", "uri") && !e.Given("data", "sessionId"):
-				e.Broken("/data", "does not name the file in uri").Because(e.Request.At, "the request").Mildly(finding.Advice)
+				e.Broken("/data", "data.uri does not name the file").Because(e.Request.At, "the request").Mildly(finding.Advice)
 			case code != codeNotFound && noSuchFile.MatchString(e.Text("message")):
-				e.Broken("/code", "a file that does not exist has the code %d", codeNotFound).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for a file that does not exist", code, codeNotFound).Because(e.Request.At, "the request")
 			}
 		},
 	},
 }
 
-// noSuchFile is how systems and libraries say it.
+// noSuchFile matches the messages of systems and libraries for a file that does not exist.
 var noSuchFile = regexp.MustCompile(`(?i)\bENOENT\b|no such file|file (does not|doesn't) exist|file not found`)

@@ -15,7 +15,8 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-1",
 		Versions: both,
-		Breaks:   "A request or notification of the client that is sent before initialize, or a request that is sent before its answer.",
+		Breaks: "A request or notification that the client sends before initialize, or a request that it sends before the answer " +
+			"to initialize.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
@@ -24,26 +25,27 @@ var initializationRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
 		On: anyOf(requests(), notifications()),
-		// The client sees the answer before it sends more, wherever the judge stands.
+		// The client sees the answer before it sends more, wherever the judge is between the two sides.
 		Check: func(e *judge.Event) {
 			switch {
 			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Method == schema.MethodInitialize || e.Initialized != nil || isProtocol(e.Method):
 			case e.Initialize == nil && e.Once(""):
-				e.Broken("", "sent before initialize")
+				e.Broken("", "the client sent this before initialize")
 			case e.Initialize != nil && e.Once(""):
-				e.Broken("", "sent before the answer to initialize").Because(e.Initialize, "initialize, not answered yet")
+				e.Broken("", "the client sent this before the answer to initialize").Because(e.Initialize, "initialize, not answered yet")
 			}
 		},
 	},
 	{
-		ID:     "INI-2",
-		Breaks: "An initialize request without clientCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
-		Right:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
-		Wrong:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
-		On:     requests(schema.MethodInitialize),
+		ID: "INI-2",
+		Breaks: "An initialize request without clientCapabilities. One without protocolVersion also breaks INI-6, and is reported " +
+			"as that.",
+		Right: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
+		On:    requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("clientCapabilities") {
-				e.Broken("/clientCapabilities", "the client does not state its capabilities")
+				e.Broken("/clientCapabilities", "the client does not advertise its capabilities")
 			}
 		},
 	},
@@ -55,13 +57,14 @@ var initializationRules = []judge.Rule{
 		On:     requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("clientInfo") {
-				e.Broken("/clientInfo", "the client does not say who it is")
+				e.Broken("/clientInfo", "the client does not give its name and version")
 			}
 		},
 	},
 	{
-		ID:     "INI-4",
-		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
+		ID: "INI-4",
+		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion also breaks INI-6, and is " +
+			"reported as that.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
@@ -71,7 +74,7 @@ var initializationRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("agentCapabilities") {
-				e.Broken("/agentCapabilities", "the agent does not state its capabilities")
+				e.Broken("/agentCapabilities", "the agent does not advertise its capabilities")
 			}
 		},
 	},
@@ -87,14 +90,15 @@ var initializationRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("agentInfo") {
-				e.Broken("/agentInfo", "the agent does not say who it is")
+				e.Broken("/agentInfo", "the agent does not give its name and version")
 			}
 		},
 	},
 	{
 		ID:       "INI-9",
 		Versions: both,
-		Breaks:   "An error (-32600 or -32602) that answers an initialize whose only fault is a version that the agent does not know.",
+		Breaks: "An error (-32600 or -32602) as the answer to an initialize whose only fault is a version that the agent does not " +
+			"know.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
@@ -102,18 +106,19 @@ var initializationRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"unsupported version"}}`,
 		On: failures(schema.MethodInitialize),
-		// Of a version that is published, the error may be about something else.
+		// For a published version, the error may have another cause.
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			if e.Requested > latestVersion && e.InitializeFits && (code == codeInvalid || code == codeParams) {
-				e.Broken("/code", "a version that is not supported is not an error").Because(e.Initialize, "the request")
+				e.Broken("/code", "an unsupported version is not an error; answer with the latest supported version").Because(e.Initialize, "the request")
 			}
 		},
 	},
 	{
 		ID:       "INI-10",
 		Versions: both,
-		Breaks:   "A request of the client after the agent has chosen a version above the one that the client asked for, which is the highest it speaks.",
+		Breaks: "A request that the client sends after the agent has chosen a version above the requested one, which is the " +
+			"highest that the client supports.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"agent","version":"1.0"}}}`,
@@ -124,14 +129,15 @@ var initializationRules = []judge.Rule{
 		On: requests(),
 		Check: func(e *judge.Event) {
 			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 && e.Version > e.Requested && e.Once("") {
-				e.Broken("", "the client goes on with version %d", e.Version).
-					Because(e.Initialize, "asks for the highest version of the client").Because(e.Initialized, "chooses a higher one")
+				e.Broken("", "the client continues with version %d, which it does not support; it should close the connection", e.Version).
+					Because(e.Initialize, "the client asks for its highest version").Because(e.Initialized, "the agent chooses a higher version")
 			}
 		},
 	},
 	{
-		ID:     "INI-13",
-		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result and has not stated the capability for it.",
+		ID: "INI-13",
+		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result but has not advertised the " +
+			"capability for it.",
 		Right: `<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"method not found"}}`,
 		Wrong: `
@@ -140,17 +146,17 @@ var initializationRules = []judge.Rule{
 		On: results(clientMethods()...),
 		Check: func(e *judge.Event) {
 			if e.Method == judge.MethodElicit && e.Text("action") != "accept" {
-				return // who declines or cancels shows nothing
+				return // a declined or cancelled elicitation proves nothing
 			}
 			if capability := clientCapability[e.Method]; e.Sender() == finding.Client && !e.Client.Can(capability) {
-				e.Broken("", "the client can do this and does not state %s", capability).
+				e.Broken("", "the client serves this method but does not advertise %s", capability).
 					Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:     "INI-14",
-		Breaks: "An agent that answers an optional method with a result and has not stated the capability for it.",
+		Breaks: "An agent that answers an optional method with a result but has not advertised the capability for it.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
@@ -160,7 +166,7 @@ var initializationRules = []judge.Rule{
 		On: results(agentMethods()...),
 		Check: func(e *judge.Event) {
 			if capability := agentCapability[e.Method]; e.Sender() == finding.Agent && !e.Agent.Can(capability) {
-				e.Broken("", "the agent can do this and does not state %s", capability).
+				e.Broken("", "the agent serves this method but does not advertise %s", capability).
 					Because(e.Agent.At, "its capabilities").Because(e.Request.At, "the request")
 			}
 		},
@@ -179,14 +185,14 @@ var initializationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			if code, _ := e.Content.Integer("code"); code == codeMethod && e.Initialized != nil && e.Sender() == finding.Agent &&
 				(e.InForce == 1 || e.Agent.Can("session")) {
-				e.Broken("/code", "every agent has this method").Because(e.Request.At, "the request")
+				e.Broken("/code", "every agent must implement this method").Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "INI-19",
 		Versions: both,
-		Breaks:   "An authMethods entry of type terminal for a client that does not state auth.terminal.",
+		Breaks:   "An authMethods entry of type terminal for a client that does not advertise auth.terminal.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
@@ -196,9 +202,9 @@ var initializationRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
-				// An extension in _meta may ask for them, as older clients do.
+				// An extension in _meta may request them, as older clients do.
 				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Meta {
-					e.Broken(schema.Element("/authMethods", i), "a terminal method for a client without auth.terminal").
+					e.Broken(schema.Element("/authMethods", i), "the agent offers a method of type terminal, but the client does not advertise auth.terminal").
 						Because(e.Client.At, "the client's capabilities")
 				}
 			}

@@ -11,9 +11,10 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-1",
 		Versions: both,
-		Breaks:   "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or what it lists. A session's own directories have rules of their own (SES-17, SES-20).",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"a.go","line":1}]}}}`,
+		Breaks: "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or its results. A " +
+			"session's own directories have rules of their own (SES-17, SES-20).",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"a.go","line":1}]}}}`,
 		On: anyOf(
 			requests("fs/read_text_file", "fs/write_text_file", "terminal/create", judge.MethodList, judge.MethodPermission),
 			results(judge.MethodList), updates("tool_call", "tool_call_update", "tool_call_content_chunk", "terminal_update"),
@@ -44,7 +45,7 @@ var overviewRules = []judge.Rule{
 	},
 	{
 		ID:     "OVW-2",
-		Breaks: "The line 0 in fs/read_text_file or in a location. (The schema of version 2 says it itself.)",
+		Breaks: "Line 0 in fs/read_text_file or in a location. (In version 2, the schema forbids it.)",
 		Right:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
 		Wrong:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":0}]}}}`,
 		On:     anyOf(requests("fs/read_text_file", judge.MethodPermission), updates("tool_call", "tool_call_update")),
@@ -60,25 +61,27 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-4",
 		Versions: both,
-		Breaks:   "An error without id, or with the id null, that says that a method is unknown or its params are wrong, when no request was broken: it answers a notification.",
-		Right:    `-> {"jsonrpc":"2.0","method":"_example.com/note"}`,
+		Breaks: "An error without id, or with the id null, that says that a method is unknown or its params are wrong, although " +
+			"no request was malformed: it answers a notification.",
+		Right: `-> {"jsonrpc":"2.0","method":"_example.com/note"}`,
 		Wrong: `
 			-> {"jsonrpc":"2.0","method":"_example.com/note"}
 			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"method not found"}}`,
 		On: failures(),
-		// A line that cannot be read, or is not a request, is rightly answered without its id, by the codes of JSON-RPC for
-		// that. Any other code is about the content of a message that was understood; one with an id would be answered by it.
+		// A line that cannot be read, or is not a request, is correctly answered without an id, with the codes that
+		// JSON-RPC has for this. Any other code is about the content of a message that was understood; if it had an id,
+		// the answer would too.
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			note, any := e.Notified[e.Sender()]
 			if (e.ID == "" || e.ID == "null") && code != codeParse && code != codeInvalid && any && !e.Unreadable[e.Sender()] {
-				e.Broken("", "answers a notification").Because(note, "the last notification before")
+				e.Broken("", "this answers a notification; notifications must not be answered").Because(note, "the last notification before")
 			}
 		},
 	},
 }
 
-// checkPaths looks at the paths of a tool call.
+// checkPaths checks the paths of a tool call.
 func checkPaths(e *judge.Event, where string, call *schema.Value) {
 	for i, location := range call.Items("locations") {
 		requireAbsolute(e, schema.Element(where+"/locations", i)+"/path", location.Text("path"))
@@ -88,7 +91,7 @@ func checkPaths(e *judge.Event, where string, call *schema.Value) {
 	}
 }
 
-// checkDiffPaths looks at the paths of a diff: one in version 1, several in version 2.
+// checkDiffPaths checks the paths of a diff: one in version 1, several in version 2.
 func checkDiffPaths(e *judge.Event, where string, content *schema.Value) {
 	if content.Text("type") != "diff" {
 		return
@@ -101,9 +104,9 @@ func checkDiffPaths(e *judge.Event, where string, content *schema.Value) {
 	}
 }
 
-// checkLine reports the line 0.
+// checkLine reports line number 0.
 func checkLine(e *judge.Event, pointer string, v *schema.Value) {
 	if line, ok := v.Integer("line"); ok && line == 0 {
-		e.Broken(pointer, "lines are counted from 1")
+		e.Broken(pointer, "line numbers start at 1")
 	}
 }

@@ -14,42 +14,45 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:       "PRM-1",
 		Versions: both,
-		Breaks:   "session/prompt for a session that this connection has neither made nor loaded nor resumed, or whose set-up is not answered yet.",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"hello"}]}}`,
-		On:       requests(judge.MethodPrompt),
-		// What makes a session usable is an answer that the client has read before it prompts.
+		Breaks: "session/prompt for a session that this connection has neither created, loaded nor resumed, or whose setup is not " +
+			"yet answered.",
+		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"hello"}]}}`,
+		On:    requests(judge.MethodPrompt),
+		// An answer makes the session usable, and the client has read it before it prompts.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
 			switch {
 			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Initialized == nil || id == "":
 			case s != nil && s.Setup != nil:
-				e.Broken("/sessionId", "%s is not answered yet", s.Setup.Method).Because(s.Setup.At, "the request")
+				e.Broken("/sessionId", "the client prompted before %s was answered", s.Setup.Method).Because(s.Setup.At, "the request")
 			case (s == nil || s.Usable == nil) && !e.Sessions.Forgot && e.Once(id):
-				e.Broken("/sessionId", "there was no session/new, session/load or session/resume for %q", finding.Clip(id))
+				e.Broken("/sessionId", "no session/new, session/load or session/resume opened the session %q", finding.Clip(id))
 			}
 		},
 	},
 	{
 		ID:       "PRM-2",
 		Versions: both,
-		Breaks:   "A prompt with an image, audio or an embedded resource for an agent that does not state promptCapabilities.image, .audio or .embeddedContext (version 2: session.prompt).",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"},{"type":"resource_link","name":"a","uri":"file:///a"}]}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}}`,
-		On:       requests(judge.MethodPrompt),
+		Breaks: "A prompt with an image, audio or an embedded resource for an agent that does not advertise " +
+			"promptCapabilities.image, .audio or .embeddedContext (version 2: session.prompt).",
+		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"},{"type":"resource_link","name":"a","uri":"file:///a"}]}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}}`,
+		On:    requests(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			for i, block := range e.Content.Items("prompt") {
 				name := map[string]string{"image": "image", "audio": "audio", "resource": "embeddedContext"}[block.Text("type")]
 				capability := nameByVersion(e, "promptCapabilities.", "session.prompt.") + name
 				if name != "" && !e.Agent.Can(capability) {
-					e.Broken(schema.Element("/prompt", i), "the agent does not state %s", capability).Because(e.Agent.At, "its capabilities")
+					e.Broken(schema.Element("/prompt", i), "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
 	},
 	{
-		ID:     "PRM-3",
-		Breaks: "A messageId that chunks of the user's and of the agent's messages share. (In version 2 they may: see V2-17.)",
+		ID: "PRM-3",
+		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages. (Version 2 allows it: see " +
+			"V2-17.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"hi"}}}}`,
@@ -61,8 +64,8 @@ var promptTurnRules = []judge.Rule{
 			if s := e.Session; s != nil {
 				id := e.Text("update", "messageId")
 				if other := e.FirstChunk(s, id, e.Update != "user_message_chunk"); other != nil && e.Once(s.ID+" "+id) {
-					e.Broken("/update/messageId", "a message of the user and one of the agent have the id %q", finding.Clip(id)).
-						Because(other, "the first message with it")
+					e.Broken("/update/messageId", "a message of the user and a message of the agent both have the id %q", finding.Clip(id)).
+						Because(other, "the first message with this id")
 				}
 			}
 		},
@@ -77,7 +80,7 @@ var promptTurnRules = []judge.Rule{
 		End: func(e *judge.Event) {
 			for _, r := range e.Unanswered(finding.Agent) {
 				if r.Method == judge.MethodPrompt && e.ClosedBy == finding.Agent && r.Cancelled == nil {
-					e.BrokenAt(r.At, "never answered")
+					e.BrokenAt(r.At, "the prompt was never answered")
 				}
 			}
 		},
@@ -102,13 +105,15 @@ var promptTurnRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			c := e.Call(e.Session, e.Text("update", "toolCallId"))
 			if c != nil && c.Allowed != nil && !c.Ran && e.Text("update", "status") == "completed" {
-				e.Broken("/update/status", "completed without in_progress").Because(c.Allowed, "the permission")
+				e.Broken("/update/status", "the tool call was completed without ever being in_progress").Because(c.Allowed, "the permission")
 			}
 		},
 	},
 	{
-		ID:     "PRM-7",
-		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no session/close or session/delete, and no question that the user dismissed, which is a permission with the outcome cancelled or an elicitation with the action cancel.",
+		ID: "PRM-7",
+		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no " +
+			"session/close or session/delete, and no question that the user dismissed (a permission with the outcome " +
+			"cancelled, or an elicitation with the action cancel).",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
@@ -117,16 +122,16 @@ var promptTurnRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
 		On: results(judge.MethodPrompt),
-		// The agent can know of a cancellation only from a message that a judge has seen before the answer.
+		// The agent can learn of a cancellation only from a message that a judge has seen before the answer.
 		Check: func(e *judge.Event) {
 			if t := wronglyCancelledTurn(e); t != nil && t.Before == nil {
-				e.Broken("/stopReason", "nothing has cancelled the turn").Because(t.Prompt.At, "the prompt")
+				e.Broken("/stopReason", "the turn ended as cancelled, but nothing cancelled it").Because(t.Prompt.At, "the prompt")
 			}
 		},
 	},
 	{
 		ID:     "PRM-9",
-		Breaks: "A permission request of a turn that the client has cancelled and that the client then answers otherwise than with the outcome cancelled.",
+		Breaks: "A permission request of a turn that the client has cancelled, answered with an outcome other than cancelled.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
@@ -138,21 +143,22 @@ var promptTurnRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
 			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}`,
 		On: answers(judge.MethodPermission),
-		// The client sends both, so it has cancelled before it answers. A permission that the agent has cancelled itself
-		// may be answered with an error.
+		// The client sends both, so it cancelled before it answered. A permission request that the agent itself has
+		// cancelled may be answered with an error.
 		Check: func(e *judge.Event) {
 			r := e.Request
 			if r == nil || r.Turn == nil || r.Turn.Cancelled == nil || e.Sender() != finding.Client {
 				return
 			}
 			if e.Kind == finding.Response && e.Text("outcome", "outcome") != "cancelled" || e.Kind == finding.ErrorReply && r.Cancelled == nil {
-				e.Broken("/outcome", "the turn was cancelled").Because(r.Turn.Cancelled, "the cancellation").Because(r.At, "the request for permission")
+				e.Broken("/outcome", "the turn was cancelled, so the outcome must be cancelled").Because(r.Turn.Cancelled, "the cancellation").Because(r.At, "the request for permission")
 			}
 		},
 	},
 	{
-		ID:     "PRM-11",
-		Breaks: "A cancelled turn that ends with another stop reason though the agent had read session/cancel: it had answered a later request, or got the outcome cancelled of the permission that it was waiting for.",
+		ID: "PRM-11",
+		Breaks: "A cancelled turn that ends with another stop reason although the agent had read session/cancel: it had answered " +
+			"a later request, or received the outcome cancelled for the permission that it was waiting for.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
@@ -166,16 +172,16 @@ var promptTurnRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
 		On: results(judge.MethodPrompt),
-		// Otherwise the answer may have crossed the cancellation.
+		// Without such a message, the answer may have crossed the cancellation.
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && e.Text("stopReason") != "cancelled" {
-				e.Broken("/stopReason", "the turn was cancelled").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "the agent had read it when this was answered")
+				e.Broken("/stopReason", "the turn was cancelled, so the stop reason must be cancelled").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},
 	{
 		ID:     "PRM-12",
-		Breaks: "A cancelled turn that ends with an error though the agent had read session/cancel (see PRM-11).",
+		Breaks: "A cancelled turn that ends with an error although the agent had read session/cancel (see PRM-11).",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
@@ -191,13 +197,14 @@ var promptTurnRules = []judge.Rule{
 		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && t.Prompt.Cancelled == nil {
-				e.Broken("", "an error for a cancelled turn").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "the agent had read it when this was answered")
+				e.Broken("", "a cancelled turn must end with the stop reason cancelled, not with an error").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},
 	{
-		ID:     "PRM-13",
-		Breaks: "A message, a tool call or a plan of a turn after its answer, before the next prompt.",
+		ID: "PRM-13",
+		Breaks: "A message, a tool call or a plan that belongs to a turn but comes after the turn's answer and before the next " +
+			"prompt.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}
@@ -207,20 +214,20 @@ var promptTurnRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}`,
 		On: updates(historyKinds...),
-		// The answer and the update go the same way, so none overtakes the other.
+		// The answer and the update travel in the same direction, so neither overtakes the other.
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s == nil || s.Last == nil || len(s.Turns) > 0 || s.Lost || s.Setup != nil || s.Loaded != nil {
 				return
 			}
 			if e.Once(s.ID + " " + strconv.Itoa(s.Last.Ended.Number)) {
-				e.Broken("", "an update of the turn after its end").Because(s.Last.Ended, "the answer to the prompt")
+				e.Broken("", "the agent sent an update of the turn after the answer that ended it").Because(s.Last.Ended, "the answer to the prompt")
 			}
 		},
 	},
 	{
 		ID:     "PRM-15",
-		Breaks: "session/prompt while another prompt of the session is not answered.",
+		Breaks: "session/prompt while another prompt of the session is unanswered.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
@@ -229,16 +236,16 @@ var promptTurnRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","id":11,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}`,
 		On: requests(judge.MethodPrompt),
-		// The client has to read the answer first, and a judge sees it before.
+		// The client has to read the answer first, and a judge sees it before the client does.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && len(s.Turns) > 0 && e.Sender() == finding.Client {
-				e.Broken("", "the last prompt is not answered yet").Because(s.Turns[len(s.Turns)-1].Prompt.At, "the last prompt")
+				e.Broken("", "the client prompted before the previous prompt was answered").Because(s.Turns[len(s.Turns)-1].Prompt.At, "the previous prompt")
 			}
 		},
 	},
 	{
 		ID:     "PRM-16",
-		Breaks: "The stop reason cancelled for a turn that began after a session/cancel in which no turn ran.",
+		Breaks: "The stop reason cancelled for a turn that began after a session/cancel that was sent while no turn was running.",
 		Right: `
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -250,13 +257,13 @@ var promptTurnRules = []judge.Rule{
 		On: results(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := wronglyCancelledTurn(e); t != nil && t.Before != nil {
-				e.Broken("/stopReason", "only an earlier cancellation, of no turn").Because(t.Before, "the cancellation").Because(t.Prompt.At, "the prompt")
+				e.Broken("/stopReason", "this turn was not cancelled; the session/cancel came before it, when no turn was running").Because(t.Before, "the cancellation").Because(t.Prompt.At, "the prompt")
 			}
 		},
 	},
 }
 
-// turnOf is the turn that the answer to a prompt ends, nil if it is not known.
+// turnOf returns the turn that the answer to a prompt ends, or nil if it is unknown.
 func turnOf(e *judge.Event) *judge.Turn {
 	if e.Request == nil || e.Request.Method != judge.MethodPrompt {
 		return nil
@@ -264,7 +271,7 @@ func turnOf(e *judge.Event) *judge.Turn {
 	return e.Request.Turn
 }
 
-// wronglyCancelledTurn is the turn that ends as cancelled without being so; nil if it is otherwise.
+// wronglyCancelledTurn returns the turn that ends as cancelled although nothing cancelled it, or nil.
 func wronglyCancelledTurn(e *judge.Event) *judge.Turn {
 	t := turnOf(e)
 	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed || e.Session == nil || e.Session.Closing {

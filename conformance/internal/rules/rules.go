@@ -1,6 +1,6 @@
-// Package rules has the rules, in a file for each page of the protocol's documents. A rule is a judge.Rule: its id, what breaks
-// it, a right and a wrong example, which messages it looks at, and the function that checks one. Its level and text are filled in
-// from package requirement. CONTRIBUTING.md lists what a new rule needs.
+// Package rules contains the rules, in one file for each page of the protocol's documents. A rule is a judge.Rule: its
+// id, a description of what breaks it, a right and a wrong example, the messages that it applies to, and the function
+// that checks one. Its level and text come from package requirement. CONTRIBUTING.md lists what a new rule needs.
 package rules
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
-// All returns the rules of all pages. What the table of requirements says of a rule is filled in here, so that a page's
-// file does not repeat it.
+// All returns the rules of all pages. It fills in the fields that the table of requirements has, so that the files of
+// the pages do not repeat them.
 var All = sync.OnceValue(func() []judge.Rule {
 	byPage := map[string][]judge.Rule{}
 	place := map[string]int{} // of each requirement on its page
@@ -27,7 +27,7 @@ var All = sync.OnceValue(func() []judge.Rule {
 		for _, rule := range rules {
 			r, page := requirement.Find(rule.ID)
 			if r == nil {
-				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID)) // of this package; its tests look at all
+				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID)) // a bug of this package, which its tests would find
 			}
 			rule.Level, rule.Side, rule.Page = r.Level(), r.Side, page
 			if rule.Text == "" {
@@ -48,7 +48,7 @@ var All = sync.OnceValue(func() []judge.Rule {
 	return all
 })
 
-// rulesOfPages are the rules, each page's in the file that is named like it.
+// rulesOfPages has the rules of each page, which are in the file with the page's name.
 var rulesOfPages = [][]judge.Rule{
 	schemaRules,
 	overviewRules, initializationRules, authenticationRules, sessionSetupRules, sessionListRules, sessionDeleteRules,
@@ -57,7 +57,7 @@ var rulesOfPages = [][]judge.Rule{
 	errorRules, schemaReferenceRules, additionsRules, version2Rules,
 }
 
-// dedent removes the indentation of an example in a page's file.
+// dedent removes the indentation of an example.
 func dedent(example string) string {
 	var lines []string
 	for line := range strings.Lines(example) {
@@ -68,5 +68,5 @@ func dedent(example string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Indexes returns the index of each version.
+// Indexes returns the index of the rules of each protocol version.
 var Indexes = sync.OnceValue(func() map[int]*judge.Index { return judge.NewIndexes(All()) })

@@ -1,5 +1,5 @@
-// The requirements that the schema and the envelope of JSON-RPC judge. A finding about a message carries the one that it
-// breaks; INI-6 is for all others.
+// The requirements that the schema and the JSON-RPC envelope judge. A finding has the id of the requirement that it
+// breaks, or INI-6 if it breaks none of the others.
 
 package rules
 
@@ -7,61 +7,64 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/judge"
 )
 
-// schemaRules are requirements without a check of their own: the validator reports them.
+// schemaRules has the requirements that the validator reports, so that they need no check of their own.
 var schemaRules = []judge.Rule{
 	{
 		ID:       "OVW-3",
 		Versions: both,
-		Breaks:   "A message with an id but no method, result or error; a result beside an error; a result or an error beside a method.",
-		Right:    `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"},"error":{"code":-32603,"message":"failed"}}`,
+		Breaks: "A message with an id but no method, result or error; a message with both a result and an error; a result or an " +
+			"error together with a method.",
+		Right: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"}}`,
+		Wrong: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"},"error":{"code":-32603,"message":"failed"}}`,
 	},
 	{
 		ID:       "TRN-1",
 		Versions: both,
-		Breaks:   "A line whose bytes are not UTF-8.",
+		Breaks:   "A line that is not valid UTF-8.",
 		Right:    `<- {"jsonrpc":"2.0","method":"_note","params":{"text":"é"}}`,
 		Wrong:    "<- {\"jsonrpc\":\"2.0\",\"method\":\"_note\",\"params\":{\"text\":\"\xe9\"}}",
 	},
 	{
 		ID:       "TRN-3",
 		Versions: both,
-		Breaks:   "A line that holds an array of anything: a batch of messages. (An empty array is not a message: TRN-5, TRN-6.)",
+		Breaks:   "A line that holds a JSON array, which is a batch of messages. (An empty array is not a message: TRN-5, TRN-6.)",
 		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
 		Wrong:    `<- [{"jsonrpc":"2.0","method":"_note"},{"jsonrpc":"2.0","method":"_note"}]`,
 	},
 	{
 		ID:       "TRN-4",
 		Versions: both,
-		Breaks:   "A newline inside a message, on a transport that delimits messages by other means. On stdio the two halves are lines that are not JSON (TRN-5, TRN-6).",
-		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong:    `<- {"jsonrpc":"2.0",↵"method":"_note"}`,
+		Breaks: "A newline inside a message, on a transport that delimits messages by other means. On stdio, the two halves are " +
+			"lines that are not JSON (TRN-5, TRN-6).",
+		Right: `<- {"jsonrpc":"2.0","method":"_note"}`,
+		Wrong: `<- {"jsonrpc":"2.0",↵"method":"_note"}`,
 	},
 	{
 		ID:       "TRN-5",
 		Versions: both,
-		Breaks:   "A line of the agent that is not JSON, or no message of JSON-RPC.",
+		Breaks:   "A line of the agent that is not JSON, or is not a JSON-RPC message.",
 		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
 		Wrong:    `<- Loading…`,
 	},
 	{
 		ID:       "TRN-6",
 		Versions: both,
-		Breaks:   "A line of the client that is not JSON, or no message of JSON-RPC.",
+		Breaks:   "A line of the client that is not JSON, or is not a JSON-RPC message.",
 		Right:    `-> {"jsonrpc":"2.0","method":"_note"}`,
 		Wrong:    `-> quit`,
 	},
 	{
 		ID:       "INI-6",
 		Versions: both,
-		Breaks:   "A message that the schema of the agreed version does not allow: a missing or wrong member, a method in the wrong direction.",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":"hello"}}`,
+		Breaks: "A message that the schema of the agreed version does not allow: a missing or wrong member, a method in the wrong " +
+			"direction.",
+		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":"hello"}}`,
 	},
 	{
 		ID:       "EXT-2",
 		Versions: both,
-		Breaks:   "A member that the schema does not have, in an object whose members it lists. One's own data belongs in _meta.",
+		Breaks:   "A member that the schema does not have, in an object whose members it lists. Custom data belongs in _meta.",
 		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"example.com/reason":"bored"}}}`,
 		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","reason":"bored"}}`,
 	},
@@ -75,9 +78,10 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "SCH-2",
 		Versions: both,
-		Breaks:   "An answer whose id is that of no open request, or is missing; an id of another type; a request with the id of one that is still open.",
-		Right:    "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":10,\"result\":null}",
-		Wrong:    "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":\"10\",\"result\":null}",
+		Breaks: "An answer whose id is missing or matches no open request; an id of another type; a request with the id of one " +
+			"that is still open.",
+		Right: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":10,\"result\":null}",
+		Wrong: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":\"10\",\"result\":null}",
 	},
 	{
 		ID:       "SCH-3",

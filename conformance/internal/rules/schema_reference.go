@@ -15,8 +15,8 @@ var schemaReferenceRules = []judge.Rule{
 	{
 		ID:       "SCH-11",
 		Versions: both,
-		Breaks: "A tag, or another name from a list that may grow, that the protocol does not have and that does not begin with an underscore: " +
-			"such names are kept for later versions of the protocol.",
+		Breaks: "A tag, or another name from an open list, that the protocol does not define and that does not begin with an " +
+			"underscore: such names are reserved for later versions of the protocol.",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"_example.com/voice","message":"Which?"}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"voice","message":"Which?"}}`,
 		On:    anyOf(requests(), results(), updates()),
@@ -27,14 +27,14 @@ var schemaReferenceRules = []judge.Rule{
 			}
 			names.Walk(e.Content, "", func(where, name, definition string) {
 				if definition != "ElicitationPropertySchema" && definition != "SessionConfigOptionCategory" { // SCH-15, CFG-7
-					e.Broken(where, "%q is not listed by %s", finding.Clip(name), definition)
+					e.Broken(where, "%q is not defined by %s and does not begin with an underscore", finding.Clip(name), definition)
 				}
 			})
 		},
 	},
 	{
 		ID:     "SCH-12",
-		Breaks: "A notice for a client that does not state session.notices. (In version 2 every client gets them.)",
+		Breaks: "A notice for a client that does not advertise session.notices. (In version 2, every client receives them.)",
 		Right: connected(`{"session":{"notices":{}}}`) + `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"notice","severity":"info","title":"Indexing"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"notice","severity":"info","title":"Indexing"}}}`,
@@ -42,8 +42,9 @@ var schemaReferenceRules = []judge.Rule{
 		Check: func(e *judge.Event) { e.Needs(&e.Client, "session.notices") },
 	},
 	{
-		ID:     "SCH-13",
-		Breaks: "A compaction_update or compaction_summary_chunk for a client that does not state session.compaction. (In version 2 every client gets them.)",
+		ID: "SCH-13",
+		Breaks: "A compaction_update or compaction_summary_chunk for a client that does not advertise session.compaction. (In " +
+			"version 2, every client receives them.)",
 		Right: connected(`{"session":{"compaction":{}}}`) + `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}}}`,
@@ -53,19 +54,20 @@ var schemaReferenceRules = []judge.Rule{
 	{
 		ID:       "SCH-15",
 		Versions: both,
-		Breaks:   "A property of a form whose type is neither string, number, integer, boolean nor array, and does not begin with an underscore.",
-		Right:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}}}}}`,
-		Wrong:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"object"}}}}}`,
-		On:       requests(judge.MethodElicit),
+		Breaks: "A property of a form whose type is not string, number, integer, boolean or array, and does not begin with an " +
+			"underscore.",
+		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}}}}}`,
+		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"object"}}}}}`,
+		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				if kind := property.Member("type"); kind.IsText() && !slices.Contains(formTypes, kind.Text()) && !strings.HasPrefix(kind.Text(), "_") {
-					e.Broken(schema.Pointer("/requestedSchema/properties", name)+"/type", "%q is no type of a form's field", finding.Clip(kind.Text()))
+					e.Broken(schema.Pointer("/requestedSchema/properties", name)+"/type", "%q is not a type of form field", finding.Clip(kind.Text()))
 				}
 			}
 		},
 	},
 }
 
-// formTypes are the types of the properties of a form.
+// formTypes has the types that the properties of a form may have.
 var formTypes = []string{"string", "number", "integer", "boolean", "array"}

@@ -1,5 +1,3 @@
-// Which messages a rule looks at.
-
 package rules
 
 import (
@@ -9,27 +7,28 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/judge"
 )
 
-// anyOf puts selections together.
+// anyOf returns the union of several selections.
 func anyOf(selections ...[]judge.Selector) []judge.Selector { return slices.Concat(selections...) }
 
-// requests chooses the requests of methods, or all without any; the others likewise.
+// requests selects the requests of the given methods, or all requests if none is given. The functions below do the same
+// for other kinds of messages.
 func requests(methods ...string) []judge.Selector { return choose(finding.Request, methods) }
 
-// notifications chooses notifications.
+// notifications selects notifications.
 func notifications(methods ...string) []judge.Selector { return choose(finding.Notification, methods) }
 
-// results chooses the answers with a result.
+// results selects answers with a result.
 func results(methods ...string) []judge.Selector { return choose(finding.Response, methods) }
 
-// failures chooses the answers with an error.
+// failures selects answers with an error.
 func failures(methods ...string) []judge.Selector { return choose(finding.ErrorReply, methods) }
 
-// answers chooses all answers.
+// answers selects answers with a result or an error.
 func answers(methods ...string) []judge.Selector {
 	return anyOf(results(methods...), failures(methods...))
 }
 
-// updates chooses the session/update notifications of some kinds of update, or all without any.
+// updates selects the session/update notifications of the given kinds of update, or all of them if none is given.
 func updates(kinds ...string) []judge.Selector {
 	if len(kinds) == 0 {
 		return notifications(judge.MethodUpdate)
@@ -52,8 +51,8 @@ func choose(kind finding.Kind, methods []string) []judge.Selector {
 	return chosen
 }
 
-// setupMethods are those that begin or continue a session in a directory.
+// setupMethods has the methods that begin or continue a session in a directory.
 var setupMethods = []string{judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork"}
 
-// offersOptions are the messages that may have configuration options.
+// offersOptions selects the messages that may have configuration options.
 var offersOptions = anyOf(results(judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork", judge.MethodSetOption), updates("config_option_update"))

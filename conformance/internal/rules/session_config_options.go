@@ -13,8 +13,9 @@ import (
 
 var configOptionRules = []judge.Rule{
 	{
-		ID:     "CFG-3",
-		Breaks: "An option of type boolean for a client that does not state session.configOptions.boolean. (In version 2 every client has them.)",
+		ID: "CFG-3",
+		Breaks: "An option of type boolean for a client that does not advertise session.configOptions.boolean. (In version 2, " +
+			"every client supports them.)",
 		Right: connected(`{"session":{"configOptions":{"boolean":{}}}}`) + `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
@@ -22,7 +23,7 @@ var configOptionRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				if option.Text("type") == "boolean" && !e.Client.Can("session.configOptions.boolean") {
-					e.Broken(schema.Element(optionsPointer(e), i)+"/type", "the client does not state session.configOptions.boolean").
+					e.Broken(schema.Element(optionsPointer(e), i)+"/type", "the client does not advertise session.configOptions.boolean").
 						Because(e.Client.At, "its capabilities")
 				}
 			}
@@ -31,7 +32,7 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-7",
 		Versions: both,
-		Breaks:   "A category that is none of mode, model, model_config, thought_level and does not begin with an underscore.",
+		Breaks:   "A category that is not mode, model, model_config or thought_level and does not begin with an underscore.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"style","name":"Style","category":"_style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"style","name":"Style","category":"style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}`,
 		On:       offersOptions,
@@ -40,7 +41,7 @@ var configOptionRules = []judge.Rule{
 				switch category := option.Text("category"); {
 				case !option.Member("category").IsText(), strings.HasPrefix(category, "_"), slices.Contains(categories, category):
 				default:
-					e.Broken(schema.Element(optionsPointer(e), i)+"/category", "%q is no category of the protocol", finding.Clip(category))
+					e.Broken(schema.Element(optionsPointer(e), i)+"/category", "%q is not a category of the protocol and does not begin with an underscore", finding.Clip(category))
 				}
 			}
 		},
@@ -48,7 +49,7 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-14",
 		Versions: both,
-		Breaks:   "A select whose currentValue is none of its options, grouped or not.",
+		Breaks:   "A select whose currentValue is not one of its options, grouped or not.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"group":"all","name":"All","options":[{"value":"large","name":"Large"}]}]}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"Large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		On:       offersOptions,
@@ -57,7 +58,7 @@ var configOptionRules = []judge.Rule{
 				where := schema.Element(optionsPointer(e), i)
 				read := judge.ReadOption(&judge.Offer{}, option)
 				if read.Values != nil && option.Member("currentValue").IsText() && !read.Values[read.Current] && e.Sound(where) {
-					e.Broken(where+"/currentValue", "%q is none of the options", finding.Clip(option.Text("currentValue")))
+					e.Broken(where+"/currentValue", "%q is not one of the options", finding.Clip(option.Text("currentValue")))
 				}
 			}
 		},
@@ -65,7 +66,8 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-16",
 		Versions: both,
-		Breaks:   "session/set_config_option with an option or a value that the session never had, or with a value of another type than the option's.",
+		Breaks: "session/set_config_option with an option or a value that the session never had, or with a value of the wrong " +
+			"type for the option.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}`,
@@ -73,7 +75,7 @@ var configOptionRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"tiny"}}`,
 		On: requests(judge.MethodSetOption),
-		// All that was ever offered counts: the client may not have seen the last change yet.
+		// Everything that was ever offered counts, because the client may not have seen the last change yet.
 		Check: func(e *judge.Event) {
 			s, id, value := e.Session, e.Text("configId"), e.Content.Member("value")
 			if s == nil || s.Options == nil || s.Options.More || s.Settable.Forgot || id == "" || !e.Sound("/value") {
@@ -89,17 +91,18 @@ var configOptionRules = []judge.Rule{
 				e.Broken("/configId", "the session has no option %q", finding.Clip(id)).Because(s.Options.At, "the options of the session")
 			case kind == "select" && !had("boolean") && !value.IsText(),
 				kind == "boolean" && !had("select") && (value.IsText() || e.Text("type") != "boolean"):
-				e.Broken("/value", "no value for an option of type %s", kind).Because(s.Options.At, "the options of the session")
+				e.Broken("/value", "the value does not fit an option of type %s", kind).Because(s.Options.At, "the options of the session")
 			case kind == "select" && !had("boolean") && !had("select", value.Text()):
-				e.Broken("/value", "%q is none of the values of %q", finding.Clip(value.Text()), finding.Clip(id)).Because(s.Options.At, "the options of the session")
+				e.Broken("/value", "%q is not a value of the option %q", finding.Clip(value.Text()), finding.Clip(id)).Because(s.Options.At, "the options of the session")
 			}
 		},
 	},
 	{
 		ID:       "CFG-17",
 		Versions: both,
-		Breaks: "An answer to session/set_config_option without the option that was set, or with another value of it while nothing else goes on in the session; " +
-			"and (less than a MUST: the others may have gone) one with that option alone where there were three or more.",
+		Breaks: "An answer to session/set_config_option without the option that was set, or with another value for it while " +
+			"nothing else happens in the session; and (less than a MUST: the others may be gone) one with only that option " +
+			"when there were three or more.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}
@@ -122,19 +125,20 @@ var configOptionRules = []judge.Rule{
 				now := option.Member("currentValue")
 				same := now.IsText() && value.IsText() && now.Text() == value.Text() || !now.IsText() && !value.IsText() && now.True() == value.True()
 				if kind := option.Text("type"); (kind == "select" || kind == "boolean") && !same && !isBusy(e, s) {
-					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "not the value that was set").Because(e.Request.At, "the request")
+					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option does not have the value that was set").Because(e.Request.At, "the request")
 				}
 				checkSingleOption(e, finding.Should)
 				return
 			}
-			e.Broken("/configOptions", "lacks the option %q that was set", finding.Clip(id)).Because(e.Request.At, "the request")
+			e.Broken("/configOptions", "the option %q, which was set, is missing", finding.Clip(id)).Because(e.Request.At, "the request")
 		},
 	},
 	{
 		ID:       "CFG-18",
 		Versions: both,
-		Breaks:   "A config_option_update with a single option in a session that had three or more. (Advice: the others may have gone.)",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
+		Breaks: "A config_option_update with a single option in a session that had three or more. (Advice: the others may be " +
+			"gone.)",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		Wrong: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]},{"id":"mode","name":"Mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]},{"id":"style","name":"Style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
@@ -142,8 +146,9 @@ var configOptionRules = []judge.Rule{
 		Check: func(e *judge.Event) { checkSingleOption(e, finding.Advice) },
 	},
 	{
-		ID:     "CFG-19",
-		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category mode, or the other way round.",
+		ID: "CFG-19",
+		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category mode, or the " +
+			"other way round.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]}]}}`,
@@ -159,15 +164,16 @@ var configOptionRules = []judge.Rule{
 			}
 			switch {
 			case modes && options == 0 && e.Content.Len("modes", "availableModes") > 0:
-				e.Broken("/configOptions", "has no option of the category mode beside the modes")
+				e.Broken("/configOptions", "the agent gave modes but no option of the category mode")
 			case !modes && options > 0:
-				e.Broken("/modes", "is left out beside an option of the category mode")
+				e.Broken("/modes", "the agent gave an option of the category mode but no modes")
 			}
 		},
 	},
 	{
-		ID:     "CFG-22",
-		Breaks: "An answer whose modes have another mode in force than its option of the category mode, whose values are the modes' ids.",
+		ID: "CFG-22",
+		Breaks: "An answer whose current mode is not the current value of its option of the category mode, if the values of that " +
+			"option are the ids of the modes.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]}]}}`,
@@ -175,7 +181,7 @@ var configOptionRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"auto","name":"Auto"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"Ask"},{"value":"auto","name":"Auto"}]}]}}`,
 		On: results(judge.MethodNew, judge.MethodLoad, judge.MethodResume),
-		// Both come in one message: the agent knew what it said. Of later messages one may be late.
+		// Both are in one message, so the agent knew what it said. Later messages may have crossed.
 		Check: func(e *judge.Event) {
 			i, count := findModeOption(e)
 			mode := e.Text("modes", "currentModeId")
@@ -184,17 +190,17 @@ var configOptionRules = []judge.Rule{
 			}
 			for k, option := range configOptions(e).Items() {
 				if read := judge.ReadOption(&judge.Offer{}, option); k == i && read.Values[judge.Short(mode)] && read.Current != judge.Short(mode) {
-					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "is %q, and the mode is %q", finding.Clip(option.Text("currentValue")), finding.Clip(mode))
+					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option is %q, but the current mode is %q", finding.Clip(option.Text("currentValue")), finding.Clip(mode))
 				}
 			}
 		},
 	},
 }
 
-// categories are those of the protocol.
+// categories has the categories that the protocol defines.
 var categories = []string{"mode", "model", "model_config", "thought_level"}
 
-// findModeOption is the index of the last option of the category mode, and how many there are.
+// findModeOption returns the index of the last option of the category mode, and the number of such options.
 func findModeOption(e *judge.Event) (last, count int) {
 	for i, option := range configOptions(e).Items() {
 		if option.Text("category") == "mode" {
@@ -205,17 +211,18 @@ func findModeOption(e *judge.Event) (last, count int) {
 	return last, count
 }
 
-// checkSingleOption reports a single option in a session that had more, which looks like a change and not like the whole.
+// checkSingleOption reports a single option in a session that had more, because it looks like a change and not like the
+// whole list.
 func checkSingleOption(e *judge.Event, level finding.Level) {
 	const many = 3
 	if s := e.Session; s != nil && s.Options != nil && configOptions(e).Len() == 1 && len(s.Options.Items) >= many && e.Sound(optionsPointer(e)) {
-		e.Broken(optionsPointer(e), "has one option, where there were %d", len(s.Options.Items)).
-			Because(s.Options.At, "the options before").Mildly(level)
+		e.Broken(optionsPointer(e), "got only one option of %d; the list is meant to be complete", len(s.Options.Items)).
+			Because(s.Options.At, "the earlier options").Mildly(level)
 	}
 }
 
-// isBusy reports whether anything but the request that is answered may have changed the options of its session since: a turn,
-// another such request, or the agent by itself. In version 2 the agent may always be at work.
+// isBusy reports whether anything other than the answered request may have changed the options of its session since
+// then: a turn, another such request, or the agent on its own. In version 2 the agent may always be at work.
 func isBusy(e *judge.Event, s *judge.Session) bool {
 	return e.InForce != 1 || len(s.Turns) > 0 || s.Lost || s.Setting > 1 || s.Touched > e.Request.At.Number
 }

@@ -11,7 +11,7 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-3",
 		Versions: both,
-		Breaks:   "session/delete to an agent that does not state sessionCapabilities.delete (version 2: session.delete).",
+		Breaks:   "session/delete to an agent that does not advertise sessionCapabilities.delete (version 2: session.delete).",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"delete":{}}}}}
@@ -40,7 +40,7 @@ var sessionDeleteRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
 				if s := e.History.Session(listed.Text("sessionId")); s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number {
-					e.Broken(schema.Element("/sessions", i), "a session that was deleted").Because(s.Deleted, "it was deleted").Because(e.Request.At, "the later request")
+					e.Broken(schema.Element("/sessions", i), "the agent listed a session that was deleted").Because(s.Deleted, "it was deleted").Because(e.Request.At, "the later request")
 				}
 			}
 		},
@@ -48,7 +48,7 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-5",
 		Versions: both,
-		Breaks:   "An error that answers session/delete for a session that was deleted before.",
+		Breaks:   "An error as the answer to session/delete for a session that was already deleted.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"s"}}
 			<- {"jsonrpc":"2.0","id":10,"result":{}}
@@ -62,7 +62,7 @@ var sessionDeleteRules = []judge.Rule{
 		On: failures(judge.MethodDelete),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number && e.Request.Cancelled == nil {
-				e.Broken("", "deleting a deleted session is not an error").Because(s.Deleted, "it was deleted")
+				e.Broken("", "deleting a session that was already deleted is not an error").Because(s.Deleted, "it was deleted")
 			}
 		},
 	},

@@ -10,7 +10,7 @@ import (
 var sessionListRules = []judge.Rule{
 	{
 		ID:     "LST-3",
-		Breaks: "session/list to an agent that does not state sessionCapabilities.list.",
+		Breaks: "session/list to an agent that does not advertise sessionCapabilities.list.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"list":{}}}}}
@@ -34,14 +34,14 @@ var sessionListRules = []judge.Rule{
 		On: requests(judge.MethodList),
 		Check: func(e *judge.Event) {
 			if e.Given("cursor") && e.Sender() == finding.Client && e.ListEnded != nil && e.Cursors.None() {
-				e.Broken("/cursor", "there is no further page").Because(e.ListEnded, "the answer without nextCursor")
+				e.Broken("/cursor", "no answer had a nextCursor, so there is no further page").Because(e.ListEnded, "the answer without nextCursor")
 			}
 		},
 	},
 	{
 		ID:       "LST-10",
 		Versions: both,
-		Breaks:   "session/list with a cursor that the agent has not given out on this connection.",
+		Breaks:   "session/list with a cursor that the agent has not returned on this connection.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[],"nextCursor":"p 2"}}
@@ -55,9 +55,9 @@ var sessionListRules = []judge.Rule{
 			_, known := e.Cursors.Get(e.Text("cursor"))
 			ended := e.ListEnded != nil && e.Cursors.None() // LST-9
 			if e.Content.Member("cursor").IsText() && e.Sender() == finding.Client && !known && !e.Cursors.Forgot && !ended {
-				r := e.Broken("/cursor", "the agent has given out no cursor %q", finding.Clip(e.Text("cursor")))
+				r := e.Broken("/cursor", "the agent never returned the cursor %q", finding.Clip(e.Text("cursor")))
 				for _, at := range e.Cursors.All {
-					r.Because(at, "a cursor that it has given out")
+					r.Because(at, "a cursor that the agent returned")
 					break
 				}
 			}

@@ -20,13 +20,13 @@ var sessionModesRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}}}
 			-> {"jsonrpc":"2.0","id":11,"method":"session/set_mode","params":{"sessionId":"t","modeId":"fly"}}`,
 		On: requests(judge.MethodSetMode),
-		// The client knows the modes from the answer that it has read before; a judge has seen that one too.
+		// The client knows the modes from an answer that it has read, which a judge has seen as well.
 		Check: func(e *judge.Event) {
 			s, mode := e.Session, e.Text("modeId")
 			switch {
 			case s == nil || s.Usable == nil || s.Setup != nil || mode == "":
 			case s.Modes == nil:
-				e.Broken("/modeId", "the session has no modes").Because(s.Usable, "what the session was given")
+				e.Broken("/modeId", "the session has no modes").Because(s.Usable, "the answer that opened the session")
 			case !s.Modes.Has(mode):
 				e.Broken("/modeId", "the mode %q is not available", finding.Clip(mode)).Because(s.Modes.At, "the modes of the session")
 			}

@@ -12,7 +12,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-2",
 		Versions: both,
-		Breaks:   "session/new that answers with the id of a session that this connection already has, or with an empty one.",
+		Breaks:   "session/new that is answered with the id of a session that this connection already has, or with an empty id.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t"}}`,
@@ -24,15 +24,15 @@ var sessionSetupRules = []judge.Rule{
 			id := e.Text("sessionId")
 			switch s := e.History.Session(id); {
 			case id == "" && e.Content.Member("sessionId").IsText():
-				e.Broken("/sessionId", "an empty id")
+				e.Broken("/sessionId", "the session id is empty")
 			case s != nil && s.Usable != nil:
-				e.Broken("/sessionId", "the id %q is taken", finding.Clip(id)).Because(s.Usable, "the session that has it")
+				e.Broken("/sessionId", "another session already has the id %q", finding.Clip(id)).Because(s.Usable, "the session that has it")
 			}
 		},
 	},
 	{
 		ID:     "SES-4",
-		Breaks: "session/load to an agent that does not state loadSession.",
+		Breaks: "session/load to an agent that does not advertise loadSession.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}
@@ -42,8 +42,9 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) { e.Needs(&e.Agent, "loadSession") },
 	},
 	{
-		ID:     "SES-6",
-		Breaks: "session/load that is answered without a user's message among the updates, for a session in which this connection had a turn before that did not end with refusal.",
+		ID: "SES-6",
+		Breaks: "session/load that is answered without a user message among the updates, for a session that has had a turn on " +
+			"this connection that did not end with refusal.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
@@ -58,7 +59,7 @@ var sessionSetupRules = []judge.Rule{
 		On: results(judge.MethodLoad),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Setup == e.Request && s.Prompted != nil && !s.Replayed {
-				e.Broken("", "the conversation was not replayed").Because(s.Prompted, "a turn of the session")
+				e.Broken("", "the agent answered without replaying the conversation").Because(s.Prompted, "a turn of the session")
 			}
 		},
 	},
@@ -74,17 +75,17 @@ var sessionSetupRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":10,"result":{}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}}`,
 		On: updates("user_message_chunk"),
-		// The answer and the update go the same way, so none overtakes the other. Of all kinds of updates only the
-		// user's own words cannot be news.
+		// The answer and the update travel in the same direction, so neither overtakes the other. The user's own
+		// messages are the only kind of update that cannot be new.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Setup == nil && len(s.Turns) == 0 && e.Once(s.ID) {
-				e.Broken("", "replayed after the answer").Because(s.Loaded, "the answer to session/load")
+				e.Broken("", "the agent replayed a message after the answer to session/load").Because(s.Loaded, "the answer to session/load")
 			}
 		},
 	},
 	{
 		ID:     "SES-9",
-		Breaks: "session/resume to an agent that does not state sessionCapabilities.resume.",
+		Breaks: "session/resume to an agent that does not advertise sessionCapabilities.resume.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}}
@@ -103,17 +104,18 @@ var sessionSetupRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}}`,
 		On: updates(historyKinds...),
-		// Only for a session that was not in use on this connection: an update of one that is may have crossed the request.
+		// Only for a session that was not in use on this connection: updates of one in use may have crossed the
+		// request.
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s != nil && s.Setup != nil && s.Setup.Method == judge.MethodResume && s.SetupNew && len(s.Turns) == 0 && e.Once(s.ID) {
-				e.Broken("", "history before the answer to session/resume").Because(s.Setup.At, "the request")
+				e.Broken("", "the agent replayed history before the answer to session/resume").Because(s.Setup.At, "the request")
 			}
 		},
 	},
 	{
 		ID:     "SES-13",
-		Breaks: "session/close to an agent that does not state sessionCapabilities.close.",
+		Breaks: "session/close to an agent that does not advertise sessionCapabilities.close.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":{}}}}}
@@ -123,8 +125,9 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.close") },
 	},
 	{
-		ID:     "SES-15",
-		Breaks: "A prompt that ends otherwise than with cancelled, or with an error, after session/close was answered; a prompt that succeeds though it was sent after that answer.",
+		ID: "SES-15",
+		Breaks: "A prompt that ends with an error or a stop reason other than cancelled after session/close was answered; a " +
+			"prompt that succeeds although it was sent after that answer.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
@@ -136,7 +139,7 @@ var sessionSetupRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":11,"result":{}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
 		On: answers(judge.MethodPrompt),
-		// Both answers go the same way: the prompt was answered after the agent had closed the session.
+		// Both answers travel in the same direction: the agent answered the prompt after it had closed the session.
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s == nil || s.Closed == nil || e.Request == nil {
@@ -145,9 +148,9 @@ var sessionSetupRules = []judge.Rule{
 			after := e.Request.At.Number > s.Closed.Number
 			switch {
 			case after && e.Kind == finding.Response:
-				e.Broken("", "a prompt in a closed session").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
+				e.Broken("", "the agent accepted a prompt in a closed session").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
 			case !after && (e.Kind == finding.ErrorReply || e.Text("stopReason") != "cancelled"):
-				e.Broken("", "the turn was not cancelled when the session was closed").
+				e.Broken("", "closing the session must cancel the turn").
 					Because(e.Request.At, "the prompt").Because(s.Closed, "the session was closed")
 			}
 		},
@@ -174,15 +177,15 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-19",
 		Versions: both,
-		Breaks: "additionalDirectories, also an empty list, to an agent that does not state sessionCapabilities.additionalDirectories " +
-			"(version 2: session.additionalDirectories).",
+		Breaks: "additionalDirectories, even an empty list, to an agent that does not advertise " +
+			"sessionCapabilities.additionalDirectories (version 2: session.additionalDirectories).",
 		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","additionalDirectories":[],"mcpServers":[]}}`,
 		On:    requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			capability := nameByVersion(e, "sessionCapabilities.additionalDirectories", "session.additionalDirectories")
 			if e.Given("additionalDirectories") && !e.Agent.Can(capability) {
-				e.Broken("/additionalDirectories", "the agent does not state %s", capability).Because(e.Agent.At, "its capabilities")
+				e.Broken("/additionalDirectories", "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
 			}
 		},
 	},
@@ -202,16 +205,17 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-27",
 		Versions: both,
-		Breaks:   "An MCP server of a transport that the agent does not state: mcpCapabilities.http or .sse (version 2: session.mcp.http or .stdio).",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"name":"files","command":"/bin/files","args":[],"env":[]}]}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"type":"http","name":"web","url":"https://example.com/mcp","headers":[]}]}}`,
-		On:       requests(setupMethods...),
+		Breaks: "An MCP server with a transport that the agent does not advertise: mcpCapabilities.http or .sse (version 2: " +
+			"session.mcp.http or .stdio).",
+		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"name":"files","command":"/bin/files","args":[],"env":[]}]}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"type":"http","name":"web","url":"https://example.com/mcp","headers":[]}]}}`,
+		On:    requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			for i, server := range e.Content.Items("mcpServers") {
 				kind := server.Text("type")
 				capability := nameByVersion(e, "mcpCapabilities.", "session.mcp.") + kind
 				if kind != "" && (e.InForce == 2 || kind != "stdio") && !e.Agent.Can(capability) {
-					e.Broken(schema.Element("/mcpServers", i), "the agent does not state %s", finding.Clip(capability)).Because(e.Agent.At, "its capabilities")
+					e.Broken(schema.Element("/mcpServers", i), "the client sent this, but the agent does not advertise %s", finding.Clip(capability)).Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
@@ -219,7 +223,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-29",
 		Versions: both,
-		Breaks:   "A stdio MCP server whose command is no absolute path.",
+		Breaks:   "A stdio MCP server whose command is not an absolute path.",
 		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"name":"files","command":"/bin/files","args":[],"env":[]}]}}`,
 		Wrong:    `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"name":"files","command":"files","args":[],"env":[]}]}}`,
 		On:       requests(setupMethods...),
@@ -244,11 +248,11 @@ var sessionSetupRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"t","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t"}}`,
 		On: results(judge.MethodNew),
-		// Both go from the agent to the client, in this order.
+		// Both travel from the agent to the client, so their order is certain.
 		Check: func(e *judge.Event) {
 			s := e.History.Session(e.Text("sessionId"))
 			if s != nil && s.Usable == nil && s.Named.Method == judge.MethodUpdate && s.Named.Number > e.Request.At.Number {
-				e.Broken("/sessionId", "an update came before the answer that gives the id").Because(s.Named, "the update")
+				e.Broken("/sessionId", "the agent sent an update before the answer that gives the session's id").Because(s.Named, "the update")
 			}
 		},
 	},

@@ -1,5 +1,3 @@
-// What the rules of several pages share.
-
 package rules
 
 import (
@@ -11,13 +9,13 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// both are the versions of a rule that holds in versions 1 and 2.
+// both is the list of versions of a rule that applies in versions 1 and 2.
 var both = []int{1, 2}
 
-// latestVersion is the newest version that is published.
+// latestVersion is the newest published version.
 const latestVersion = 2
 
-// Codes of errors.
+// Error codes.
 const (
 	codeParse     = -32700
 	codeInvalid   = -32600
@@ -30,7 +28,8 @@ const (
 	codeVersion   = -32022 // in version 2
 )
 
-// clientCapability is the capability of the client that a method of version 1 needs, agentCapability that of the agent.
+// clientCapability maps methods of version 1 to the capability of the client that they need, agentCapability to that of
+// the agent.
 var (
 	clientCapability = map[string]string{
 		"fs/read_text_file":  "fs.readTextFile",
@@ -48,7 +47,7 @@ var (
 	}
 )
 
-// unstableCapability is the capability of the agent that an unstable method of version 1 needs.
+// unstableCapability maps unstable methods of version 1 to the capability of the agent that they need.
 var unstableCapability = map[string]string{
 	"session/fork":      "sessionCapabilities.fork",
 	"session/archive":   "sessionCapabilities.archive",
@@ -61,13 +60,13 @@ var unstableCapability = map[string]string{
 	"providers/disable": "providers",
 }
 
-// isProtocol reports whether a method is one of the protocol's own, which may be sent at any time.
+// isProtocol reports whether a method belongs to the protocol itself, so that it may be sent at any time.
 func isProtocol(method string) bool { return len(method) > 1 && method[:2] == "$/" }
 
-// isCustom reports whether a method is somebody's own.
+// isCustom reports whether a method is a custom one.
 func isCustom(method string) bool { return strings.HasPrefix(method, "_") }
 
-// nameByVersion is the name that something has in the version in force.
+// nameByVersion returns the name for the version in force.
 func nameByVersion(e *judge.Event, v1, v2 string) string {
 	if e.InForce == 2 {
 		return v2
@@ -75,13 +74,13 @@ func nameByVersion(e *judge.Event, v1, v2 string) string {
 	return v1
 }
 
-// noSuchMethod is how libraries say that a method is unknown.
+// noSuchMethod matches the messages of libraries for an unknown method.
 var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implemented)|(unknown|unsupported|no such) method)\b`)
 
-// historyKinds are the updates that tell what happened in a session.
+// historyKinds has the kinds of updates that make up the history of a session.
 var historyKinds = []string{"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
 
-// connected begins examples: a client with the given capabilities, and the session s.
+// connected returns the beginning of an example: a client with the given capabilities, and the session s.
 func connected(capabilities string) string {
 	return `
 		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":` + capabilities + `}}
@@ -91,16 +90,16 @@ func connected(capabilities string) string {
 `
 }
 
-// withTerminal begins examples: a terminal t1, whose output may have eight bytes.
+// withTerminal is the beginning of an example with a terminal t1, whose output is limited to eight bytes.
 var withTerminal = connected(`{"terminal":true}`) + `
 			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make","outputByteLimit":8}}
 			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
 			`
 
-// withElicitation begins examples: the client has both modes.
+// withElicitation is the beginning of an example with a client that supports both modes of elicitation.
 var withElicitation = connected(`{"elicitation":{"form":{},"url":{}}}`)
 
-// requireAbsolute reports a path that is neither absolute nor missing.
+// requireAbsolute reports a path that is present but not absolute.
 func requireAbsolute(e *judge.Event, pointer, path string) {
 	if path != "" && !absolute(path) {
 		e.Broken(pointer, "%q is not an absolute path", finding.Clip(path))
@@ -116,32 +115,32 @@ func absolute(path string) bool {
 		(path[0] >= 'A' && path[0] <= 'Z' || path[0] >= 'a' && path[0] <= 'z')
 }
 
-// requireUnique reports elements of a list that have a member in common with an earlier one.
+// requireUnique reports elements of a list whose named member equals that of an earlier element.
 func requireUnique(e *judge.Event, list, name, what string) {
 	requireUniqueIn(e, list, e.Content.Member(strings.Split(list[1:], "/")...), name, what)
 }
 
-// requireUniqueIn is unique for a list that is at hand.
+// requireUniqueIn is like requireUnique for a list that the caller has already found.
 func requireUniqueIn(e *judge.Event, where string, list *schema.Value, name, what string) {
 	seen := map[string]bool{}
 	for i, item := range list.Items() {
 		v := item.Member(name)
 		if v.IsText() && seen[v.Text()] {
-			e.Broken(schema.Element(where, i)+"/"+name, "%q is the %s of %s before", finding.Clip(v.Text()), name, what)
+			e.Broken(schema.Element(where, i)+"/"+name, "%q is already the %s of %s", finding.Clip(v.Text()), name, what)
 		}
 		seen[v.Text()] = true
 	}
 }
 
-// requireBase64 reports a text that is not base64.
+// requireBase64 reports a string that is not base64.
 func requireBase64(e *judge.Event, pointer string, v *schema.Value) {
 	if v.IsText() && !isBase64(v.Text()) {
-		e.Broken(pointer, "not base64")
+		e.Broken(pointer, "the text is not base64")
 	}
 }
 
-// isBase64 reports whether a text is base64 with the usual alphabet. Line breaks and missing padding are let pass, as
-// most decoders do.
+// isBase64 reports whether s is base64 with the standard alphabet. Like most decoders, it accepts line breaks and
+// missing padding.
 func isBase64(s string) bool {
 	digits, padding := 0, 0
 	for i := range len(s) {
@@ -160,7 +159,7 @@ func isBase64(s string) bool {
 	return digits%4 != 1 && (padding == 0 || padding <= 2 && (digits+padding)%4 == 0)
 }
 
-// configOptions are those of a message.
+// configOptions returns the configuration options of a message.
 func configOptions(e *judge.Event) *schema.Value {
 	if e.Method == judge.MethodUpdate {
 		return e.Content.Member("update", "configOptions")
@@ -168,7 +167,7 @@ func configOptions(e *judge.Event) *schema.Value {
 	return e.Content.Member("configOptions")
 }
 
-// optionsPointer is the place of configOptions.
+// optionsPointer returns the JSON pointer of configOptions.
 func optionsPointer(e *judge.Event) string {
 	if e.Method == judge.MethodUpdate {
 		return "/update/configOptions"
@@ -176,7 +175,7 @@ func optionsPointer(e *judge.Event) string {
 	return "/configOptions"
 }
 
-// toolCallOf is what a message says about a tool call.
+// toolCallOf returns the part of a message that describes a tool call.
 func toolCallOf(e *judge.Event) *schema.Value {
 	if e.Method != judge.MethodPermission {
 		return e.Content.Member("update")
@@ -187,7 +186,7 @@ func toolCallOf(e *judge.Event) *schema.Value {
 	return e.Content.Member("subject", "toolCall") // in version 2
 }
 
-// callPointer is the place of toolCall.
+// callPointer returns the JSON pointer of toolCallOf.
 func callPointer(e *judge.Event) string {
 	switch {
 	case e.Method != judge.MethodPermission:

@@ -13,7 +13,7 @@ import (
 var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-2",
-		Breaks: "A terminal/… request to a client that does not state the capability terminal.",
+		Breaks: "A terminal/… request to a client that does not advertise the capability terminal.",
 		Right:  withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
 		Wrong:  `<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}`,
 		On:     requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease),
@@ -34,13 +34,14 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t, output := terminalOf(e, e.Request), e.Text("output")
 			if t != nil && t.Limit >= 0 && int64(len(output)) > t.Limit {
-				e.Broken("/output", "%d bytes, over the limit of %d", len(output), t.Limit).Because(t.At, "the terminal")
+				e.Broken("/output", "the output has %d bytes, more than the limit of %d", len(output), t.Limit).Because(t.At, "the terminal")
 			}
 		},
 	},
 	{
-		ID:     "TRM-5",
-		Breaks: "A truncated output that begins with U+FFFD: what is left of a character that was cut. (Less than a MUST: the command may have written it.)",
+		ID: "TRM-5",
+		Breaks: "A truncated output that begins with U+FFFD, the rest of a character that was cut. (Less than a MUST: the command " +
+			"may have written it.)",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
 			-> {"jsonrpc":"2.0","id":"o","result":{"output":"été","truncated":true}}
@@ -52,14 +53,15 @@ var terminalRules = []judge.Rule{
 		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			if e.Content.True("truncated") && strings.HasPrefix(e.Text("output"), string(utf8.RuneError)) {
-				e.Broken("/output", "begins in the middle of a character").Because(e.Request.At, "the request").Mildly(finding.Should)
+				e.Broken("/output", "the output begins in the middle of a character").Because(e.Request.At, "the request").Mildly(finding.Should)
 			}
 		},
 	},
 	{
 		ID: "TRM-7",
-		Breaks: "A terminal that is not released when the agent closes the connection. When somebody else does, only one whose session is closed, or " +
-			"(milder) one whose command has ended and whose session has no turn in flight: the agent may still have needed others.",
+		Breaks: "A terminal that is not released when the agent closes the connection. If the agent did not close it, only a terminal " +
+			"whose session is closed, or (milder) one whose command has ended and whose session has no turn in flight: the " +
+			"agent may still have needed others.",
 		Right: withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
 		Wrong: withTerminal,
 		End: func(e *judge.Event) {
@@ -72,7 +74,7 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID:     "TRM-8",
-		Breaks: "A terminal that was killed and is not released at the end of the connection, in the cases of TRM-7.",
+		Breaks: "A terminal that was killed but not released by the end of the connection, in the cases of TRM-7.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
 			-> {"jsonrpc":"2.0","id":"k","result":{}}
@@ -90,7 +92,7 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID:     "TRM-9",
-		Breaks: "An output without exitStatus that was asked for after the end of the command had been reported.",
+		Breaks: "An output without exitStatus that was requested after the end of the command had been reported.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
 			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":0}}
@@ -107,13 +109,14 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Exited != nil && t.Exited.Number < e.Request.At.Number && !e.Given("exitStatus") {
-				e.Broken("/exitStatus", "is left out though the command has ended").Because(t.Exited, "the end of the command")
+				e.Broken("/exitStatus", "exitStatus is missing although the command has ended").Because(t.Exited, "the end of the command")
 			}
 		},
 	},
 	{
-		ID:     "TRM-10",
-		Breaks: "An error that answers terminal/output or terminal/wait_for_exit for a terminal that was killed and not released.",
+		ID: "TRM-10",
+		Breaks: "An error as the answer to terminal/output or terminal/wait_for_exit for a terminal that was killed but not " +
+			"released.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
 			-> {"jsonrpc":"2.0","id":"k","result":{}}
@@ -131,13 +134,14 @@ var terminalRules = []judge.Rule{
 			t := terminalOf(e, e.Request)
 			code, _ := e.Content.Integer("code")
 			if t != nil && t.Killed != nil && t.Released == nil && t.Killed.Number < e.Request.At.Number && code != codeCancelled {
-				e.Broken("", "a killed terminal can still be asked").Because(t.Killed, "killed here").Because(e.Request.At, "the request")
+				e.Broken("", "a killed terminal still answers until it is released").Because(t.Killed, "killed here").Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
-		ID:     "TRM-11",
-		Breaks: "A result that answers terminal/output, terminal/wait_for_exit or terminal/kill for a terminal whose release was answered before the request.",
+		ID: "TRM-11",
+		Breaks: "A result as the answer to terminal/output, terminal/wait_for_exit or terminal/kill for a terminal whose release " +
+			"was answered before the request.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
 			-> {"jsonrpc":"2.0","id":"r","result":{}}
@@ -152,7 +156,7 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Freed != nil && t.Freed.Number < e.Request.At.Number {
-				e.Broken("", "the terminal is released").Because(t.Freed, "its release").Because(e.Request.At, "the request")
+				e.Broken("", "the client answered for a terminal that has been released").Because(t.Freed, "its release").Because(e.Request.At, "the request")
 			}
 		},
 	},
@@ -174,18 +178,19 @@ var terminalRules = []judge.Rule{
 				status, where = e.Content.Member("exitStatus"), "/exitStatus"
 			}
 			if status.IsObject() && e.Sound(where) && !status.Given("exitCode") && !status.Given("signal") {
-				e.Broken(where, "neither an exit code nor a signal").Because(e.Request.At, "the request")
+				e.Broken(where, "the exit status has neither an exit code nor a signal").Because(e.Request.At, "the request")
 			}
 		},
 	},
 }
 
-// terminalOf is the terminal that a request names.
+// terminalOf returns the terminal that a request names.
 func terminalOf(e *judge.Event, r *judge.Request) *judge.Terminal {
 	return e.Terminal(r.Params.Text("terminalId"))
 }
 
-// leakLevel is how grave it is that a terminal is still there at the end of the connection, 0 if it is not.
+// leakLevel returns the level of a finding about a terminal that still exists at the end of the connection, or 0 if
+// there is nothing to report.
 func leakLevel(e *judge.Event, t *judge.Terminal) finding.Level {
 	s := t.Session
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// The messages that say something about a tool call.
+// The messages that describe a tool call.
 var (
 	callUpdates  = updates("tool_call", "tool_call_update")
 	callMessages = anyOf(callUpdates, requests(judge.MethodPermission))
@@ -17,29 +17,31 @@ var (
 var toolCallRules = []judge.Rule{
 	{
 		ID: "TOL-1",
-		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has announced, in a session that began on this connection. " +
-			"Sessions that were loaded or resumed have calls that the connection has not seen.",
+		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has announced, in a " +
+			"session that began on this connection. Sessions that were loaded or resumed have tool calls that the connection " +
+			"has not seen.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
 		On:    anyOf(updates("tool_call_update"), requests(judge.MethodPermission)),
-		// Of each call the first such message is reported: it is in the history from then on.
+		// Only the first such message of each call is reported, because the call is in the history afterwards.
 		Check: func(e *judge.Event) {
 			s, call := e.Session, toolCallOf(e)
 			id := call.Text("toolCallId")
 			if s == nil || s.By != judge.MethodNew || id == "" || e.Calls.Forgot || e.Call(s, id) != nil {
 				return
 			}
-			found := e.Broken(callPointer(e)+"/toolCallId", "no tool_call has announced %q", finding.Clip(id)).Because(s.Usable, "the session began here")
+			found := e.Broken(callPointer(e)+"/toolCallId", "no tool_call announced %q", finding.Clip(id)).Because(s.Usable, "the session began here")
 			if e.Method == judge.MethodPermission {
 				found.Mildly(finding.Advice)
 			}
 		},
 	},
 	{
-		ID:     "TOL-2",
-		Breaks: "A second tool_call with an id that the session has already used. Later news of a call are told by tool_call_update; a session/load tells all calls again.",
+		ID: "TOL-2",
+		Breaks: "A second tool_call with an id that the session has already used. Changes of a call are sent as tool_call_update; " +
+			"session/load replays all calls.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"d","title":"Read b.go"}}}`,
@@ -50,7 +52,7 @@ var toolCallRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			c := e.Call(e.Session, e.Text("update", "toolCallId"))
 			if c != nil && c.Announced != nil && e.Session.Setup == nil {
-				e.Broken("/update/toolCallId", "%q is the id of another tool call", finding.Clip(e.Text("update", "toolCallId"))).
+				e.Broken("/update/toolCallId", "%q is already the id of another tool call", finding.Clip(e.Text("update", "toolCallId"))).
 					Because(c.Announced, "the other tool call")
 			}
 		},
@@ -58,7 +60,7 @@ var toolCallRules = []judge.Rule{
 	{
 		ID:       "TOL-5",
 		Versions: both,
-		Breaks:   "A permission answer whose optionId is none of those in the request.",
+		Breaks:   "A permission answer whose optionId is not among those of the request.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
 			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
@@ -82,8 +84,9 @@ var toolCallRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "TOL-6",
-		Breaks: "Two options of a permission request with the same optionId. (That each has a name and a known kind is in the schema. Version 2: V2-18.)",
+		ID: "TOL-6",
+		Breaks: "Two options of a permission request with the same optionId. (The schema requires that each has a name and a " +
+			"known kind. Version 2: V2-18.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
 			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
@@ -91,12 +94,12 @@ var toolCallRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
 			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
 		On:    requests(judge.MethodPermission),
-		Check: func(e *judge.Event) { requireUnique(e, "/options", "optionId", "an option") },
+		Check: func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
 	{
 		ID: "TOL-8",
-		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not given by an answer to terminal/create, or is released. " +
-			"Calls that the extension with _meta.terminal_info shows have terminals of the agent.",
+		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or has been " +
+			"released. Calls with the extension _meta.terminal_info show terminals of the agent.",
 		Right: connected(`{"terminal":true}`) + `
 			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}
 			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
@@ -118,9 +121,9 @@ var toolCallRules = []judge.Rule{
 				where := schema.Element(callPointer(e)+"/content", i) + "/terminalId"
 				switch t := e.Terminal(id); {
 				case t != nil && t.Released != nil:
-					e.Broken(where, "the terminal %q is released", finding.Clip(id)).Because(t.Released, "its release")
+					e.Broken(where, "the terminal %q has already been released", finding.Clip(id)).Because(t.Released, "its release")
 				case t == nil && !e.Terminals.Forgot && e.Session != nil && e.Session.By == judge.MethodNew:
-					e.Broken(where, "no terminal %q was created", finding.Clip(id))
+					e.Broken(where, "no terminal/create returned the terminal %q", finding.Clip(id))
 				}
 			}
 		},
@@ -128,7 +131,8 @@ var toolCallRules = []judge.Rule{
 	{
 		ID:       "TOL-9",
 		Versions: both,
-		Breaks:   "Another status of a tool call that was completed or failed (version 2: or cancelled); and, as advice in version 1, a turn that ends by itself while a call of it is pending or in progress.",
+		Breaks: "Another status for a tool call that was completed or failed (version 2: or cancelled); and, as advice in version " +
+			"1, a turn that ends without being cancelled while one of its calls is pending or in progress.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go","status":"in_progress"}}}
@@ -145,7 +149,7 @@ var toolCallRules = []judge.Rule{
 			}
 			call := toolCallOf(e)
 			c, status := e.Call(e.Session, call.Text("toolCallId")), call.Text("status")
-			// A session/load tells the history again, from the beginning.
+			// session/load replays the history from the beginning.
 			if c != nil && c.Final != nil && status != "" && judge.Short(status) != c.Status && e.Session.Setup == nil && !repeats(e, c) {
 				e.Broken(callPointer(e)+"/status", "the call was already %s", finding.Clip(c.Status)).Because(c.Final, "its end")
 			}
@@ -153,12 +157,12 @@ var toolCallRules = []judge.Rule{
 	},
 }
 
-// repeats reports whether the message begins a call of an id that was used before, which TOL-2 is about.
+// repeats reports whether the message begins a tool call with an id that was used before; TOL-2 reports that.
 func repeats(e *judge.Event, c *judge.ToolCall) bool {
 	return e.Update == "tool_call" && c.Announced != nil
 }
 
-// checkOpenCalls reports the calls that a turn of version 1 leaves open. A cancelled turn may leave them.
+// checkOpenCalls reports the tool calls that a turn of version 1 leaves open. A cancelled turn may do so.
 func checkOpenCalls(e *judge.Event) {
 	t := e.Request.Turn
 	if t == nil || e.InForce != 1 || t.Cancelled != nil || e.Text("stopReason") == "cancelled" {
@@ -166,7 +170,7 @@ func checkOpenCalls(e *judge.Event) {
 	}
 	for _, c := range t.Calls {
 		if c.Final == nil && (c.Status == "" || c.Status == "pending" || c.Status == "in_progress") {
-			e.Broken("", "the tool call %q is still open when its turn ends", finding.Clip(c.ID)).Because(c.At, "the tool call").Mildly(finding.Advice)
+			e.Broken("", "the turn ended while the tool call %q was still open", finding.Clip(c.ID)).Because(c.At, "the tool call").Mildly(finding.Advice)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Rules of version 2, which is a draft: what follows from its schema beside the rules that it shares with version 1.
+// Rules of version 2, which is a draft. They follow from its schema, and apply in addition to the rules that it shares
+// with version 1.
 
 package rules
 
@@ -15,7 +16,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-1",
 		Versions: []int{2},
-		Breaks:   "Work that begins and ends after the answer to session/prompt, or an answer to session/close, before a user message with the messageId of that answer.",
+		Breaks: "Work that begins and ends after the answer to session/prompt, or an answer to session/close, before a user " +
+			"message with the messageId of that answer.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
@@ -28,8 +30,9 @@ var version2Rules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
 		On: anyOf(updates("state_update"), results(judge.MethodClose)),
-		// The answer says that the message is in the conversation, and all go the same way. Work that was going on at the
-		// time of the answer may be that of an earlier prompt, and may end before the message comes.
+		// The answer says that the message is in the conversation, and all of these travel in the same direction. Work
+		// that was in progress at the time of the answer may belong to an earlier prompt, and may end before the
+		// message is sent.
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s == nil || e.Messages.Forgot || e.Kind == finding.Notification && (e.Text("update", "state") != judge.StateIdle || !judge.Working(s.State)) {
@@ -37,7 +40,7 @@ var version2Rules = []judge.Rule{
 			}
 			for _, a := range s.Accepted {
 				if (!a.During || e.Kind == finding.Response) && e.FirstChunk(s, a.ID, true) == nil {
-					e.Broken("", "no user message %q before", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
+					e.Broken("", "the agent did not send the user message %q before this", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
 				}
 			}
 		},
@@ -54,14 +57,15 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s != nil && s.Made && s.State == "" && e.Text("update", "state") == judge.StateIdle && e.Given("update", "stopReason") {
-				e.Broken("/update/state", "the end of work that was never reported").Because(s.Usable, "the session is new")
+				e.Broken("/update/state", "the agent ended work that it never reported as running").Because(s.Usable, "the session is new")
 			}
 		},
 	},
 	{
 		ID:       "V2-3",
 		Versions: []int{2},
-		Breaks:   "An idle state after another one with a different stop reason, without running or requires_action between them.",
+		Breaks: "An idle state that follows another one with a different stop reason, without running or requires_action between " +
+			"them.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
@@ -73,14 +77,14 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.State == judge.StateIdle && e.Text("update", "state") == judge.StateIdle && stop != "" && s.Stop != "" && stop != s.Stop {
-				e.Broken("/update/stopReason", "the work has ended as %s before", s.Stop).Because(s.Stated, "the first end")
+				e.Broken("/update/stopReason", "the work already ended with the stop reason %s", s.Stop).Because(s.Stated, "the first end")
 			}
 		},
 	},
 	{
 		ID:       "V2-4",
 		Versions: []int{2},
-		Breaks:   "An answer to session/close while the last state is running or requires_action: the idle state comes first.",
+		Breaks:   "An answer to session/close while the last state is running or requires_action: the idle state must come first.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
@@ -93,7 +97,7 @@ var version2Rules = []judge.Rule{
 		On: results(judge.MethodClose),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && judge.Working(s.State) {
-				e.Broken("", "closed while the session is %s", s.State).Because(s.Stated, "the last state")
+				e.Broken("", "the session is still %s; the agent must report idle before it answers", s.State).Because(s.Stated, "the last state")
 			}
 		},
 	},
@@ -111,7 +115,7 @@ var version2Rules = []judge.Rule{
 		On: anyOf(updates(), requests()),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Closed != nil && e.Sender() == finding.Agent && e.Once(s.ID) {
-				e.Broken("/sessionId", "the session is closed").Because(s.Closed, "it was closed")
+				e.Broken("/sessionId", "the agent sent this for a session that is closed").Because(s.Closed, "it was closed")
 			}
 		},
 	},
@@ -125,7 +129,7 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "toolCallId")
 			if s != nil && s.Made && s.Setup == nil && id != "" && e.Call(s, id) == nil && !e.Calls.Forgot && !e.Given("update", "title") {
-				e.Broken("/update", "a new tool call without a title")
+				e.Broken("/update", "the first update of the tool call has no title")
 			}
 		},
 	},
@@ -146,14 +150,14 @@ var version2Rules = []judge.Rule{
 			}
 			t := e.Terminal(judge.TerminalKey(e.Session, e.Text("update", "terminalId")))
 			if cwd := e.Text("update", "cwd"); t != nil && t.Cwd != "" && cwd != "" && t.Cwd != judge.Short(cwd) {
-				e.Broken("/update/cwd", "the command's directory was another one").Because(t.At, "the first update")
+				e.Broken("/update/cwd", "the directory of the terminal has changed").Because(t.At, "the first update")
 			}
 		},
 	},
 	{
 		ID:       "V2-8",
 		Versions: []int{2},
-		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 by itself.",
+		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
 		On:       updates("terminal_output_chunk", "terminal_update"),
@@ -165,7 +169,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-9",
 		Versions: []int{2},
-		Breaks:   "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that was not in use.",
+		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that " +
+			"was not in use.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
@@ -176,7 +181,7 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params != nil && !s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
-				e.Broken("", "history that was not asked for").Because(s.Setup.At, "the request")
+				e.Broken("", "the agent replayed history that the client did not ask for").Because(s.Setup.At, "the request")
 			}
 		},
 	},
@@ -194,14 +199,14 @@ var version2Rules = []judge.Rule{
 		On: results(judge.MethodResume),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Setup == e.Request && (s.Stated == nil || s.Stated.Number < e.Request.At.Number) {
-				e.Broken("", "no state of the session before the answer").Because(e.Request.At, "the request")
+				e.Broken("", "the agent answered before it sent the session's state").Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "V2-11",
 		Versions: []int{2},
-		Breaks:   "A replay in which a message begins with a chunk: it begins with the whole-message update, with empty content.",
+		Breaks:   "A replay in which a message begins with a chunk instead of the whole-message update with empty content.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
@@ -210,11 +215,11 @@ var version2Rules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
 		On: updates("user_message_chunk", "agent_message_chunk"),
-		// In a session that was in use, a chunk of the present may come between.
+		// In a session that was in use, a chunk of current work may come between.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
 			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params.Given("replayFrom") && id != "" && e.FirstChunk(s, id, e.Update == "user_message_chunk") == nil && !e.Messages.Forgot && e.Once(s.ID) {
-				e.Broken("/update", "a replayed message begins with a chunk").Because(s.Setup.At, "the request")
+				e.Broken("/update", "the replayed message begins with a chunk, not with a whole-message update").Because(s.Setup.At, "the request")
 			}
 		},
 	},
@@ -230,14 +235,14 @@ var version2Rules = []judge.Rule{
 		On:    requests("auth/login", "auth/logout"),
 		Check: func(e *judge.Event) {
 			if e.Initialized != nil && e.AuthMethods.None() {
-				e.Broken("", "the agent has no authMethods").Because(e.Initialized, "what it offers")
+				e.Broken("", "the agent offers no authMethods").Because(e.Initialized, "the answer to initialize")
 			}
 		},
 	},
 	{
 		ID:       "V2-13",
 		Versions: []int{2},
-		Breaks:   "A session's request to an agent that does not state the capability session.",
+		Breaks:   "A session request to an agent that does not advertise the capability session.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"a","version":"1"}}}
@@ -249,7 +254,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-14",
 		Versions: []int{2},
-		Breaks:   "A prompt that is not in the conversation when its session is closed, and is answered with another error than -32800.",
+		Breaks: "A prompt that is not in the conversation when its session is closed, and is answered with an error other than " +
+			"-32800.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
@@ -264,7 +270,7 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled {
-				e.Broken("/code", "closing the session cancels the prompt").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
+				e.Broken("/code", "got code %d, want %d for a prompt that closing the session cancelled", code, codeCancelled).Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
 			}
 		},
 	},
@@ -281,14 +287,14 @@ var version2Rules = []judge.Rule{
 		On: updates("state_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Background != nil && !e.Given("update", "background") {
-				e.Broken("/update/background", "the agent reports background work, but not here").Because(s.Background, "a state with it")
+				e.Broken("/update/background", "background is missing, although an earlier state of the session had it").Because(s.Background, "a state with background")
 			}
 		},
 	},
 	{
 		ID:       "V2-16",
 		Versions: []int{2},
-		Breaks:   "A replayed user message with another messageId than any that the session had on this connection, on which it began.",
+		Breaks:   "A replayed user message whose messageId the session never had, if the session began on this connection.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
@@ -298,21 +304,21 @@ var version2Rules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
 		On: updates("user_message", "user_message_chunk"),
-		// Only while there is no prompt whose answer or end is awaited: its message is new, and may be in the replay.
+		// Only while no prompt is pending or being worked on: its message is new, and may be in the replay.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
 			if s == nil || !s.Made || s.Setup == nil || len(s.Turns)+len(s.Accepted) > 0 || id == "" || e.Messages.Forgot {
 				return
 			}
 			if e.FirstChunk(s, id, true) == nil && e.Once(s.ID) {
-				e.Broken("/update/messageId", "a message %q that the session did not have", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
+				e.Broken("/update/messageId", "the session never had a message %q", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
 			}
 		},
 	},
 	{
 		ID:       "V2-17",
 		Versions: []int{2},
-		Breaks:   "An answer to session/prompt with the messageId of a user's message that was there before the prompt.",
+		Breaks:   "An answer to session/prompt with the messageId of a user message that existed before the prompt.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -322,14 +328,14 @@ var version2Rules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
 		On: results(judge.MethodPrompt),
-		// Of a prompt that was held before it, the message may be new.
+		// If the agent held an earlier prompt before this one, that prompt's message may be new.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("messageId")
 			if s == nil || e.Request == nil || len(s.Turns) != 1 || s.Lost {
 				return
 			}
 			if before := e.FirstChunk(s, id, true); before != nil && before.Number < e.Request.At.Number {
-				e.Broken("/messageId", "%q is the id of an earlier message", finding.Clip(id)).Because(before, "the earlier message").Because(e.Request.At, "the prompt")
+				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(before, "the earlier message").Because(e.Request.At, "the prompt")
 			}
 		},
 	},
@@ -340,20 +346,20 @@ var version2Rules = []judge.Rule{
 		Right:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
 		On:       requests(judge.MethodPermission),
-		Check:    func(e *judge.Event) { requireUnique(e, "/options", "optionId", "an option") },
+		Check:    func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
 	{
 		ID:       "V2-19",
 		Versions: []int{2},
-		Breaks:   "A command whose name has white space, or is that of another command of the list.",
+		Breaks:   "A command whose name contains white space, or is that of another command in the list.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"web","description":"Search the web"}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"search web","description":"Search the web"}]}}}`,
 		On:       updates("available_commands_update"),
 		Check: func(e *judge.Event) {
-			requireUnique(e, "/update/availableCommands", "name", "a command")
+			requireUnique(e, "/update/availableCommands", "name", "another command")
 			for i, command := range e.Content.Items("update", "availableCommands") {
 				if name := command.Text("name"); strings.ContainsFunc(name, unicode.IsSpace) {
-					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q has white space", finding.Clip(name))
+					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q contains white space", finding.Clip(name))
 				}
 			}
 		},
@@ -361,7 +367,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-20",
 		Versions: []int{2},
-		Breaks:   "A select with a value twice, be it in two groups. (That it and its groups have values is in the schema.)",
+		Breaks:   "A select that has a value twice, even in two groups. (The schema requires that it and its groups have values.)",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
 		On:       offersOptions,
@@ -381,7 +387,7 @@ var version2Rules = []judge.Rule{
 						}
 						id := v.Text("value")
 						if seen[id] {
-							e.Broken(schema.Element(where, i)+"/value", "%q for a second time", finding.Clip(id))
+							e.Broken(schema.Element(where, i)+"/value", "the value %q occurs twice", finding.Clip(id))
 						}
 						seen[id] = true
 					}
@@ -404,7 +410,7 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
 				if method.Text("type") == "terminal" {
-					requireUniqueIn(e, schema.Element("/authMethods", i)+"/env", method.Member("env"), "name", "a variable")
+					requireUniqueIn(e, schema.Element("/authMethods", i)+"/env", method.Member("env"), "name", "another variable")
 				}
 			}
 		},
@@ -412,7 +418,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-22",
 		Versions: []int{2},
-		Breaks:   "The idle state with another stop reason than cancelled, at the end of work that was cancelled, though the agent had read session/cancel: it had answered a later request.",
+		Breaks: "The idle state with a stop reason other than cancelled, at the end of work that was cancelled, although the " +
+			"agent had read session/cancel: it had answered a later request.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
@@ -429,7 +436,7 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.Heeded != nil && e.Text("update", "state") == judge.StateIdle && stop != "" && stop != "cancelled" {
-				e.Broken("/update/stopReason", "the work was cancelled").Because(s.Halted, "the cancellation").Because(s.Heeded, "the agent had read it when this was answered")
+				e.Broken("/update/stopReason", "the work was cancelled, so the stop reason must be cancelled").Because(s.Halted, "the cancellation").Because(s.Heeded, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},

@@ -1,4 +1,4 @@
-// Access to the values of a message. Rules use these methods alone and never the tree itself.
+// Access to the values of a message. Rules use only these methods, never the tree itself.
 
 package schema
 
@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Member returns the value at the end of a path of members' names, nil where there is none or it is null.
+// Member returns the value at the end of a path of member names, or nil if it is absent or null.
 func (v *Value) Member(path ...string) *Value {
 	v = v.find(path)
 	if v.kind() == typeNull {
@@ -16,7 +16,7 @@ func (v *Value) Member(path ...string) *Value {
 	return v
 }
 
-// find is Member for a value that may be null.
+// find is like Member, but also returns null values.
 func (v *Value) find(path []string) *Value {
 	for _, name := range path {
 		v = v.child(name)
@@ -24,31 +24,31 @@ func (v *Value) find(path []string) *Value {
 	return v
 }
 
-// Present reports whether there is a value at the end of the path, be it null.
+// Present reports whether there is a value, even null, at the end of the path.
 func (v *Value) Present(path ...string) bool { return v.find(path) != nil }
 
 // Given reports whether there is a value at the end of the path that is not null.
 func (v *Value) Given(path ...string) bool { return v.Member(path...) != nil }
 
-// Text returns a string, "" where there is none.
+// Text returns a string, or "" if there is none.
 func (v *Value) Text(path ...string) string { return v.find(path).string() }
 
-// True returns a boolean, false where there is none.
+// True returns a boolean, or false if there is none.
 func (v *Value) True(path ...string) bool { return v.find(path).isTrue() }
 
-// Integer returns a whole number that fits.
+// Integer returns a number, if it is an integer that fits an int64.
 func (v *Value) Integer(path ...string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(v.find(path).number()), 10, 64)
 	return n, err == nil
 }
 
-// Decimal returns a number, as near as a float64 is.
+// Decimal returns a number as the nearest float64.
 func (v *Value) Decimal() (float64, bool) {
 	n, err := strconv.ParseFloat(string(v.number()), 64)
 	return n, err == nil
 }
 
-// Items yields the elements of an array, none where there is none.
+// Items yields the elements of an array, if there is one.
 func (v *Value) Items(path ...string) iter.Seq2[int, *Value] {
 	return func(yield func(int, *Value) bool) {
 		array := v.find(path)
@@ -73,7 +73,7 @@ func (v *Value) Len(path ...string) (n int) {
 	return n
 }
 
-// Members yields the members of an object, in their order.
+// Members yields the members of an object in order.
 func (v *Value) Members(path ...string) iter.Seq2[string, *Value] {
 	return func(yield func(string, *Value) bool) {
 		object := v.find(path)
@@ -88,7 +88,7 @@ func (v *Value) Members(path ...string) iter.Seq2[string, *Value] {
 	}
 }
 
-// IsObject, IsArray, IsText and IsBoolean tell the type of a value.
+// IsObject, IsArray, IsText and IsBoolean report the JSON type of a value.
 func (v *Value) IsObject() bool  { return v.kind() == typeObject }
 func (v *Value) IsArray() bool   { return v.kind() == typeArray }
 func (v *Value) IsText() bool    { return v.kind() == typeString }

@@ -1,4 +1,4 @@
-// Validation of a value by a definition: how the library's tree of errors becomes a few flaws.
+// Validation of a value by a definition, and the conversion of the library's tree of errors to a few flaws.
 
 package schema
 
@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// check validates a value by a definition, and then reports the members that the schema does not know.
+// check validates a value by a definition, and also reports the members that the schema does not know.
 func (s *Schema) check(name string, v *Value) []flaw {
 	if s.surely(name, v) {
 		return nil
@@ -23,13 +23,13 @@ func (s *Schema) check(name string, v *Value) []flaw {
 	return s.flaws(name, v.tree())
 }
 
-// surely reports whether check surely finds nothing, in far less time.
+// surely reports whether check is certain to find nothing. It takes far less time than check.
 func (s *Schema) surely(name string, v *Value) bool {
 	d := s.definition(name)
 	return d.err == nil && v.document.again == 0 && fastpath.Enabled && d.precheck.admits(v)
 }
 
-// flaws is check by the library, for a value that may also be none of a message.
+// flaws is check by the library alone. The value need not be part of a message.
 func (s *Schema) flaws(name string, v any) []flaw {
 	d := s.definition(name)
 	if d.err != nil {
@@ -59,8 +59,8 @@ func (s *Schema) flaws(name string, v any) []flaw {
 	return flaws
 }
 
-// flatten appends the leaves of an error. variant names the union's branch that an error at the
-// location within belongs to.
+// flatten appends the leaves of an error. variant names the union's branch to which errors at the location within
+// belong.
 func flatten(flaws []flaw, e *jsonschema.ValidationError, within, variant string) []flaw {
 	_, member, own := strings.Cut(e.KeywordLocation, marker)
 	if len(e.Causes) == 0 {
@@ -86,8 +86,7 @@ func flatten(flaws []flaw, e *jsonschema.ValidationError, within, variant string
 	return flaws
 }
 
-// instance turns the library's location of a value, whose tokens are percent-encoded, into a JSON
-// pointer.
+// instance converts the library's location of a value, which has percent-encoded tokens, to a JSON pointer.
 func instance(location string) string {
 	if location == "" {
 		return ""
@@ -129,8 +128,8 @@ func phrase(message string) string {
 	return message
 }
 
-// redundant reports whether a flaw adds nothing to the one before it: a number below its minimum is
-// outside its format too.
+// redundant reports whether a flaw adds nothing to the one before it. For example, a number below its minimum is also
+// outside its format.
 func redundant(f, before flaw) bool {
 	return f.pointer == before.pointer &&
 		(f.message == before.message || strings.HasPrefix(f.message, "must be ") && strings.HasPrefix(before.message, "got "))

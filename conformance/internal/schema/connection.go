@@ -1,5 +1,3 @@
-// One connection: the JSON-RPC envelope of each message, and which definition its content must meet.
-
 package schema
 
 import (
@@ -17,41 +15,41 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
-// Connection checks the messages of one connection, in the order in which they were written. It remembers which requests
-// wait for their answer, and nothing else. It is not safe for concurrent use.
+// Connection checks the messages of one connection, in the order in which they were written: the JSON-RPC envelope of
+// each, and its content by the right definition. It remembers only the unanswered requests. It is not safe for
+// concurrent use.
 type Connection struct {
 	versions map[int]*Schema // of a negotiated connection
 
-	document document // the message that is judged
+	document document // the message being checked
 	Schema   *Schema
-	pending  account.Ledger[*Call]      // sent are those of the client
-	Number   int                        // messages so far
-	lost     map[finding.Direction]bool // more requests than maxPending: unmatched answers are then accepted
+	pending  account.Ledger[*Call]      // the requests of the client count as sent
+	Number   int                        // the number of messages so far
+	lost     map[finding.Direction]bool // there were more requests than maxPending, so unmatched answers are accepted
 }
 
-// Call is a request that was not answered yet. Its definition is the one of its result, or "" if any
-// result is right.
+// Call is an unanswered request. Its definition is that of its result, or "" if every result is valid.
 type Call struct {
 	method     string
 	definition string
-	Memo       any // what a judge knows of the request; nil without a judge
+	Memo       any // for the judge; nil without one
 }
 
 // maxPending bounds the unanswered requests of one direction that a validator remembers.
 const maxPending = 1 << 16
 
-// NewConnection begins a connection.
+// NewConnection returns the state of a new connection.
 func NewConnection(schema *Schema) *Connection {
 	c := &Connection{versions: schema.versions, Schema: schema, lost: map[finding.Direction]bool{}}
 	c.pending.Sent.Forget, c.pending.Received.Forget = true, true
 	if c.versions != nil {
-		c.Schema = c.versions[1] // until initialize says otherwise
+		c.Schema = c.versions[1] // until initialize negotiates another version
 	}
 	return c
 }
 
-// Check checks one message, given as its line, with or without the newline, and keeps nothing of the line. The content of
-// the returned message may be used until release.
+// Check checks one message. The line may end with a newline, and is not retained. The content of the returned message
+// may be used until Release.
 func (c *Connection) Check(direction finding.Direction, line []byte) Message {
 	c.Number++
 	m := Message{connection: c, Finding: finding.Finding{Direction: direction, Side: direction.Sender(), Number: c.Number}}
@@ -59,19 +57,20 @@ func (c *Connection) Check(direction finding.Direction, line []byte) Message {
 	return m
 }
 
-// Release ends the use of the last message's content.
+// Release frees the content of the last message.
 func (c *Connection) Release() { c.document.release() }
 
-// Message is one message while it is checked: what is known of it so far, which every finding repeats.
+// Message is one message while it is being checked. Each of its findings is a copy of the embedded one, with more
+// fields set.
 type Message struct {
 	finding.Finding // without the method
 	connection      *Connection
 	id              *Value // nil if there is none
 	Content         *Value // the params, the result or the error; nil if there is none
 	Method          string // in full
-	Key             string // of the id of a request
-	Asked           *Call  // what a request was remembered as; nil if it was not
-	Answered        *Call  // what an answer answers; nil if that is not known
+	Key             string // the IDKey of a request
+	Asked           *Call  // the remembered request, if this is one; nil if it was not remembered
+	Answered        *Call  // the request that an answer is for; nil if unknown
 	Findings        []finding.Finding
 }
 
@@ -89,13 +88,13 @@ func (m *Message) wrong(rule, pointer, format string, args ...any) {
 	m.add(flaw{rule, pointer, finding.Clip(fmt.Sprintf(format, args...)), finding.Envelope})
 }
 
-// mild adds a finding that is less grave than its requirement.
+// mild adds a finding about the envelope with a level of its own.
 func (m *Message) mild(level finding.Level, rule, pointer, format string, args ...any) {
 	m.wrong(rule, pointer, format, args...)
 	m.Findings[len(m.Findings)-1].Level = level
 }
 
-// noMessage is the requirement that a side breaks that writes something else than messages.
+// noMessage returns the requirement that the sender breaks by writing something other than a message.
 func (m *Message) noMessage() string {
 	if m.Direction == finding.ToAgent {
 		return "TRN-6"
@@ -105,11 +104,11 @@ func (m *Message) noMessage() string {
 
 func (m *Message) read(line []byte) {
 	if !utf8.Valid(line) {
-		m.wrong("TRN-1", "", "not UTF-8")
+		m.wrong("TRN-1", "", "the line is not UTF-8")
 		return
 	}
 	if bytes.ContainsRune(line, '\n') {
-		m.wrong("TRN-4", "", "a newline inside the message")
+		m.wrong("TRN-4", "", "the message contains a newline")
 	}
 	document := &m.connection.document
 	switch err := document.read(line); err {
@@ -125,18 +124,18 @@ func (m *Message) read(line []byte) {
 	case root.kind() == typeObject:
 		m.envelope(root)
 	case root.kind() == typeArray && root.Len() > 0:
-		m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
+		m.wrong("TRN-3", "", "got a batch, want one message per line")
 		return
 	default:
 		m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", root.kind())
 		return
 	}
 	for _, pointer := range document.twice() {
-		m.mild(finding.Should, Agreed, pointer, "a member that occurs twice")
+		m.mild(finding.Should, Agreed, pointer, "the member occurs twice")
 	}
 }
 
-// envelope judges the members of JSON-RPC and hands the content on.
+// envelope checks the members of the JSON-RPC message and then its content.
 func (m *Message) envelope(root *Value) {
 	var version, method, params, result, failure *Value
 	var others []string
@@ -170,7 +169,7 @@ func (m *Message) envelope(root *Value) {
 		m.Content = failure
 	}
 	if m.Kind == finding.Response || m.Kind == finding.ErrorReply {
-		// Before all else, so that every finding names the method.
+		// This comes first, so that every finding names the method.
 		m.Answered, stranger = m.answer()
 		m.Method = m.Answered.method
 	}
@@ -190,7 +189,7 @@ func (m *Message) envelope(root *Value) {
 		if m.id != nil {
 			rule = "OVW-3" // meant as an answer
 		}
-		m.wrong(rule, "", "neither a request, a notification nor a response")
+		m.wrong(rule, "", "not a request, a notification or a response")
 		return
 	}
 	if m.id != nil {
@@ -227,7 +226,7 @@ func (m *Message) envelope(root *Value) {
 	}
 }
 
-// kindOf tells messages apart by the members that they have.
+// kindOf determines the kind of a message from the members that it has.
 func kindOf(id, method, result, failure *Value) finding.Kind {
 	switch {
 	case method != nil && id != nil:
@@ -242,7 +241,7 @@ func kindOf(id, method, result, failure *Value) finding.Kind {
 	return ""
 }
 
-// refuse reports members that the kind does not have: wrong if they are another kind's.
+// refuse reports members that messages of this kind do not have. Those of another kind break OVW-3.
 func (m *Message) refuse(names []string) {
 	telling := "method"
 	if m.Kind == finding.ErrorReply {
@@ -252,7 +251,7 @@ func (m *Message) refuse(names []string) {
 	for _, name := range names {
 		switch {
 		case name == "result" || name == "error":
-			m.wrong("OVW-3", Pointer("", name), "not beside %q", telling)
+			m.wrong("OVW-3", Pointer("", name), "not allowed together with %q", telling)
 		case len(m.Findings) < MaxFindings:
 			m.wrong(Custom, Pointer("", name), "unknown member %q", finding.Clip(name))
 		}
@@ -263,7 +262,7 @@ func (m *Message) refuse(names []string) {
 func (m *Message) checkID() {
 	null := m.id.kind() == typeNull
 	if null && m.Kind == finding.ErrorReply {
-		return // JSON-RPC's answer to what could not be read
+		return // JSON-RPC's answer to a message that could not be read
 	}
 	if name := m.connection.Schema.id; name != "" {
 		refused := m.connection.Schema.check(name, m.id)
@@ -277,7 +276,7 @@ func (m *Message) checkID() {
 		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", m.id.kind())
 	}
 	if null && m.Kind == finding.Request {
-		m.wrong("SCH-3", "/id", "a request whose id is null")
+		m.wrong("SCH-3", "/id", "the id of a request should not be null")
 	}
 }
 
@@ -297,7 +296,7 @@ func (m *Message) call() {
 	case ok && kind != typeNone && kind != typeNull:
 		m.check(definition, m.Content)
 	case ok:
-		// Left out and null are the same as empty, where nothing is required.
+		// Absent params and null are the same as empty params, if no member is required.
 		if len(v.Schema.flaws(definition, map[string]any{})) > 0 {
 			m.wrong(Agreed, "", `missing property "params"`)
 		}
@@ -312,7 +311,7 @@ func (m *Message) call() {
 	}
 }
 
-// misplaced says why a message must not have this method, and which requirement forbids it.
+// misplaced returns the reason why a message must not have this method, and the requirement that forbids it.
 func (m *Message) misplaced() (rule, why string) {
 	method := m.Method
 	roles := m.connection.Schema.roles(method)
@@ -328,13 +327,13 @@ func (m *Message) misplaced() (rule, why string) {
 	return Agreed, fmt.Sprintf("%s goes to the %s, not to the %s", method, roles[0].handler, to)
 }
 
-// remember notes a request until its answer.
+// remember stores a request until it is answered.
 func (m *Message) remember(c *Call) {
 	v := m.connection
 	m.Key = IDKey(m.id)
 	pending := v.pending.Of(m.Direction == finding.ToAgent)
 	if again := pending.Get(m.Key); again.Open() > 0 {
-		m.wrong("SCH-2", "/id", "a request with this id is still unanswered")
+		m.wrong("SCH-2", "/id", "an earlier request with this id is still unanswered")
 	}
 	if pending.Open() >= maxPending {
 		if !v.lost[m.Direction] {
@@ -348,7 +347,8 @@ func (m *Message) remember(c *Call) {
 	m.Asked = c
 }
 
-// answer finds the request that a response is for, an unknown one if there is none, or says what is wrong with its id.
+// answer returns the request that a response is for. If there is none, it returns an empty Call and the fault of the
+// id, if any.
 func (m *Message) answer() (c *Call, problem string) {
 	v := m.connection
 	asked := m.Direction.Sender().Peer().Direction()
@@ -359,13 +359,13 @@ func (m *Message) answer() (c *Call, problem string) {
 	switch {
 	case ok:
 		return c, ""
-	case v.lost[asked], m.id.kind() == typeNull && m.Kind == finding.ErrorReply: // the latter answers what could not be read
+	case v.lost[asked], m.id.kind() == typeNull && m.Kind == finding.ErrorReply: // the latter answers a message that could not be read
 		return &Call{}, ""
 	}
-	return &Call{}, "answers no request"
+	return &Call{}, "no unanswered request has this id"
 }
 
-// check checks a value by a definition; with the definition "" any value is right.
+// check checks a value by a definition. With the definition "", every value is valid.
 func (m *Message) check(definition string, v *Value) {
 	if definition != "" {
 		m.addAll(m.connection.Schema.check(definition, v))
@@ -378,7 +378,7 @@ func (m *Message) addAll(flaws []flaw) {
 	}
 }
 
-// idText is an id for readers.
+// idText returns an id for display.
 func idText(id *Value) string {
 	if id.kind() == typeNumber {
 		return strings.Clone(finding.Clip(string(id.number())))
@@ -390,7 +390,7 @@ func idText(id *Value) string {
 	return finding.Clip(string(text))
 }
 
-// IDKey is equal for ids of the same JSON type and value, and short.
+// IDKey returns a short key that is equal for ids of the same JSON type and value.
 func IDKey(id *Value) string {
 	var key string
 	switch id.kind() {

@@ -1,11 +1,9 @@
-// What a compiled schema says about values.
-
 package schema
 
 import "github.com/santhosh-tekuri/jsonschema/v5"
 
-// resolve follows references that add nothing, such as {"allOf": [{"$ref": …}]}: each takes the library as
-// long as an object.
+// resolve follows references that add nothing, such as {"allOf": [{"$ref": …}]}, because each of them costs the library
+// as much time as an object.
 func resolve(s *jsonschema.Schema) *jsonschema.Schema {
 	for !demands(s) {
 		switch {
@@ -20,7 +18,7 @@ func resolve(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// demands reports whether a schema has keywords that say something about values, beside $ref and allOf.
+// demands reports whether a schema has keywords other than $ref and allOf that restrict values.
 func demands(s *jsonschema.Schema) bool {
 	return s.Always != nil || s.Types != nil || s.Constant != nil || s.Enum != nil || s.Format != "" ||
 		s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil || s.Extensions != nil ||
@@ -42,7 +40,7 @@ func demandsOfArrays(s *jsonschema.Schema) bool {
 		s.PrefixItems != nil || s.Items2020 != nil || s.Contains != nil || s.UnevaluatedItems != nil
 }
 
-// anything reports whether a schema allows any value, as those of raw input and extensions do.
+// anything reports whether a schema allows every value, as those of raw input and extensions do.
 func anything(s *jsonschema.Schema) bool {
 	if s.Always != nil {
 		return *s.Always
@@ -50,5 +48,5 @@ func anything(s *jsonschema.Schema) bool {
 	return s.Ref == nil && len(s.AllOf) == 0 && !demands(s)
 }
 
-// never reports whether a schema is the one that accepts nothing.
+// never reports whether a schema accepts nothing.
 func never(s *jsonschema.Schema) bool { return s.Always != nil && !*s.Always }

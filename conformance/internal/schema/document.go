@@ -1,4 +1,4 @@
-// The text of a message, decoded once: for the envelope, the schema and the rules.
+// The text of a message is decoded once, for the envelope, the schema and the rules.
 
 package schema
 
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// jsonType is the JSON type of a value.
+// jsonType is a JSON type.
 type jsonType uint8
 
 const (
@@ -32,23 +32,23 @@ var typeNames = [typeCount]string{"nothing", "null", "boolean", "number", "strin
 
 func (t jsonType) String() string { return typeNames[t] }
 
-// document is a message as a list of its values, each before those inside it. It is used again for the
-// next message, so that decoding takes one allocation: the copy of the text.
+// document is a message as a list of its values, in which each value precedes those inside it. It is reused for the
+// next message, so that decoding takes a single allocation, for the copy of the text.
 type document struct {
 	text  string
 	nodes []Value
-	again int // members whose name occurred before in their object
+	again int // the number of members whose name occurred before in their object
 }
 
-// Value is one value; its offsets are into the text. It may be used until the document reads the next message. So may the texts that it gives, which are
-// parts of the message's text: what is kept of them is copied. Methods that look at a value may be called for nil,
-// which is not a value.
+// Value is one value; its offsets are into the text. It may be used until the document reads the next message. The same
+// is true of the strings that it returns, which are parts of the message's text and must be copied to be kept. Methods
+// that look at a value accept nil, which represents no value.
 type Value struct {
 	document           *document
 	at                 uint32 // its own index
-	start, end         uint32 // of a string what stands between the quotes
+	start, end         uint32 // for a string, the text between the quotes
 	nameStart, nameEnd uint32 // of a member
-	next               uint32 // the index behind this value and all that is inside it
+	next               uint32 // the index after this value and all values inside it
 	jsonType           jsonType
 	flags              uint8
 }
@@ -58,21 +58,21 @@ const (
 	nameEscaped                   // the name has
 	fractional                    // the number has a point or an exponent
 	repeated                      // the name occurred before in this object
-	overridden                    // the name occurs again: this member does not count
+	overridden                    // the name occurs again later, so this member does not count
 )
 
 const (
-	// maxDepth is the depth of the deepest message, as for encoding/json.
+	// maxDepth is the maximum nesting depth, the same as that of encoding/json.
 	maxDepth = 10000
-	// keptNodes bounds what a document keeps for the next message.
+	// keptNodes bounds the capacity that a document keeps for the next message.
 	keptNodes = 1 << 12
-	// maxLine is the length up to which offsets fit.
+	// maxLine is the maximum length of a line, so that offsets fit.
 	maxLine = math.MaxUint32
 )
 
 var errTooLong = errors.New("more than 4 GiB in one message: not validated")
 
-// read decodes a line, which must be UTF-8. What was read before is gone.
+// read decodes a line, which must be UTF-8. It replaces the previous content.
 func (d *document) read(line []byte) error {
 	d.nodes, d.again = d.nodes[:0], 0
 	if uint64(len(line)) > maxLine {
@@ -89,7 +89,7 @@ func (d *document) read(line []byte) error {
 	return syntaxError(line)
 }
 
-// release ends the use of what was read. It keeps room for the next message, but not that of a large one.
+// release frees the content. It keeps some capacity for the next message, but not that of a large one.
 func (d *document) release() {
 	d.text = ""
 	if cap(d.nodes) > keptNodes {
@@ -97,10 +97,10 @@ func (d *document) release() {
 	}
 }
 
-// root is the whole message.
+// root returns the whole message.
 func (d *document) root() *Value { return &d.nodes[0] }
 
-// kind is the JSON type, typeNone for no value.
+// kind returns the JSON type, or typeNone for no value.
 func (v *Value) kind() jsonType {
 	if v == nil {
 		return typeNone
@@ -108,10 +108,10 @@ func (v *Value) kind() jsonType {
 	return v.jsonType
 }
 
-// equals reports whether the value is the string.
+// equals reports whether the value is the given string.
 func (v *Value) equals(text string) bool { return v.kind() == typeString && v.string() == text }
 
-// string is the text of a string, and "" for any other value.
+// string returns a string, or "" for any other value.
 func (v *Value) string() string {
 	switch {
 	case v.kind() != typeString:
@@ -122,7 +122,7 @@ func (v *Value) string() string {
 	return v.document.text[v.start:v.end]
 }
 
-// name is the name of a member.
+// name returns the name of a member.
 func (v *Value) name() string {
 	if v.flags&nameEscaped != 0 {
 		return unescape(v.document.text[v.nameStart-1 : v.nameEnd+1])
@@ -130,7 +130,7 @@ func (v *Value) name() string {
 	return v.document.text[v.nameStart:v.nameEnd]
 }
 
-// raw is the text of the value as it came.
+// raw returns the original text of the value.
 func (v *Value) raw() string {
 	switch v.kind() {
 	case typeNone:
@@ -141,7 +141,7 @@ func (v *Value) raw() string {
 	return v.document.text[v.start:v.end]
 }
 
-// number is the text of a number in the form that the schema library gets, and "" for any other value.
+// number returns the text of a number in the form for the schema library, or "" for any other value.
 func (v *Value) number() json.Number {
 	if v.kind() != typeNumber {
 		return ""
@@ -149,10 +149,10 @@ func (v *Value) number() json.Number {
 	return exact(json.Number(v.raw()))
 }
 
-// isTrue is true for the value true.
+// isTrue reports whether the value is true.
 func (v *Value) isTrue() bool { return v.kind() == typeBoolean && v.document.text[v.start] == 't' }
 
-// children yields the members of an object, those that count, or the elements of an array.
+// children yields the members of an object, without overridden ones, or the elements of an array.
 func (v *Value) children() iter.Seq[*Value] {
 	return func(yield func(*Value) bool) {
 		if t := v.kind(); t != typeObject && t != typeArray {
@@ -167,7 +167,7 @@ func (v *Value) children() iter.Seq[*Value] {
 	}
 }
 
-// child is a member of an object, or nil. Of members with the same name the last counts.
+// child returns a member of an object, or nil. If several have the same name, it returns the last one.
 func (v *Value) child(name string) *Value {
 	if v.kind() == typeObject {
 		for m := range v.children() {
@@ -179,7 +179,7 @@ func (v *Value) child(name string) *Value {
 	return nil
 }
 
-// tree is the value in the form that the schema library validates.
+// tree returns the value in the form that the schema library validates.
 func (v *Value) tree() any {
 	switch v.kind() {
 	case typeBoolean:
@@ -204,7 +204,7 @@ func (v *Value) tree() any {
 	return nil
 }
 
-// Copy returns the value in a document of its own, which lasts.
+// Copy returns a copy of the value that stays valid.
 func (v *Value) Copy() *Value {
 	if v == nil {
 		return nil
@@ -224,16 +224,16 @@ func (v *Value) Copy() *Value {
 	return first
 }
 
-// unescape is the text of a JSON string.
+// unescape returns the text of a JSON string.
 func unescape(quoted string) string {
 	var s string
 	if err := json.Unmarshal([]byte(quoted), &s); err != nil {
-		panic(err) // the scanner has found it right
+		panic(err) // cannot happen: the scanner has checked the string
 	}
 	return s
 }
 
-// twice are pointers to members whose name occurred before, no more than findings may have.
+// twice returns pointers to members whose name occurred before, at most as many as a message may have findings.
 func (d *document) twice() (pointers []string) {
 	if d.again == 0 {
 		return nil
@@ -262,7 +262,7 @@ func (d *document) twice() (pointers []string) {
 	return pointers
 }
 
-// scanner reads a text in UTF-8 into a document.
+// scanner parses UTF-8 text into a document.
 type scanner struct {
 	*document
 	line  []byte
@@ -270,7 +270,7 @@ type scanner struct {
 	depth int
 }
 
-// peek skips white space and returns the byte that follows, 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.next < len(s.line); s.next++ {
 		switch c := s.line[s.next]; c {
@@ -282,7 +282,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// value reads a value whose name was read before.
+// value reads a value. Its name, if it is a member, was read before.
 func (s *scanner) value(nameStart, nameEnd uint32, flags uint8) bool {
 	at := len(s.nodes)
 	if at == maxValues {
@@ -379,7 +379,7 @@ func (s *scanner) array() bool {
 	return true
 }
 
-// few is the number of members up to which each name is compared with each.
+// few is the maximum number of members for which all pairs of names are compared.
 const few = 8
 
 // compare marks the members of an object that have the same name.
@@ -417,7 +417,7 @@ func (s *scanner) compare(at uint32, count int) {
 	}
 }
 
-// same notes that two members have the same name.
+// same records that two members have the same name.
 func (s *scanner) same(before, i uint32) {
 	if s.nodes[i].flags&repeated == 0 {
 		s.again++
@@ -456,15 +456,15 @@ func (s *scanner) string(flag uint8) (flags uint8, ok bool) {
 	}
 }
 
-// plain returns the offset of the first byte, from i on, that does not stand for itself in a string, or
-// the length.
+// plain returns the offset of the first byte at or after i that has a special meaning in a string, or the length of the
+// line.
 func plain(line []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(line); i += 8 {
 		w := binary.LittleEndian.Uint64(line[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
-		// In each of the three a byte's top bit is set for the byte that is looked for, and perhaps for some
-		// after it. Bytes of 128 and more are none.
+		// Each of the three terms sets the top bit of the bytes that match, and perhaps of some bytes after them. Bytes
+		// of 128 and above never match.
 		if found := ((w - ' '*ones) | (quote - ones) | (backslash - ones)) &^ w & tops; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
@@ -532,7 +532,7 @@ func (s *scanner) number() (flags uint8, ok bool) {
 	return flags, true
 }
 
-// at is the next byte, 0 at the end.
+// at returns the next byte, or 0 at the end.
 func (s *scanner) at() byte {
 	if s.next < len(s.line) {
 		return s.line[s.next]
@@ -540,7 +540,7 @@ func (s *scanner) at() byte {
 	return 0
 }
 
-// digits reads digits, at least one.
+// digits reads one or more digits.
 func (s *scanner) digits() bool {
 	start := s.next
 	for s.next < len(s.line) && s.line[s.next]-'0' < 10 {

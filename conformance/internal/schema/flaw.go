@@ -1,18 +1,15 @@
-// What is wrong with a value, before it is known which message it is in.
-
 package schema
 
 // MaxFindings bounds the findings of one message.
 const MaxFindings = 20
 
-// The requirements that most flaws break: that messages fit the agreed version, and that specified types have no members
-// of one's own.
+// The requirements that most flaws break: messages fit the agreed version, and specified types have no custom members.
 const (
 	Agreed = "INI-6"
 	Custom = "EXT-2"
 )
 
-// flaw is a finding before it is known which message it is about.
+// flaw is the part of a finding that does not depend on the message.
 type flaw struct {
 	rule       string
 	pointer    string

@@ -1,4 +1,4 @@
-// The formats that the schema uses. By default validators ignore formats.
+// The formats that the schema uses. Validators ignore formats by default.
 
 package schema
 
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// formats maps a format to its check. A value of another JSON type passes: the keyword "type" is for that.
-// The library has the other formats (uri, date-time).
+// formats maps a format to its check. Values of other JSON types pass, because the keyword "type" restricts these. The
+// library has the remaining formats (uri, date-time).
 var formats = map[string]func(any) bool{
 	"int32":  signed(32),
 	"int64":  signed(64),
@@ -17,11 +17,11 @@ var formats = map[string]func(any) bool{
 	"uint32": unsigned(32),
 	"uint64": unsigned(64),
 	"double": number(func(n string) error { _, err := strconv.ParseFloat(n, 64); return err }),
-	// Regular expressions are ECMA's, which Go cannot judge.
+	// These are ECMAScript regular expressions, which Go cannot check.
 	"regex": func(any) bool { return true },
 }
 
-// wholeFormats are the integer formats, with their bounds as far as an int64 goes.
+// wholeFormats has the integer formats with their bounds, as far as an int64 can hold them.
 var wholeFormats = map[string]struct{ least, most int64 }{
 	"int32":  {math.MinInt32, math.MaxInt32},
 	"int64":  {math.MinInt64, math.MaxInt64},

@@ -1,4 +1,4 @@
-// The keywords that replace those of the library, in a compiled schema.
+// The keywords that replace those of the library in a compiled schema.
 
 package schema
 
@@ -12,12 +12,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// extension names our keyword among those of a compiled schema.
+// extension is the name of this package's keyword in a compiled schema.
 const extension = "acp"
 
-// prepare replaces keywords in a compiled schema, and in all that it refers to, where the library would do
-// too much: try every branch of a union, and list every bad element of an array or map. Schemas that it
-// shares with definitions in use were prepared with those, and are not changed.
+// prepare replaces keywords in a compiled schema, and in all schemas that it refers to, for which the library would do
+// too much: it would try every branch of a union, and list every invalid element of an array or map. Schemas that it
+// shares with definitions in use were prepared with those and are not changed.
 func (s *Schema) prepare(c *jsonschema.Schema) {
 	if c == nil || s.prepared[c] {
 		return
@@ -59,12 +59,12 @@ func (s *Schema) prepare(c *jsonschema.Schema) {
 // keywords are the replaced keywords of one schema.
 type keywords struct {
 	unions   []*union
-	items    *jsonschema.Schema // what every element of an array must be, but the first ones
-	prefix   int                // how many first ones
-	values   *jsonschema.Schema // what every member that is neither named nor matched by a pattern must be
+	items    *jsonschema.Schema // the schema of the elements of an array after the first ones
+	prefix   int                // the number of first ones
+	values   *jsonschema.Schema // the schema of members that are neither named nor matched by a pattern
 	named    map[string]*jsonschema.Schema
 	patterns map[*regexp.Regexp]*jsonschema.Schema
-	all      bool // all branches of unions are tried: what they say of members and elements matters to others
+	all      bool // all branches of unions are tried, because other keywords need to know which members and elements they evaluate
 }
 
 // lists reports whether a member is named, or matched by a pattern.
@@ -80,7 +80,7 @@ func (k *keywords) lists(name string) bool {
 	return false
 }
 
-// keywordsOf returns the replaced keywords of a schema, none rather than nil.
+// keywordsOf returns the replaced keywords of a schema, never nil.
 func keywordsOf(s *jsonschema.Schema) *keywords {
 	if k, ok := s.Extensions[extension].(*keywords); ok {
 		return k
@@ -88,7 +88,7 @@ func keywordsOf(s *jsonschema.Schema) *keywords {
 	return &keywords{}
 }
 
-// Validate implements jsonschema.ExtSchema. It stops where a message has enough findings.
+// Validate implements jsonschema.ExtSchema. It stops when a message has enough findings.
 func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 	var failed []error
 	fail := func(err error) (enough bool) {
@@ -128,11 +128,11 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 	return jsonschema.ValidationError{}.Group(ctx.Error(extension, ""), failed...)
 }
 
-// noName stands for the empty name in a location, where no name is written like it: the library takes an
-// empty location for that of the object itself.
+// noName represents the empty name in a location, because the library takes an empty location for that of the object
+// itself. No escaped name equals it.
 const noName = "%"
 
-// escapeLocation writes a member's name as the library does in locations.
+// escapeLocation escapes a member's name as the library does in locations.
 func escapeLocation(name string) string {
 	if name == "" {
 		return noName

@@ -1,5 +1,3 @@
-// Where a definition is: for the compiler, each definition is a document of its own.
-
 package schema
 
 import (
@@ -7,12 +5,12 @@ import (
 	"strings"
 )
 
-// scheme is the URL scheme under which each definition is a document of its own for the compiler,
-// so that it compiles, and checks against the meta-schema, only what is used.
+// scheme is the URL scheme of definitions. To the compiler, each definition is a separate document, so that it
+// compiles, and checks against the meta-schema, only the definitions that are used.
 const scheme = "acp:///"
 
-// locationOf is where a definition is for the compiler, definitionOf the name of the definition that a schema
-// location lies in.
+// locationOf returns the location of a definition for the compiler, definitionOf the name of the definition that
+// contains a location.
 func locationOf(name string) string { return scheme + url.PathEscape(name) }
 
 func definitionOf(location string) string {
@@ -23,7 +21,7 @@ func definitionOf(location string) string {
 	return path
 }
 
-// definitionName is the name of the definition that a reference names.
+// definitionName returns the name of the definition that a reference names.
 func definitionName(ref string) string {
 	name := strings.TrimPrefix(ref, "#/$defs/")
 	if plain, err := url.PathUnescape(name); err == nil {

@@ -1,5 +1,3 @@
-// Connections on which the version of the protocol is negotiated.
-
 package schema
 
 import (
@@ -11,13 +9,13 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// Negotiated returns the schema of such connections; see conformance.Negotiated.
+// Negotiated returns the schema of connections on which the version is negotiated; see conformance.Negotiated.
 func Negotiated(v1, v2 *Schema) *Schema {
 	return &Schema{versions: map[int]*Schema{1: v1, 2: v2}}
 }
 
-// negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
-// versions it does nothing.
+// negotiate chooses the schema by the version in an initialize request or its answer. It does nothing if there is only
+// one schema.
 func (c *Connection) negotiate(kind finding.Kind, content *Value) {
 	version, err := strconv.Atoi(string(content.child("protocolVersion").number()))
 	if err != nil {
@@ -28,15 +26,15 @@ func (c *Connection) negotiate(kind finding.Kind, content *Value) {
 		if len(known) == 0 {
 			return
 		}
-		version = known[len(known)-1] // the newest that such a client speaks too
+		version = known[len(known)-1] // the newest version that such a client also supports
 	}
 	if schema := c.versions[version]; schema != nil {
 		c.Schema = schema
 	}
 }
 
-// initialize checks the parameters of an initialize request: by the version that it asks for, and the
-// members that only another version has by that other version.
+// initialize checks the params of an initialize request by the schema of the requested version. Members that only
+// another version has are checked by that version's schema.
 func (m *Message) initialize(definition string, params map[string]any) {
 	c := m.connection
 	own := maps.Clone(params)
@@ -64,7 +62,7 @@ func (m *Message) member(s *Schema, definition string, value map[string]any, nam
 	}
 }
 
-// properties are the members that a definition declares itself.
+// properties returns the members that a definition itself declares.
 func properties(s *Schema, definition string) map[string]any {
 	return object(object(s.definitions[definition])["properties"])
 }

@@ -1,5 +1,5 @@
-// Open names: the strings for which a schema lists names and leaves room for more, of which those without a leading
-// underscore are kept for later versions of the protocol. The schema accepts all of them.
+// An open name is a string for which the schema lists names and allows others. Other names without a leading underscore
+// are reserved for later versions of the protocol, but the schema accepts them.
 
 package schema
 
@@ -14,17 +14,17 @@ import (
 
 // OpenNames is the part of a definition that leads to open names.
 type OpenNames struct {
-	known      map[string]bool // the names that are listed, if the value is an open name
-	definition string          // that lists them
+	known      map[string]bool // the listed names, if the value is an open name
+	definition string          // the definition that lists them
 	members    map[string]*OpenNames
-	values     *OpenNames // of members that are not in members
+	values     *OpenNames // for members that are not in members
 	items      *OpenNames
 }
 
-// openNameTrees has the trees of a schema's definitions, each made when it is first needed.
+// openNameTrees has the trees of a schema's definitions. Each is built when it is first needed.
 type openNameTrees struct{ trees sync.Map }
 
-// find returns the tree of a definition, nil if nothing in it is an open name.
+// find returns the tree of a definition, or nil if nothing in it is an open name.
 func (t *openNameTrees) find(s *Schema, definition string) *OpenNames {
 	if tree, ok := t.trees.Load(definition); ok {
 		return tree.(*OpenNames)
@@ -39,12 +39,12 @@ func (t *openNameTrees) find(s *Schema, definition string) *OpenNames {
 	return tree
 }
 
-// empty reports whether a tree leads nowhere.
+// empty reports whether a tree leads to no open name.
 func (n *OpenNames) empty() bool {
 	return n.known == nil && len(n.members) == 0 && n.values == nil && n.items == nil
 }
 
-// Reserved reports whether a value has a name that is neither listed nor begins with an underscore.
+// Reserved reports whether a value contains a name that is not listed and does not begin with an underscore.
 func (n *OpenNames) Reserved(v *Value) bool {
 	switch {
 	case n == nil:
@@ -66,7 +66,7 @@ func (n *OpenNames) Reserved(v *Value) bool {
 	return false
 }
 
-// Walk yields these names with their places.
+// Walk calls yield for each such name, with its JSON pointer and the definition that does not list it.
 func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definition string)) {
 	switch {
 	case !n.Reserved(v):
@@ -83,7 +83,7 @@ func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definit
 	}
 }
 
-// member is the tree of a member.
+// member returns the tree of a member.
 func (n *OpenNames) member(name string) *OpenNames {
 	if below, ok := n.members[name]; ok {
 		return below
@@ -91,7 +91,7 @@ func (n *OpenNames) member(name string) *OpenNames {
 	return n.values
 }
 
-// custom reports whether an object has a name of somebody's own: it may be a variant with members of its own.
+// custom reports whether an object has a custom name, in which case it may be a custom variant with members of its own.
 func (n *OpenNames) custom(v *Value) bool {
 	for name, below := range v.Members() {
 		if next := n.members[name]; next != nil && next.known != nil && strings.HasPrefix(below.Text(), "_") {
@@ -101,20 +101,20 @@ func (n *OpenNames) custom(v *Value) bool {
 	return false
 }
 
-// openNameBuilder makes the trees of a schema. Places to which the same schemas apply are the same, which ends the
-// recursion of those that refer to themselves.
+// openNameBuilder builds the trees of a schema. Places to which the same schemas apply share a node, which ends the
+// recursion of schemas that refer to themselves.
 type openNameBuilder struct {
 	definitions map[string]any
 	made        map[string]*OpenNames
 }
 
-// schemaIn is a schema, and the definition that it is in.
+// schemaIn is a schema and the definition that contains it.
 type schemaIn struct {
 	schema     map[string]any
 	definition string
 }
 
-// collect appends a schema and those that apply to the same value, by reference or in a union.
+// collect appends a schema and the schemas that apply to the same value by reference or in a union.
 func (b *openNameBuilder) collect(list []schemaIn, schema any, definition string) []schemaIn {
 	s := object(schema)
 	if s == nil || slices.ContainsFunc(list, func(o schemaIn) bool { return identity(o.schema) == identity(s) }) {
@@ -134,7 +134,7 @@ func (b *openNameBuilder) collect(list []schemaIn, schema any, definition string
 
 func identity(schema map[string]any) uintptr { return reflect.ValueOf(schema).Pointer() }
 
-// place makes the tree of a value to which some of the schemas apply.
+// place builds the tree of a value to which some of the schemas apply.
 func (b *openNameBuilder) place(list []schemaIn) *OpenNames {
 	var key strings.Builder
 	for _, s := range list {
@@ -178,7 +178,7 @@ func (b *openNameBuilder) place(list []schemaIn) *OpenNames {
 	return n
 }
 
-// reserves reports whether a schema is that of any string, and keeps those without an underscore.
+// reserves reports whether a schema accepts every string and reserves those without a leading underscore.
 func (s schemaIn) reserves() bool {
 	if s.schema["type"] != "string" {
 		return false
@@ -187,7 +187,7 @@ func (s schemaIn) reserves() bool {
 	return strings.Contains(own, "reserved for")
 }
 
-// prune removes what leads nowhere.
+// prune removes the nodes that lead to no open name.
 func (b *openNameBuilder) prune() {
 	useful := map[*OpenNames]bool{}
 	for changed := true; changed; {

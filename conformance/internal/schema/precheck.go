@@ -1,5 +1,5 @@
-// A precheck is quick: if it accepts a value, every schema does. Other values go to the schema library, which alone
-// makes findings.
+// A precheck is a fast test: if it accepts a value, every schema does. Other values go to the schema library, and only
+// that makes findings.
 
 package schema
 
@@ -14,42 +14,42 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// precheck is what all the schemas that apply to a value demand of it together. A precheck that admits a value is
-// a promise: each of the schemas accepts it, and every member in it is declared where it is. A precheck may refuse
-// what is right. The nil precheck admits every value.
+// precheck combines the demands of all schemas that apply to a value. If it admits a value, each of the schemas accepts
+// the value, and every member in it is declared at its place. It may refuse valid values. The nil precheck admits every
+// value.
 type precheck struct {
-	// choice is set if a union applies: the value is then judged by the precheck with the one branch that it can
-	// be of. The other fields are empty.
+	// choice is set if a union applies. The value is then checked by the precheck of the only branch that it can belong
+	// to, and the other fields are empty.
 	choice *choicePrecheck
 
 	types   typeSet
-	strings [][]string // a string is in each of these lists
+	strings [][]string // a string must be in each of these lists
 	formats []func(any) bool
 	// minLength is in characters.
 	minLength int
 
-	whole       bool // a number has no point
-	bounded     bool // and lies between least and most
+	whole       bool // a number must be an integer
+	bounded     bool // and must be between least and most
 	least, most int64
 
 	minItems int
 	items    *precheck // of each element
 
 	members  map[string]memberPrecheck
-	required int       // how many of them are
-	extra    bool      // further members are right, if values admits them
-	values   *precheck // of members that are not listed
+	required int       // how many of them are required
+	extra    bool      // other members are valid if values admits them
+	values   *precheck // for members that are not listed
 	not      []tagged
 }
 
-// memberPrecheck is what is demanded of a member. One that is not declared is only required.
+// memberPrecheck has the demands on a member. A member that is not declared is only required.
 type memberPrecheck struct {
 	precheck *precheck
 	declared bool
 	required bool
 }
 
-// typeSet is a set of JSON types. Whole numbers are also a type of their own.
+// typeSet is a set of JSON types, in which integers are a separate type.
 type typeSet uint16
 
 const wholeNumber = typeSet(1) << typeCount
@@ -59,7 +59,7 @@ func (s typeSet) has(t jsonType) bool { return s&(1<<t) != 0 }
 // allTypes is the set of all types.
 const allTypes = wholeNumber | 1<<typeNull | 1<<typeBoolean | 1<<typeNumber | 1<<typeString | 1<<typeArray | 1<<typeObject
 
-// typesOf is the set of types that a schema names.
+// typesOf returns the set of types that a schema names.
 func typesOf(names []string) (set typeSet) {
 	if len(names) == 0 {
 		return allTypes
@@ -78,7 +78,7 @@ func typesOf(names []string) (set typeSet) {
 	return set
 }
 
-// numbers is the set with all numbers, if it has the whole ones.
+// numbers returns the set with all numbers added if it has the integers.
 func (s typeSet) numbers() typeSet {
 	if s&wholeNumber != 0 {
 		s |= 1 << typeNumber
@@ -86,7 +86,7 @@ func (s typeSet) numbers() typeSet {
 	return s
 }
 
-// tagged is an object that has one of these strings as a member.
+// tagged describes objects that have one of the given strings as a member.
 type tagged struct {
 	member string
 	values []string
@@ -101,24 +101,24 @@ func (t tagged) matches(v *Value) bool {
 type choicePrecheck struct {
 	exclusive bool
 	byType    [typeCount][]alternative
-	byString  map[string][]alternative // of strings that some branch names
-	tag       string                   // of objects
-	byTag     map[string][]alternative // of tags that some branch names
+	byString  map[string][]alternative // for strings that a branch names
+	tag       string                   // for objects
+	byTag     map[string][]alternative // for tags that a branch names
 }
 
-// alternative is a branch that a value may be of.
+// alternative is a branch that a value may belong to.
 type alternative struct {
-	precheck *precheck // of all that applies if it is
+	precheck *precheck // everything that applies to values of the branch
 	branch   *branch
-	tag      typeSet  // of the union's tag, if there is one
-	not      []tagged // that it is none of
-	required []string // members of each element, of an array
+	tag      typeSet  // the types of the union's tag, if there is one
+	not      []tagged // the value must match none of these
+	required []string // for an array, the required members of each element
 }
 
-// excludes reports whether an object or array is surely not of the branch.
+// excludes reports whether an object or array certainly does not belong to the branch.
 func (a *alternative) excludes(v, tag *Value) bool {
 	if v.jsonType == typeArray {
-		// The first element tells.
+		// The first element decides.
 		for first := range v.children() {
 			return first.jsonType == typeObject && lacks(first, a.required)
 		}
@@ -135,13 +135,13 @@ func (a *alternative) excludes(v, tag *Value) bool {
 	return slices.ContainsFunc(a.not, func(t tagged) bool { return t.matches(v) })
 }
 
-// lacks reports whether an object has not all of the members.
+// lacks reports whether an object lacks any of the members.
 func lacks(v *Value, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.child(name) == nil })
 }
 
-// admits reports whether the value is of exactly one branch, and right. Of a string, number and the like it is
-// enough to be of any branch, if the union is an anyOf: there are no members that could be unknown.
+// admits reports whether the value is a valid value of exactly one branch. If the union is an anyOf, any branch is
+// enough for a string, number and the like, because these have no members that could be unknown.
 func (c *choicePrecheck) admits(v *Value) bool {
 	t := v.jsonType
 	from := c.byType[t]
@@ -177,7 +177,7 @@ func (c *choicePrecheck) admits(v *Value) bool {
 	return only != nil && only.precheck.admits(v)
 }
 
-// admits reports whether the value is surely right. No member in it may occur twice.
+// admits reports whether the value is certainly valid. No member in it may occur twice.
 func (p *precheck) admits(v *Value) bool {
 	if p == nil {
 		return true
@@ -198,15 +198,15 @@ func (p *precheck) admits(v *Value) bool {
 	return p.types.has(v.jsonType) && len(p.strings) == 0
 }
 
-// number judges a number by its text. Long ones are left to the library.
+// number checks a number by its text. Long numbers are left to the library.
 func (p *precheck) number(text string, fractional bool) bool {
-	const most = 18 // digits that an int64 surely holds
+	const most = 18 // digits that always fit an int64
 	if len(p.strings) > 0 || len(text) > most {
 		return false
 	}
 	whole, fraction := text, false
 	if fractional {
-		// Without an exponent the value lies between two neighbouring integers.
+		// Without an exponent, the value lies between two adjacent integers.
 		if whole, _, fraction = strings.Cut(text, "."); !fraction || strings.ContainsAny(text, "eE") {
 			return false
 		}
@@ -299,13 +299,13 @@ func (p *precheck) object(v *Value) bool {
 	return !slices.ContainsFunc(p.not, func(t tagged) bool { return t.matches(v) })
 }
 
-// refusal admits nothing. It is for schemas with keywords that prechecks do not know.
+// refusal admits nothing. It is for schemas with keywords that prechecks do not support.
 var refusal = &precheck{}
 
-// maxPrechecks bounds the prechecks of a schema: unions within unions have many.
+// maxPrechecks bounds the number of prechecks of a schema, because nested unions need many.
 const maxPrechecks = 1 << 13
 
-// prechecker makes the prechecks of a schema's definitions, each once.
+// prechecker builds the prechecks of a schema's definitions, each once.
 type prechecker struct {
 	made map[string]*precheck
 	ids  map[any]int // of schemas and unions, for the keys of prechecks
@@ -315,13 +315,14 @@ func newPrechecker() *prechecker {
 	return &prechecker{made: map[string]*precheck{}, ids: map[any]int{}}
 }
 
-// pick is a branch of a union.
+// pick is a chosen branch of a union.
 type pick struct {
 	union  *union
 	branch int
 }
 
-// precheck returns the precheck of the schemas that apply to the same value, which is of the picked branches.
+// precheck returns the precheck of the schemas that apply to the same value, if the value belongs to the picked
+// branches.
 func (b *prechecker) precheck(at []*jsonschema.Schema, picked []pick) *precheck {
 	if len(picked) == 0 && !slices.ContainsFunc(at, func(s *jsonschema.Schema) bool { return !anything(s) || never(s) }) {
 		return nil
@@ -342,7 +343,7 @@ func (b *prechecker) precheck(at []*jsonschema.Schema, picked []pick) *precheck 
 		return refusal
 	}
 	p := &precheck{}
-	b.made[key] = p // before those below it, which may be the same
+	b.made[key] = p // before those below it, which may be identical
 	if len(all.open) > 0 {
 		p.choice = b.choice(all.open[0], at, picked)
 		return p
@@ -356,7 +357,7 @@ func (b *prechecker) precheck(at []*jsonschema.Schema, picked []pick) *precheck 
 	return p
 }
 
-// key is the same for the same schemas and branches.
+// key returns a key that is equal for the same schemas and branches.
 func (b *prechecker) key(at []*jsonschema.Schema, picked []pick) string {
 	var key []byte
 	id := func(of any, after byte) {
@@ -377,18 +378,18 @@ func (b *prechecker) key(at []*jsonschema.Schema, picked []pick) string {
 	return string(key)
 }
 
-// conjunction is the sum of the schemas that apply to a value, with those that they refer to.
+// conjunction combines the schemas that apply to a value and those that they refer to.
 type conjunction struct {
 	picked  []pick
 	parts   []*jsonschema.Schema
-	open    []*union // of which no branch was picked yet
-	extra   bool     // members that no part declares are right
-	unknown bool     // there is something that prechecks do not know
+	open    []*union // the unions of which no branch was picked yet
+	extra   bool     // members that no part declares are valid
+	unknown bool     // there is something that prechecks do not support
 }
 
 func (c *conjunction) add(s *jsonschema.Schema) {
 	if slices.Contains(c.parts, s) || !precheckable(s) {
-		c.unknown = true // what is met twice may refer to itself
+		c.unknown = true // a schema that is visited twice may refer to itself
 		return
 	}
 	c.parts = append(c.parts, s)
@@ -409,7 +410,7 @@ func (c *conjunction) add(s *jsonschema.Schema) {
 	}
 }
 
-// precheckable reports whether prechecks know all keywords of a schema.
+// precheckable reports whether prechecks support all keywords of a schema.
 func precheckable(s *jsonschema.Schema) bool {
 	k, ours := s.Extensions[extension].(*keywords)
 	switch {
@@ -428,7 +429,7 @@ func precheckable(s *jsonschema.Schema) bool {
 	rest.Always, rest.Types, rest.Constant, rest.Format, rest.Not, rest.Extensions = nil, nil, nil, "", nil, nil
 	rest.Properties, rest.Required, rest.AdditionalProperties, rest.UnevaluatedProperties = nil, nil, nil, nil
 	rest.MinItems, rest.MinLength, rest.Minimum, rest.Maximum = -1, -1, nil, nil
-	rest.ContentEncoding, rest.ContentMediaType = "", "" // which the library does not assert
+	rest.ContentEncoding, rest.ContentMediaType = "", "" // the library does not assert these
 	return !demands(&rest)
 }
 
@@ -437,17 +438,18 @@ func isString(v any) bool {
 	return ok
 }
 
-// precheckableFormat reports whether prechecks know a format. One that the library does not know either says nothing.
+// precheckableFormat reports whether prechecks support a format. A format that the library does not know either demands
+// nothing.
 func precheckableFormat(name string) bool {
 	_, whole := wholeFormats[name]
 	return formats[name] == nil || whole || name == "double" || name == "regex"
 }
 
-// wholeBound reports whether a bound is none, or an integer that an int64 holds.
+// wholeBound reports whether a bound is absent or an integer that fits an int64.
 func wholeBound(r *big.Rat) bool { return r == nil || r.IsInt() && r.Num().IsInt64() }
 
-// taggedObjects says which objects a schema accepts, if it accepts nothing but those that have one of some
-// strings as a member. Otherwise it is nil.
+// taggedObjects returns a description of the objects that a schema accepts, or nil if it accepts anything but objects
+// that have one of some strings as a member.
 func taggedObjects(s *jsonschema.Schema) []tagged {
 	k := keywordsOf(s)
 	rest := *s
@@ -494,7 +496,7 @@ func taggedObject(s *jsonschema.Schema) (t tagged, ok bool) {
 	return tagged{name, []string{tag}}, true
 }
 
-// demand adds what a schema says of the value itself.
+// demand adds the demands of a schema on the value itself.
 func (p *precheck) demand(s *jsonschema.Schema) {
 	p.types &= typesOf(s.Types)
 	if len(s.Constant) > 0 {
@@ -518,7 +520,7 @@ func (p *precheck) bound(least, most int64) {
 	p.bounded, p.least, p.most = true, max(p.least, least), min(p.most, most)
 }
 
-// format adds a format. Numbers that are long enough for what a float64 does not hold are not admitted anyway.
+// format adds a format. Numbers that are too long for a float64 are not admitted anyway.
 func (p *precheck) format(name string) {
 	if b, ok := wholeFormats[name]; ok {
 		p.whole = true
@@ -528,7 +530,7 @@ func (p *precheck) format(name string) {
 	}
 }
 
-// addBelow adds what the schemas say of members and elements.
+// addBelow adds the demands of the schemas on members and elements.
 func (b *prechecker) addBelow(p *precheck, parts []*jsonschema.Schema) {
 	var items, values []*jsonschema.Schema
 	p.members = map[string]memberPrecheck{}
@@ -563,7 +565,7 @@ func (b *prechecker) addBelow(p *precheck, parts []*jsonschema.Schema) {
 	}
 }
 
-// include appends a schema to a set of them, unless it is nil.
+// include appends a schema to a set, unless it is nil.
 func include(set []*jsonschema.Schema, s *jsonschema.Schema) []*jsonschema.Schema {
 	if s == nil || slices.Contains(set, s) {
 		return set
@@ -571,7 +573,7 @@ func include(set []*jsonschema.Schema, s *jsonschema.Schema) []*jsonschema.Schem
 	return append(set, s)
 }
 
-// choice returns the precheck of a union for values to which the other schemas apply too.
+// choice returns the precheck of a union, for values to which the schemas in at apply too.
 func (b *prechecker) choice(u *union, at []*jsonschema.Schema, picked []pick) *choicePrecheck {
 	c := &choicePrecheck{exclusive: u.exclusive, tag: u.tag}
 	alternatives := make([]alternative, len(u.branches))

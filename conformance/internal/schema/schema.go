@@ -1,8 +1,9 @@
-// Package schema checks messages by the protocol's JSON schema, and reads them for the rules.
+// Package schema checks messages against the protocol's JSON schema, and parses them for the rules.
 //
 // A line becomes a document, whose values are in the order of the text. A Connection reads the envelope and finds the
-// definition of the content. A precheck, made of the compiled definition, says quickly that most values are right; the schema
-// library judges the others. What the library does too slowly (unions, and lists of many faults) is replaced.
+// definition of the content. A precheck, built from the compiled definition, quickly accepts most valid values; the
+// schema library judges the others. The keywords for which the library is too slow (unions, and lists of many faults)
+// are replaced.
 package schema
 
 import (
@@ -22,37 +23,37 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// Schema is one published version of the protocol's JSON schema. Each definition is compiled when a
-// message first needs it. A Schema is safe for concurrent use, by any number of validators.
+// Schema is one published version of the protocol's JSON schema. Each definition is compiled when a message first needs
+// it. A Schema is safe for concurrent use.
 type Schema struct {
 	definitions map[string]any
-	methods     map[methodKey]string // the definition of what is sent
-	names       map[string]string    // the names of methods, for texts that equal them
+	methods     map[methodKey]string // the definition of the params or the result
+	names       map[string]string    // the names of methods, so that they can be shared
 	failure     string               // the definition of a response's error, "" if there is none
 	id          string               // the definition of a request's id, "" if there is none
-	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
-	Version     int                  // of the protocol; 0 if it is not known
+	versions    map[int]*Schema      // instead of all the above: the schemas that initialize chooses from
+	Version     int                  // of the protocol; 0 if unknown
 
-	compiled   map[string]*atomic.Pointer[definition] // what was compiled so far, for each name of a definition
-	mu         sync.Mutex                             // guards what follows
+	compiled   map[string]*atomic.Pointer[definition] // the definitions compiled so far, by name
+	mu         sync.Mutex                             // guards the following fields
 	compiler   *jsonschema.Compiler
 	prepared   map[*jsonschema.Schema]bool
 	prechecker *prechecker
 
 	openNames openNameTrees
 
-	unevaluated bool // some definition restricts what others leave unevaluated
+	unevaluated bool // a definition restricts what others leave unevaluated
 }
 
-// methodKey tells messages apart: a method can be known to both sides, and be both a request and a
+// methodKey identifies a type of message. Both sides may have the same method, and a method may be both a request and a
 // notification.
 type methodKey struct {
-	handler finding.Side // the side that answers or takes the method
+	handler finding.Side // the side that receives the method
 	method  string
 	kind    finding.Kind // Request, Response or Notification
 }
 
-// Parse parses the schema of a version of the protocol, 0 if it is not known which; see conformance.NewSchema.
+// Parse parses the schema of a version of the protocol, which is 0 if unknown; see conformance.NewSchema.
 func Parse(schemaJSON []byte, version int) (*Schema, error) {
 	dec := json.NewDecoder(bytes.NewReader(schemaJSON))
 	dec.UseNumber()
@@ -90,9 +91,9 @@ func newSchema(definitions map[string]any) *Schema {
 	return s
 }
 
-// findMethods fills the method table. What kind of message a definition is for is read from the
-// envelopes that the schema's root lists: an envelope with a method and an id holds requests, one
-// with only a method notifications, one with a result responses.
+// findMethods fills the method table. It determines the kind of message of each definition from the envelopes that the
+// schema's root lists: an envelope with a method and an id holds requests, one with only a method holds notifications,
+// and one with a result holds responses.
 func (s *Schema) findMethods(root map[string]any) error {
 	kinds := map[string]finding.Kind{}
 	for envelope := range s.envelopes(root) {
@@ -158,8 +159,8 @@ func kindByName(name string) (finding.Kind, bool) {
 	return "", false
 }
 
-// envelopes yields the message shapes below the schema's root: every object that has properties,
-// found through anyOf, oneOf, allOf and references.
+// envelopes yields the types of messages below the schema's root: every object with properties that is reachable
+// through anyOf, oneOf, allOf and references.
 func (s *Schema) envelopes(root map[string]any) func(yield func(map[string]any) bool) {
 	return func(yield func(map[string]any) bool) {
 		seen := map[string]bool{}
@@ -182,7 +183,7 @@ func (s *Schema) envelopes(root map[string]any) func(yield func(map[string]any) 
 	}
 }
 
-// mark gives a kind to every definition that the schema of a params or result member refers to.
+// mark assigns a kind to every definition that the schema of a params or result member refers to.
 func (s *Schema) mark(kinds map[string]finding.Kind, schema any, kind finding.Kind) {
 	if name := firstRef(schema); name != "" {
 		kinds[name] = kind
@@ -206,7 +207,7 @@ func branches(schema map[string]any) func(yield func(map[string]any) bool) {
 	}
 }
 
-// firstRef is the name of the definition that a schema refers to, directly or by an allOf of one.
+// firstRef returns the name of the definition that a schema refers to, directly or by an allOf with one element.
 func firstRef(schema any) string {
 	o := object(schema)
 	if list, ok := o["allOf"].([]any); ok && len(list) == 1 && o["$ref"] == nil {
@@ -216,7 +217,7 @@ func firstRef(schema any) string {
 	return definitionName(ref)
 }
 
-// restrictsUnevaluated reports whether unevaluatedProperties or unevaluatedItems stand anywhere and say more
+// restrictsUnevaluated reports whether unevaluatedProperties or unevaluatedItems occurs anywhere with a value other
 // than true.
 func restrictsUnevaluated(v any) bool {
 	switch v := v.(type) {
@@ -257,8 +258,8 @@ func newCompiler(definitions map[string]any) *jsonschema.Compiler {
 	return c
 }
 
-// detach copies a definition so that it stands alone: references name documents, and prose is left
-// out, which is most of the bytes.
+// detach copies a definition so that it is a separate document: references name documents. It leaves out descriptions,
+// which are most of the bytes.
 func detach(schema any) any {
 	switch schema := schema.(type) {
 	case map[string]any:
@@ -286,14 +287,14 @@ func detach(schema any) any {
 	return schema
 }
 
-// definition is a definition that was compiled.
+// definition is a compiled definition.
 type definition struct {
 	schema   *jsonschema.Schema
 	precheck *precheck
-	err      error // it cannot be
+	err      error // the reason why it cannot be compiled
 }
 
-// definition compiles a definition, or returns what was compiled before.
+// definition returns a compiled definition. It compiles each definition once.
 func (s *Schema) definition(name string) *definition {
 	known := s.compiled[name]
 	if known == nil {
@@ -314,7 +315,7 @@ func (s *Schema) definition(name string) *definition {
 
 func (s *Schema) compile(name string) (d *definition) {
 	defer func() {
-		if r := recover(); r != nil { // the library does so for some references
+		if r := recover(); r != nil { // the library panics on some references
 			d = &definition{err: fmt.Errorf("schema definition %s: %v", name, r)}
 		}
 	}()
@@ -326,7 +327,7 @@ func (s *Schema) compile(name string) (d *definition) {
 	return &definition{schema: c, precheck: s.prechecker.precheck([]*jsonschema.Schema{c}, nil)}
 }
 
-// methodName returns the name of a method that does not depend on the message that it came in.
+// methodName returns the name of a method as a string that does not keep the message in memory.
 func (s *Schema) methodName(text string) string {
 	if name, ok := s.names[text]; ok {
 		return name
@@ -334,7 +335,7 @@ func (s *Schema) methodName(text string) string {
 	return strings.Clone(text)
 }
 
-// roles lists who handles a method, and as what.
+// roles lists the sides that handle a method, and the kinds of its messages.
 func (s *Schema) roles(method string) (roles []methodKey) {
 	for _, side := range []finding.Side{finding.Client, finding.Agent} {
 		for _, kind := range []finding.Kind{finding.Request, finding.Notification} {
@@ -347,19 +348,19 @@ func (s *Schema) roles(method string) (roles []methodKey) {
 	return roles
 }
 
-// OpenNamesOf leads to the open names of a message's content, nil if it has none.
+// OpenNamesOf returns the open names of a message's content, or nil if it has none.
 func (s *Schema) OpenNamesOf(handler finding.Side, method string, kind finding.Kind) *OpenNames {
 	definition := s.methods[methodKey{handler, method, kind}]
-	if definition == "" || method == MethodInitialize && kind == finding.Request { // which may be for several versions
+	if definition == "" || method == MethodInitialize && kind == finding.Request { // it may be for several versions
 		return nil
 	}
 	return s.openNames.find(s, definition)
 }
 
-// extension reports whether a method is an extension and so not defined by the schema.
+// extension reports whether a method is an extension, which the schema does not define.
 func (s *Schema) extension(method string) bool {
 	return (strings.HasPrefix(method, "_") || strings.HasPrefix(method, "$/")) && len(s.roles(method)) == 0
 }
 
-// MethodInitialize is the method that negotiates the version, in all of them.
+// MethodInitialize is the method that negotiates the version. It is the same in all versions.
 const MethodInitialize = "initialize"

@@ -1,5 +1,5 @@
-// Unions: which branch of an anyOf or oneOf a value means, decided before anything is validated, so
-// that a wrong message is judged as what it was meant to be.
+// The branch of an anyOf or oneOf that a value means is determined before anything is validated, so that an invalid
+// message is judged as what it was meant to be.
 
 package schema
 
@@ -15,29 +15,29 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// union is an anyOf or oneOf. Whether a value is right is what the schema says: an MCP server of type "http"
-// that has the members of a stdio server is one. What a value does wrong is told as it was meant: by the
-// branch of its tag.
+// union is an anyOf or oneOf. The schema alone decides whether a value is valid: an MCP server of type "http" that has
+// the members of a stdio server is a stdio server. The faults of an invalid value are those of the branch that it was
+// meant to be, by its tag.
 type union struct {
 	keyword   string // "anyOf" or "oneOf"
-	name      string // the definition that the union is or lies in
+	name      string // the definition that the union is, or that contains it
 	exclusive bool   // oneOf
-	tag       string // the member that tells branches apart, "" if none does
+	tag       string // the member that distinguishes the branches, "" if none does
 	byTag     map[string]choice
 	branches  []branch
 }
 
-// branch is one alternative with what can be known of it without validating.
+// branch is one alternative, with what is known about it without validation.
 type branch struct {
 	schema   *jsonschema.Schema
 	path     string // its keyword path below the union's schema
-	label    string // names it to readers, "" for an inline schema without a title
+	label    string // its name for display, "" for an inline schema without a title
 	types    []string
 	required []string
 	tags     map[string]string // members that must have this value
-	constant any               // the only value, when hasConst
+	constant any               // the only value, if hasConst is set
 	hasConst bool
-	catchAll bool // the branch for tags that no other branch has
+	catchAll bool // it is for tags that no other branch has
 }
 
 // newUnion analyses the alternatives of a compiled schema.
@@ -71,7 +71,7 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	return u
 }
 
-// learn gathers what the schema demands of a value, through references and allOf.
+// learn collects the demands of a schema on a value, through references and allOf.
 func (b *branch) learn(s *jsonschema.Schema) {
 	if len(b.types) == 0 {
 		b.types = s.Types
@@ -94,7 +94,7 @@ func (b *branch) learn(s *jsonschema.Schema) {
 	}
 }
 
-// constant is the one string that a schema allows.
+// constant returns the only string that a schema allows.
 func constant(s *jsonschema.Schema) (string, bool) {
 	if len(s.Constant) == 0 {
 		return "", false
@@ -103,17 +103,17 @@ func constant(s *jsonschema.Schema) (string, bool) {
 	return value, ok
 }
 
-// choice is what a union makes of a value: the branches that it may mean, all of equal rank, or,
-// when there are none, why, and at which member.
+// choice has the branches that a value may mean, all equally likely. If there are none, it has the reason, and the
+// member that is to blame.
 type choice struct {
 	branches []branch
 	member   string
 	reason   string
-	// otherwise is what to report when no branch holds, in place of the branch's own errors.
+	// otherwise is reported in place of a branch's own errors if no branch accepts the value.
 	otherwise string
 }
 
-// choose decides without validating.
+// choose chooses without validation.
 func (u *union) choose(v any) choice {
 	members, isObject := v.(map[string]any)
 	if tag, ok := members[u.tag].(string); ok {
@@ -137,7 +137,7 @@ func (u *union) choose(v any) choice {
 	return choice{branches: fits}
 }
 
-// chooseConstant treats the branches that are one value each: an enum.
+// chooseConstant chooses among branches that each allow a single value, like an enum.
 func (u *union) chooseConstant(v any) (choice, bool) {
 	closed, known := true, []string(nil)
 	for _, b := range u.branches {
@@ -159,8 +159,7 @@ func (u *union) chooseConstant(v any) (choice, bool) {
 	return choice{reason: fmt.Sprintf("got %s, want one of %s", typeName(v), strings.Join(known, ", "))}, true
 }
 
-// chooseWithoutTag is for objects whose tag is missing or no branch's: the branches that know no
-// tag are left.
+// chooseWithoutTag chooses for objects whose tag is missing or unknown, among the branches that have no tag.
 func (u *union) chooseWithoutTag(fits []branch, members map[string]any) choice {
 	var tags []string
 	var catchAll, untagged []branch
@@ -192,7 +191,7 @@ func (u *union) chooseWithoutTag(fits []branch, members map[string]any) choice {
 	return choice{reason: fmt.Sprintf("missing property %q, one of %s", u.tag, known)}
 }
 
-// chooseMembers tells objects without a tag apart by the members that they must have.
+// chooseMembers chooses for objects without a tag, by the members that the branches require.
 func (u *union) chooseMembers(fits []branch, members map[string]any) choice {
 	complete := slices.DeleteFunc(slices.Clone(fits), func(b branch) bool {
 		return slices.ContainsFunc(b.required, func(name string) bool { return !has(members, name) })
@@ -200,7 +199,7 @@ func (u *union) chooseMembers(fits []branch, members map[string]any) choice {
 	if len(complete) > 0 {
 		return choice{branches: complete}
 	}
-	// What only one branch demands is its mark: who has it meant that branch.
+	// A member that only one branch requires identifies it.
 	var meant []branch
 	var wanted []string
 	for i, b := range fits {
@@ -228,7 +227,7 @@ func has(members map[string]any, name string) bool {
 	return ok
 }
 
-// types lists the JSON types that some branch accepts.
+// types lists the JSON types that the branches accept.
 func (u *union) types() string {
 	var all []string
 	for _, b := range u.branches {
@@ -241,7 +240,7 @@ func (u *union) types() string {
 	return strings.Join(all, " or ")
 }
 
-// excludes reports whether a value is none of the branch for a reason that takes no validating.
+// excludes reports whether a value certainly does not belong to the branch, without validation.
 func (b *branch) excludes(v any) bool {
 	if b.hasConst && scalar(b.constant) && !equal(b.constant, v) || !accepts(b.types, v) {
 		return true
@@ -258,13 +257,12 @@ func (b *branch) excludes(v any) bool {
 	return slices.ContainsFunc(b.required, func(name string) bool { return !has(members, name) })
 }
 
-// possible returns the branches that a value may be of.
+// possible returns the branches that a value may belong to.
 func (u *union) possible(v any) []branch {
 	return slices.DeleteFunc(slices.Clone(u.branches), func(b branch) bool { return b.excludes(v) })
 }
 
-// validate judges a value, first by the branches that it means. With all set every branch that may hold is
-// tried.
+// validate validates a value, first by the branches that it means. If all is set, it tries every possible branch.
 func (u *union) validate(ctx jsonschema.ValidationContext, v any, all bool) error {
 	c := u.choose(v)
 	var passed []string
@@ -294,7 +292,7 @@ func (u *union) validate(ctx jsonschema.ValidationContext, v any, all bool) erro
 	}
 	switch {
 	case len(passed) > 1 && u.exclusive:
-		return ctx.Error(u.keyword+marker, "is more than one of %s", strings.Join(passed, ", "))
+		return ctx.Error(u.keyword+marker, "matches more than one of %s", strings.Join(passed, ", "))
 	case len(passed) > 0:
 		return nil
 	case len(c.branches) == 0:
@@ -307,20 +305,19 @@ func (u *union) validate(ctx jsonschema.ValidationContext, v any, all bool) erro
 	return jsonschema.ValidationError{}.Group(ctx.Error(u.keyword+marker, "%s %s", u.name, nearestBranch.label), nearest)
 }
 
-// marker is in the keyword location of the errors that a union made itself, before the member that
-// they are about if it is one. Without causes such an error is a verdict, with causes its message
-// names the variant that they belong to.
+// marker is in the keyword location of errors that a union itself made, before the member that they are about, if any.
+// Such an error is a verdict if it has no causes; otherwise its message names the variant that the causes belong to.
 const marker = "#"
 
-// nearer says whether the branch that failed with a was nearer to the value than the one that failed
-// with b: it failed at fewer places, or deeper inside.
+// nearer reports whether the branch that failed with a is closer to the value than the one that failed with b: it
+// failed at fewer places, or deeper inside.
 func nearer(a, b error) bool {
 	leavesA, depthA := measure(a)
 	leavesB, depthB := measure(b)
 	return leavesA < leavesB || leavesA == leavesB && depthA > depthB
 }
 
-// measure is the number of leaves of an error, and how deep in the value the deepest is.
+// measure returns the number of leaves of an error, and the depth in the value of the deepest one.
 func measure(err error) (leaves, depth int) {
 	e, ok := err.(*jsonschema.ValidationError)
 	if !ok {
@@ -336,7 +333,7 @@ func measure(err error) (leaves, depth int) {
 	return leaves, depth
 }
 
-// accepts says whether a value has one of the types; no types are all types.
+// accepts reports whether a value has one of the types. No types means all types.
 func accepts(types []string, v any) bool {
 	if len(types) == 0 {
 		return true
@@ -347,7 +344,7 @@ func accepts(types []string, v any) bool {
 	})
 }
 
-// typeName is the JSON type of a value.
+// typeName returns the JSON type of a value.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -364,7 +361,7 @@ func typeName(v any) string {
 	return "object"
 }
 
-// scalar reports whether a value is one that equal compares.
+// scalar reports whether equal can compare a value.
 func scalar(v any) bool {
 	switch v.(type) {
 	case []any, map[string]any:
@@ -373,7 +370,7 @@ func scalar(v any) bool {
 	return true
 }
 
-// equal compares scalars, numbers by value.
+// equal compares scalars. Numbers are compared by value.
 func equal(a, b any) bool {
 	x, isX := a.(json.Number)
 	y, isY := b.(json.Number)

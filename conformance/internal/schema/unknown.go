@@ -1,5 +1,5 @@
-// The search for unknown members: those that no schema declares at their place. JSON Schema allows them,
-// but ACP reserves the names (custom data belongs in _meta).
+// Unknown members are those that no schema declares at their place. JSON Schema allows them, but ACP reserves their
+// names; custom data belongs in _meta.
 
 package schema
 
@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// unknownMembers lists them. It follows the branch that the value means, also if the value is
-// invalid, so that a misspelt member is reported together with the missing one.
+// unknownMembers returns the unknown members of a value. It follows the branch that the value means even if the value
+// is invalid, so that a misspelt member is reported together with the missing one.
 func unknownMembers(c *jsonschema.Schema, v any) []flaw {
 	var w closedPass
 	w.visit([]*jsonschema.Schema{c}, v, "")
@@ -26,7 +26,7 @@ type closedPass struct {
 	flaws []flaw
 }
 
-// visit judges a value at a place where all of the schemas apply.
+// visit checks a value to which all of the schemas apply.
 func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
 	if len(w.flaws) >= MaxFindings {
 		return
@@ -42,7 +42,7 @@ func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
 			switch schemas := f.members(name); {
 			case len(schemas) > 0:
 				w.visit(schemas, v[name], below)
-			case name != "_meta": // allowed everywhere, also where the schema forgot it
+			case name != "_meta": // allowed everywhere, even if the schema forgot it
 				w.flaws = append(w.flaws, flaw{Custom, below, fmt.Sprintf("unknown member %q", finding.Clip(name)), f.name})
 			}
 		}
@@ -56,14 +56,14 @@ func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
 	}
 }
 
-// force is the sum of the schemas that apply to one value.
+// force combines the schemas that apply to one value.
 type force struct {
 	name  string // the definition to name in a finding
-	open  bool   // anything goes
+	open  bool   // all members are allowed
 	parts []*jsonschema.Schema
 }
 
-// members are the schemas for a member.
+// members returns the schemas of a member.
 func (f *force) members(name string) (schemas []*jsonschema.Schema) {
 	for _, s := range f.parts {
 		if p := s.Properties[name]; p != nil {
@@ -81,7 +81,7 @@ func (f *force) members(name string) (schemas []*jsonschema.Schema) {
 	return schemas
 }
 
-// elements are the schemas for an element.
+// elements returns the schemas of an element.
 func (f *force) elements(i int) (schemas []*jsonschema.Schema) {
 	for _, s := range f.parts {
 		if i < len(s.PrefixItems) {
@@ -101,7 +101,7 @@ func inForce(at []*jsonschema.Schema, v any) *force {
 	return f
 }
 
-// add collects from a schema and from what it refers to; of a union, from what the value means.
+// add collects a schema and the schemas that it refers to. Of a union, it collects the branches that the value means.
 func (f *force) add(s *jsonschema.Schema, v any) {
 	k := keywordsOf(s)
 	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil || s.If != nil || s.DependentSchemas != nil {
@@ -125,11 +125,11 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 		}
 		if len(branches) == 0 {
 			if c := u.choose(v); c.otherwise == "" {
-				branches = c.branches // the value is wrong; these are what it means
+				branches = c.branches // the value is invalid; it means one of these
 			}
 		}
 		if len(branches) == 0 {
-			f.open = true // nothing to hold the members against
+			f.open = true // there is nothing to compare the members with
 			return
 		}
 		for _, b := range branches {

@@ -1,6 +1,3 @@
-// JSON text to the values that the schema library validates: exact numbers, bounded size, and a note
-// of members that occur twice, which a Go map would hide.
-
 package schema
 
 import (
@@ -18,7 +15,7 @@ const maxValues = 1 << 20
 
 var errTooManyValues = fmt.Errorf("more than %d values in one message: not validated", maxValues)
 
-// syntaxError says where a text stops being JSON.
+// syntaxError returns an error that says where a text stops being JSON.
 func syntaxError(text []byte) error {
 	var raw json.RawMessage
 	err := json.Unmarshal(text, &raw)
@@ -28,8 +25,8 @@ func syntaxError(text []byte) error {
 	return fmt.Errorf("not JSON: %w", err)
 }
 
-// Pointer appends reference tokens to a JSON pointer. Beyond a few times maxText it grows no more,
-// so that a deep message does not cost the square of its depth.
+// Pointer appends reference tokens to a JSON pointer. The pointer stops growing at a few times finding.MaxText, so that
+// a deep message does not cost the square of its depth.
 func Pointer(at string, tokens ...string) string {
 	for _, token := range tokens {
 		if len(at) > 4*finding.MaxText {
@@ -40,19 +37,18 @@ func Pointer(at string, tokens ...string) string {
 	return at
 }
 
-// Element is the pointer of an element of an array.
+// Element returns the pointer of an element of an array.
 func Element(array string, i int) string { return array + "/" + strconv.Itoa(i) }
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// maxMagnitude bounds the decimal exponent of the numbers that the library gets. The library computes with
+// maxMagnitude bounds the decimal exponent of the numbers that are passed to the library. The library computes with
 // rational numbers and has no limit: 1e999999 would take megabytes, and a longer exponent makes it panic.
 const maxMagnitude = 400
 
-// exact returns the number in a form that is cheap to compute with: integers in plain digits (1.0
-// and 1e2 are integers), short fractions as they came, other fractions with .5 behind the whole part.
-// Numbers beyond every bound that a schema states are replaced by a smaller one that is beyond them
-// too. No schema can tell the difference.
+// exact returns the number in a form that is cheap to compute with: integers in plain digits (1.0 and 1e2 are
+// integers), short fractions unchanged, and other fractions as the integer part and .5. Numbers beyond every bound in a
+// schema are replaced by a smaller one that is also beyond them. No schema can tell the difference.
 func exact(n json.Number) json.Number {
 	const short = 32
 	text := string(n)

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
-// source is who has written something.
+// source is the origin of some bytes.
 type source int
 
 const (
@@ -38,35 +38,35 @@ type piece struct {
 
 const pieceSize = int(unsafe.Sizeof(piece{}))
 
-// recorder takes what passes without waiting for anything but memory, and records it with a goroutine of its own.
+// recorder accepts bytes without blocking, and records them in its own goroutine.
 type recorder struct {
 	options Options
 	max     int
 	done    sync.WaitGroup
 
 	mu     sync.Mutex
-	more   sync.Cond     // there are pieces, or no more will come
-	hurry  chan struct{} // no more will come
+	more   sync.Cond     // signals that there are pieces, or that there will be no more
+	hurry  chan struct{} // closed when there will be no more pieces
 	pieces []piece
 	bytes  []byte
-	// Once there is no room, nothing more is taken until the goroutine has taken all: else there would be gaps
-	// without number.
+	// When there is no more room, nothing is accepted until the goroutine has taken everything. Otherwise there could
+	// be very many gaps.
 	missed   [sources]int
-	missedAt time.Time // the first of them
+	missedAt time.Time // the time of the first of them
 	ended    bool
 
-	// Of the goroutine:
-	rest   [sources][]byte // of a line without its end
+	// Used only by the goroutine:
+	rest   [sources][]byte // the beginning of an incomplete line
 	long   [sources]bool   // that line is too long to be recorded
 	lost   int64
 	failed error
 }
 
-// restTime is how long the goroutine lets pieces come in before it takes them: to be woken for each one would take
+// restTime is how long the goroutine lets pieces accumulate before it takes them. Waking up for each piece would take
 // processor time from the traffic.
 const restTime = 5 * time.Millisecond
 
-// maxLine is the longest line that is recorded.
+// maxLine is the maximum length of a recorded line.
 const maxLine = rpc.DefaultMaxMessage
 
 func newRecorder(options Options) *recorder {
@@ -80,7 +80,7 @@ func newRecorder(options Options) *recorder {
 	return r
 }
 
-// add takes bytes that are about to pass: so no answer is recorded before its request.
+// add accepts bytes before they are passed on, so that no answer is recorded before its request.
 func (r *recorder) add(s source, b []byte) {
 	if s == fromStderr && !r.options.RecordStderr {
 		return
@@ -99,7 +99,7 @@ func (r *recorder) add(s source, b []byte) {
 	r.pieces = append(r.pieces, piece{s, len(b), now})
 }
 
-// wake lets the goroutine look. It is called after the bytes have passed, for it takes some microseconds.
+// wake wakes the goroutine. It is called after the bytes have been passed on, because it takes some microseconds.
 func (r *recorder) wake() { r.more.Signal() }
 
 // run records until the end.
@@ -161,7 +161,7 @@ func (r *recorder) fail(err error) {
 	}
 }
 
-// take cuts bytes into lines.
+// take splits bytes into lines.
 func (r *recorder) take(p piece, b []byte) {
 	for len(b) > 0 {
 		i := bytes.IndexByte(b, '\n')
@@ -196,7 +196,7 @@ func (r *recorder) take(p piece, b []byte) {
 	}
 }
 
-// gap records that some bytes are not in the recording. What belongs to the same line is not either.
+// gap records that some bytes are missing from the recording. The rest of the same line is left out as well.
 func (r *recorder) gap(s source, size int, at time.Time) {
 	if r.rest[s] != nil {
 		size += len(r.rest[s])
@@ -223,7 +223,7 @@ func (r *recorder) line(s source, line []byte, at time.Time, partial bool) {
 	}
 }
 
-// end records the end, when nothing can pass any more.
+// end records the end, after all traffic has ended.
 func (r *recorder) end(state *os.ProcessState, closed conformance.Side) *Result {
 	r.mu.Lock()
 	r.ended = true

@@ -1,9 +1,9 @@
-// Package relay stands between a client and an agent, as the agent's command: it starts the agent, passes all bytes on
-// as they come, and records them beside.
+// Package relay implements a relay between a client and an agent. The client runs it in place of the agent's command:
+// it starts the agent, passes all bytes on immediately, and records them.
 //
-// To the client the relay is the agent, and to the agent it is the client. Whatever ends the one ends the other: the end
-// of the input and of the output, a closed pipe, a signal. The agent is in the relay's process group, so that signals
-// to the group reach it too. On Linux it is killed when the relay is killed.
+// To the client, the relay is the agent; to the agent, it is the client. It passes on everything that ends one side to
+// the other: the end of the input or output, a closed pipe, a signal. The agent is in the relay's process group, so
+// that signals to the group reach it too. On Linux, the agent is killed if the relay is killed.
 package relay
 
 import (
@@ -22,56 +22,56 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
-// Options configure Run. What is recorded, and what the functions are called for, is done by one goroutine
-// beside the traffic: who is slow there delays no message.
+// Options configures Run. A separate goroutine records and calls the functions, so that a slow function delays no
+// message.
 type Options struct {
-	// Stdin is what the client writes, Stdout what it reads, and Stderr what it sees of the agent's
-	// standard error. Run closes Stdin and Stdout, if the agent starts. A nil Stderr discards.
+	// Stdin has the client's output, Stdout is the client's input, and Stderr receives the agent's standard error. Run
+	// closes Stdin and Stdout if the agent starts. If Stderr is nil, standard error is discarded.
 	Stdin  io.ReadCloser
 	Stdout io.WriteCloser
 	Stderr io.Writer
-	// Signals are handed on to the agent, if not nil. See Notify.
+	// Signals has signals to pass on to the agent. It may be nil. See Notify.
 	Signals <-chan os.Signal
-	// Writer gets all that passes, and the end. It may be nil.
+	// Writer records all lines and the end. It may be nil.
 	Writer *recording.Writer
-	// RecordStderr says that the lines of standard error are recorded too.
+	// RecordStderr enables the recording of standard error.
 	RecordStderr bool
-	// OnMessage is called for each line that a side writes, after it was written to the Writer. It may be nil.
+	// OnMessage is called for each line that a side writes, after the Writer has recorded it. It may be nil.
 	OnMessage func(conformance.Message)
-	// Idle is called when all that has passed was recorded: a place to flush the Writer's file. It may be nil.
+	// Idle is called when everything so far has been recorded. It is a place to flush the Writer's file. It may be nil.
 	Idle func() error
-	// MaxPending bounds what has passed and is not recorded yet, in bytes; 0 means DefaultMaxPending. What finds no
-	// room is not recorded, and the recording says so.
+	// MaxPending bounds the number of bytes that were passed on but not yet recorded. 0 means DefaultMaxPending. Bytes
+	// beyond it are not recorded, and the recording has a gap entry for them.
 	MaxPending int
 }
 
-// DefaultMaxPending is Options.MaxPending unless told otherwise.
+// DefaultMaxPending is the default of Options.MaxPending.
 const DefaultMaxPending = 256 << 20
 
-// lingerTime is how long after the end of the agent's process its output may stay silent before it is taken to have
-// ended too: a child of the process can hold it open.
+// lingerTime is how long the agent's output may stay silent after the end of its process before it is considered ended
+// too. A child of the process may hold it open.
 const lingerTime = time.Second
 
-// bufferSize is how many bytes are passed on at once: what a pipe holds.
+// bufferSize is the maximum number of bytes that are passed on at once, which is the capacity of a pipe.
 const bufferSize = 64 << 10
 
-// Result says how it went.
+// Result is the result of Run.
 type Result struct {
-	// State is how the agent ended.
+	// State is the final state of the agent's process.
 	State *os.ProcessState
 	// Closed is the side that ended the connection.
 	Closed conformance.Side
-	// Lost is how many bytes were passed on and not recorded.
+	// Lost is the number of bytes that were passed on but not recorded.
 	Lost int64
-	// Err is why the recording is not complete, or nil.
+	// Err is the reason why the recording is incomplete, or nil.
 	Err error
 }
 
-// Run starts the agent and returns when it has ended and all is recorded. Its error says that the agent did not
-// start. The command's Stdin and Stdout must not be set.
+// Run starts the agent, and returns when the agent has ended and everything is recorded. It returns an error if the
+// agent does not start. The Stdin and Stdout of the command must not be set.
 //
-// It waits for all its goroutines, but for one that reads a Stdin whose Read does not return when it is closed, as
-// that of an os.File may not.
+// Run waits for all its goroutines, with one exception: the reader of a Stdin whose Read does not return on Close, as
+// may be the case for an os.File.
 func Run(cmd *exec.Cmd, options Options) (*Result, error) {
 	r := &run{options: options, cmd: cmd}
 	return r.run()
@@ -85,7 +85,7 @@ type run struct {
 }
 
 func (r *run) run() (*Result, error) {
-	// The thread that starts the agent must live as long as the agent does: see attach.
+	// The thread that starts the agent must live as long as the agent; see attach.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -102,7 +102,7 @@ func (r *run) run() (*Result, error) {
 	var errFromChild *os.File
 	switch file, isFile := r.options.Stderr.(*os.File); {
 	case isFile && !r.options.RecordStderr:
-		r.cmd.Stderr = file // without a detour
+		r.cmd.Stderr = file // directly, without copying
 	case r.options.Stderr != nil || r.options.RecordStderr:
 		var childErr *os.File
 		if errFromChild, childErr, err = os.Pipe(); err != nil {
@@ -115,7 +115,7 @@ func (r *run) run() (*Result, error) {
 	if err := r.cmd.Start(); err != nil {
 		return nil, errors.Join(err, closeAll(child), closeAll(ours))
 	}
-	_ = closeAll(child) // the agent has its own
+	_ = closeAll(child) // the agent has its own copies
 
 	r.record = newRecorder(r.options)
 	var signals, input, output, errOutput sync.WaitGroup
@@ -151,7 +151,7 @@ func (r *run) run() (*Result, error) {
 	output.Wait()
 	errOutput.Wait()
 	stop()
-	// Whatever the client still says, nobody hears it.
+	// Nothing reads what the client still writes.
 	_ = r.options.Stdin.Close()
 	if interruptible {
 		input.Wait()
@@ -172,7 +172,7 @@ func closeAll(files []*os.File) error {
 	return all
 }
 
-// forward hands signals on until the agent has ended.
+// forward passes signals on until the agent has ended.
 func (r *run) forward(exited <-chan struct{}) {
 	for {
 		select {
@@ -189,8 +189,8 @@ func (r *run) forward(exited <-chan struct{}) {
 	}
 }
 
-// pass passes bytes on until one end is closed, and then closes the other. It reports whether the reading end was the
-// first.
+// pass passes bytes on until one end is closed, and then closes the other. It reports whether the reading end was
+// closed first.
 func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) (ended bool) {
 	buf := make([]byte, bufferSize)
 	for {
@@ -200,7 +200,7 @@ func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) (ended bool)
 			_, writeErr := to.Write(buf[:n])
 			r.record.wake()
 			if writeErr != nil {
-				// The one who writes learns of it as it would without the relay: its pipe is closed.
+				// The writer notices it as it would without the relay, because its pipe is closed.
 				_ = from.Close()
 				_ = to.Close()
 				return false
@@ -219,7 +219,7 @@ type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
 
-// hearing is a file that notes when it was read.
+// hearing is a file that records when it was last read.
 type hearing struct {
 	*os.File
 	at *atomic.Int64
@@ -231,7 +231,8 @@ func (h *hearing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// linger ends reading the agent's outputs when they have been silent for lingerTime. The function it returns stops that.
+// linger stops reading the agent's outputs when they have been silent for lingerTime. The returned function cancels
+// that.
 func linger(heard *atomic.Int64, files ...*os.File) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
@@ -269,7 +270,7 @@ func canInterrupt(from io.Reader) bool {
 	return true
 }
 
-// ExitStatus is the exit status of a process as a shell gives it: 128 and the signal when one ended it.
+// ExitStatus returns the exit status of a process as a shell reports it: 128 plus the signal if a signal ended it.
 func ExitStatus(state *os.ProcessState) int {
 	if s, ok := signalOf(state); ok {
 		return 128 + int(s)
@@ -277,7 +278,7 @@ func ExitStatus(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// End is how a process ended, for a recording.
+// End returns the end of a process for a recording.
 func End(state *os.ProcessState) *recording.End {
 	if s, ok := signalOf(state); ok {
 		return &recording.End{Signal: signalName(s)}

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// attach has the agent killed when this process is, which cannot do it any more.
+// attach makes the kernel kill the agent if this process is killed.
 func attach(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -17,8 +17,8 @@ func attach(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// reachesGroup reports whether the terminal has sent a signal that was received here, and so to the agent too, which
-// is in the same process group.
+// reachesGroup reports whether a received signal was sent by the terminal, and so also to the agent, which is in the
+// same process group.
 func reachesGroup(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
@@ -33,10 +33,10 @@ func reachesGroup(s os.Signal) bool {
 	return errno == 0 && int(group) == syscall.Getpgrp()
 }
 
-// dieBy ends this process by a signal. It returns if that cannot be.
+// dieBy ends this process with a signal. It returns if that is not possible.
 func dieBy(s syscall.Signal) {
 	signal.Reset(s)
-	// What the runtime has set up would print stacks, or ignore the signal.
+	// The handlers of the Go runtime would print stacks or ignore the signal.
 	action := [4]uint64{}
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	runtime.LockOSThread()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// attach has nothing to do: the agent's input ends when this process is killed.
+// attach does nothing: the agent's input ends if this process is killed.
 func attach(*exec.Cmd) {}
 
-// reachesGroup reports whether a signal that was received here has reached the agent too, which is not known.
+// reachesGroup reports whether a received signal has also reached the agent, which is unknown here.
 func reachesGroup(os.Signal) bool { return false }
 
-// dieBy ends this process by a signal. It returns if that cannot be.
+// dieBy ends this process with a signal. It returns if that is not possible.
 func dieBy(s syscall.Signal) {
 	signal.Reset(s)
 	if syscall.Kill(syscall.Getpid(), s) == nil {

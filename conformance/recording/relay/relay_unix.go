@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// forwarded are the signals that are handed on. Others end the relay, or are not for processes to catch.
+// forwarded has the signals to pass on. Others end the relay or cannot be caught.
 var forwarded = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
 var signalNames = map[syscall.Signal]string{
@@ -19,12 +19,12 @@ var signalNames = map[syscall.Signal]string{
 	syscall.SIGXFSZ: "SIGXFSZ", syscall.SIGVTALRM: "SIGVTALRM", syscall.SIGPROF: "SIGPROF", syscall.SIGSYS: "SIGSYS",
 }
 
-// Notify makes this process ready to be a relay: signals that ask it to end are for Options.Signals instead, and a closed
-// pipe is an error of writing. The function it returns undoes that.
+// Notify prepares this process to be a relay: signals that ask it to end are sent to the channel for Options.Signals
+// instead, and writing to a closed pipe returns an error. The returned function undoes this.
 func Notify() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, forwarded...)
-	// Ignoring it would be inherited by the agent.
+	// The agent would inherit an ignored signal.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	return c, func() {
@@ -40,10 +40,10 @@ func signalOf(state *os.ProcessState) (syscall.Signal, bool) {
 	return 0, false
 }
 
-// Exit ends this process as another one has ended: with the same exit status, or by the same signal.
+// Exit ends this process in the same way as another process ended, with the same exit status or the same signal.
 func Exit(state *os.ProcessState) {
 	if s, ok := signalOf(state); ok {
-		// The core, if any, is the other one's.
+		// A core dump, if any, is that of the other process.
 		_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 		dieBy(s)
 	}

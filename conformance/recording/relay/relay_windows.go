@@ -9,7 +9,7 @@ import (
 
 var signalNames map[syscall.Signal]string
 
-// Notify makes this process ready to be a relay: an interrupt, which the agent gets too, does not end it.
+// Notify prepares this process to be a relay: an interrupt, which the agent receives too, does not end it.
 func Notify() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, os.Interrupt)
@@ -22,5 +22,5 @@ func reachesGroup(os.Signal) bool { return true }
 
 func signalOf(*os.ProcessState) (syscall.Signal, bool) { return 0, false }
 
-// Exit ends this process as another one has ended: with the same exit status.
+// Exit ends this process with the exit status of another process.
 func Exit(state *os.ProcessState) { os.Exit(ExitStatus(state)) }

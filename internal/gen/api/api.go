@@ -1,5 +1,5 @@
-// Package api knows what users of a Go package can see of it, as lines of text, and what a change of the
-// schema does to them. It reads type-checked packages, and the model for what Go's types do not show.
+// Package api describes the exported API of a Go package as lines of text, and reports how a change of the schema
+// affects its users. It reads type-checked packages, and the model for properties that Go's types do not show.
 package api
 
 import (

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Level says what a change means for a program that was written for the old version.
+// Level is the effect of a change on a program that was written for the old version.
 type Level int
 
 // The levels, the worst first.

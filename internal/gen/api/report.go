@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// Version is one of the two versions that are compared.
+// Version is one of the two compared versions.
 type Version struct {
 	Name  string // of its schema
 	Go    *types.Package
@@ -21,7 +21,7 @@ type Version struct {
 	Stale, Questions []string
 }
 
-// Report says how two versions of a package differ.
+// Report has the differences between two versions of a package.
 type Report struct {
 	Old, New string // names of the schemas
 	Changes  []Change

@@ -1,10 +1,10 @@
 // Package ecma translates regular expressions of ECMA-262, which JSON Schema uses, to Go's.
 //
-// The two languages look alike and differ in details: which characters are white space, what a dot matches,
-// which escapes there are. A pattern is therefore read as ECMA-262 says, with the flag u as JSON Schema wants
-// it, and written anew in Go's syntax. What the flag forbids but engines without it read in one way only, such
-// as \- outside of a class, is read in that way. What Go cannot do, or what engines read in different ways, is
-// an error.
+// The two languages look alike but differ in details: which characters are white space, what a dot matches, which
+// escapes exist. A pattern is therefore parsed as ECMA-262 specifies, with the flag u as JSON Schema requires, and
+// rewritten in Go's syntax. Syntax that the flag forbids, but that all engines without the flag interpret in the same
+// way, such as \- outside a class, is interpreted in that way. Patterns that Go cannot express, or that engines
+// interpret differently, are errors.
 package ecma
 
 import (

@@ -1,5 +1,5 @@
-// Codec_gen.go: for every type, how it is written and read. The functions list members; what is done with them stands
-// in packages codec and rpc.
+// codec_gen.go has the encoder and decoder of every type. The generated functions list members; packages codec and rpc
+// implement the operations on them.
 
 package emit
 

@@ -1,6 +1,6 @@
-// Package emit writes a model as Go source. It decides nothing: what is declared, how it is named and
-// how it is told apart stands in the model. Each file of this package owns one or two of the generated
-// files; this one owns what they share.
+// Package emit writes a model as Go source. It makes no decisions: the model has all declarations, names, and the ways
+// to distinguish variants. Each file of this package writes one or two of the generated files; this one has the code
+// that they share.
 package emit
 
 import (

@@ -1,5 +1,5 @@
-// How text gets into Go source: all comments, tags and literals that are not written in this package pass through it.
-// Names do not: gen has checked that they are identifiers.
+// All comments, tags and literals whose text does not come from this package pass through these functions. Names do
+// not, because gen has checked that they are identifiers.
 
 package emit
 

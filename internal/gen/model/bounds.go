@@ -3,10 +3,10 @@ package model
 // The keywords that restrict values beyond their types. A new one is a line here, and the function of acp/codec that it
 // names; package internal/gen/sample, which reads schemas by itself, has its own list.
 
-// MaxMembers is how many typed members an object may have: codec.Object counts them in one word.
+// MaxMembers is the maximum number of typed members of an object, because codec.Object counts them in one word.
 const MaxMembers = 64
 
-// Restricted says what a keyword is about.
+// Restricted is the kind of thing that a keyword restricts.
 type Restricted int
 
 // What is restricted.
@@ -17,7 +17,7 @@ const (
 	Maps
 )
 
-// Limit says what the value of a keyword is.
+// Limit is the kind of value that a keyword has.
 type Limit int
 
 // The kinds of limits.
@@ -44,7 +44,7 @@ type BoundKeyword struct {
 	Check   string // the function of acp/codec that returns what is wrong with a value, given the limit
 }
 
-// BoundKeywords are all that are known, in the order in which they are checked.
+// BoundKeywords lists all supported keywords in the order in which they are checked.
 var BoundKeywords = [...]BoundKeyword{
 	{"minLength", Strings, Least, "MinLength"},
 	{"maxLength", Strings, Most, "MaxLength"},

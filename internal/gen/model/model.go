@@ -1,5 +1,5 @@
-// Package model is the intermediate representation between a schema and the Go that is written for
-// it: plain data, no I/O, no decisions left open. gen builds it and names it, gen/emit writes it.
+// Package model is the intermediate representation between a schema and the generated Go code: plain data, without I/O,
+// with all decisions made. Package gen builds it and assigns the names, and package emit writes the code.
 package model
 
 import (
@@ -15,7 +15,7 @@ type Package struct {
 	Decls []Decl
 	// Methods are the protocol's methods in the order of their parameters' definitions.
 	Methods []*Method
-	// Capabilities are what each side tells of itself, as far as it is known.
+	// Capabilities has the capabilities of each side, as far as they are known.
 	Capabilities map[Side]Decl
 	// Features are the experimental features, and those that were experimental once, by name.
 	Features []*Feature
@@ -27,7 +27,7 @@ type Package struct {
 // Feature is a set of experimental methods, members and variants that a program enables together.
 type Feature struct {
 	Name         string
-	Experimental bool // something of it is not stable yet
+	Experimental bool // a part of it is not stable yet
 	// Covers are the methods, members and variants, by the names of the schema.
 	Covers []string
 }
@@ -38,7 +38,7 @@ func (f *Feature) Go() string { return "Feature" + f.Name }
 // Decl is a declared Go type: *Struct, *Enum, *Newtype or *Union.
 type Decl interface{ Base() *Common }
 
-// Common is what all declarations and variants have.
+// Common has the fields that all declarations and variants share.
 type Common struct {
 	Schema  string // name of the definition, or "" for a part of one
 	Pointer string // place in the schema
@@ -50,7 +50,7 @@ type Common struct {
 	// Null says that a definition allows null too. Go's type has no place for it: who refers to it does.
 	Null bool
 
-	// Experimental says that the stable schema does not have it.
+	// Experimental is set if the stable schema does not have it.
 	Experimental bool
 	// Feature is the feature that an experimental variant or value of something stable belongs to.
 	Feature *Feature
@@ -294,7 +294,7 @@ func Fields(d Decl) []*Field {
 	return nil
 }
 
-// Presence says how a member may be missing and what Go makes of it.
+// Presence describes how a member may be absent, and how Go represents that.
 type Presence int
 
 const (
@@ -383,7 +383,7 @@ const (
 	DateTime Format = "date-time"
 )
 
-// Any is a JSON value that is kept as it is.
+// Any is a JSON value that is kept unchanged.
 type Any struct{}
 
 // Meta is the _meta member.
@@ -401,7 +401,7 @@ type Runtime struct {
 	Null bool // the definition of an id allows null
 }
 
-// The names of what the runtime declares.
+// The names of declarations in the runtime.
 const (
 	RuntimeID    = "ID"
 	RuntimeError = "Error"
@@ -437,7 +437,7 @@ func (Map) isType()      {}
 func (Nullable) isType() {}
 func (Pointer) isType()  {}
 
-// Side says who handles a method.
+// Side is the side that handles a method.
 type Side string
 
 // The sides that schemas name.

@@ -1,6 +1,6 @@
-// Package sample makes JSON values from a schema, to try generated code with: valid ones, with every variant
-// and limit, and ones with a known mistake. It also says which values are the same up to what bindings may
-// change. What is valid is what a schema validator of others says; all else is read from the bare schema, so
+// Package sample creates JSON values from a schema to test generated code: valid values with every variant and limit,
+// and values with a known mistake. It also compares values, ignoring differences that bindings may introduce. A
+// third-party schema validator decides which values are valid; everything else is read directly from the schema, so
 // that a misreading in the generator is not repeated here.
 package sample
 
@@ -22,7 +22,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Schema says what a schema's definitions accept. It is safe for concurrent use.
+// Schema decides which values a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
 	strict, loose, formatted *document
 	keyed                    func() *document
@@ -49,7 +49,7 @@ func Load(text string) (*Schema, error) {
 	return j, nil
 }
 
-// Check compiles the definition, as far as it was not.
+// Check compiles the definition, unless it is already compiled.
 func (j *Schema) Check(definition string) error {
 	for _, d := range []*document{j.strict, j.loose, j.formatted} {
 		if _, err := d.compile(d.names[definition]); err != nil {
@@ -465,8 +465,8 @@ const otherTags = "other tags"
 
 // commit adds to the copy of a schema with a choice that what has the tag of a branch, and the members that it
 // requires, each of a type which they may be of, is of that branch, whatever a branch without the tag accepts: a
-// mistake elsewhere in it makes it wrong, and nothing else of it. Where a branch is for other tags, whatever has the tag
-// is of a branch with it.
+// mistake elsewhere in it makes it wrong, and nothing else of it. Where a branch is for other tags, whatever has the
+// tag is of a branch with it.
 func (d *document) commit(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any) {
 	for _, tag := range slices.Sorted(maps.Keys(own)) {
 		if _, text := tags[tag][0].(string); !text {

@@ -1,10 +1,9 @@
-// The canonical form of a schema: one node that says by itself what is said by a schema, by the parts of its allOf and
-// by what it refers to. Whoever makes something of a schema looks at that form alone, and refuses each keyword of it
-// that it has no use for.
+// The canonical form of a schema is a single node that combines the schema with the parts of its allOf and the schemas
+// that it refers to. Users of a schema read only this form, and report each keyword in it that they do not support.
 //
-// In the canonical form there is no allOf; $ref stands alone, or not at all; type agrees with const and
-// enum; a not that only restricts members is part of these members; what stands beside a choice and is
-// not about the members of objects is part of each branch; several types are a choice between them.
+// The canonical form has no allOf; a $ref is the only keyword of its node; type agrees with const and enum; a not that
+// only restricts members is part of these members; keywords next to a choice that are not about the members of objects
+// are part of each branch; several types are a choice between them.
 
 package schema
 
@@ -74,7 +73,7 @@ func NewCanonical(doc *Document) *Canonical {
 	return c
 }
 
-// Problems returns what was found wrong with the schemas whose forms were asked for.
+// Problems returns the faults of the schemas whose forms were requested.
 func (c *Canonical) Problems() []error { return c.problems }
 
 func (c *Canonical) problem(at, format string, args ...any) {

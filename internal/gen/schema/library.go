@@ -1,6 +1,6 @@
-// Go-jsonschema, which does one thing for us: it reads the keywords of one schema object whose values are texts and
-// lists of texts, refuses those of another type, and knows that type is a name or a list. Schemas inside of schemas,
-// order and exact values are read by parse.go, because the library drops them.
+// The library go-jsonschema parses the keywords of one schema object whose values are texts and lists of texts. It
+// refuses values of other types, and knows that type is a name or a list. parse.go reads nested schemas, the order of
+// members and exact values, because the library drops them.
 
 package schema
 

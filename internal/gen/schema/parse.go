@@ -17,7 +17,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// MaxSize is the largest document that Parse reads, in bytes: forty times the largest published one.
+// MaxSize is the maximum size of a document for Parse in bytes, forty times the size of the largest published one.
 const MaxSize = 16 << 20
 
 // maxCount bounds how many schemas a document holds, and values that they list: twenty times as many as the largest
@@ -48,9 +48,8 @@ const (
 	annotates      // says something about them
 )
 
-// keywords holds every keyword that the published schemas use, apart from the old ones that only
-// their metaschema used, and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf
-// knows it.
+// keywords holds every keyword that the published schemas use, apart from the old ones that only their metaschema used,
+// and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf knows it.
 var keywords = withBounds(map[string]role{
 	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates, "$vocabulary": annotates,
 	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
@@ -68,7 +67,8 @@ var keywords = withBounds(map[string]role{
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
 })
 
-// roleOf is the role of a keyword. Those of other tools begin with x-; those of ACP that are not known may say how to read.
+// roleOf is the role of a keyword. Those of other tools begin with x-; those of ACP that are not known may say how to
+// read.
 func roleOf(keyword string) role {
 	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") || strings.HasPrefix(keyword, "x-deserialize-") {
 		return r
@@ -85,9 +85,9 @@ func withBounds(keywords map[string]role) map[string]role {
 	return keywords
 }
 
-// Parse reads a schema document as if it did not have the keywords and members of objects for which ignore, unless it is nil,
-// returns true: of both it is given the JSON pointer, of a keyword also its name. Every problem is an *Error; those that do
-// not stop the walk are all reported, joined.
+// Parse reads a schema document as if it did not have the keywords and members of objects for which ignore, unless it
+// is nil, returns true: of both it is given the JSON pointer, of a keyword also its name. Every problem is an *Error;
+// those that do not stop the walk are all reported, joined.
 func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
 	if len(data) > MaxSize {
 		return nil, &Error{Msg: "not read", Err: ErrSize}

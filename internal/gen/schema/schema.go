@@ -1,8 +1,7 @@
-// Package schema reads the JSON Schema documents that the Agent Client Protocol is published as.
+// Package schema parses the JSON Schema documents in which the Agent Client Protocol is published.
 //
-// An ordered walk over the bytes finds every schema in them. The keywords that are texts and names
-// are read by go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
-// silence.
+// It walks over the document in order and finds every schema in it. go-jsonschema parses the keywords whose values are
+// texts and names; see library.go. An unknown keyword is an error, so that no meaning is lost silently.
 package schema
 
 import (
@@ -127,7 +126,7 @@ func (n *Node) Any() bool {
 	return !slices.ContainsFunc(n.keywords, func(k string) bool { return keywords[k] == asserts })
 }
 
-// Error says what is wrong with a schema and where.
+// Error is a fault of a schema with its location.
 type Error struct {
 	// Pointer is the JSON pointer of the offending schema; "" is the document itself.
 	Pointer string
@@ -136,7 +135,7 @@ type Error struct {
 	Err error
 }
 
-// Error returns what is wrong in one line that is not long, whatever the schema says.
+// Error returns the fault on one line of limited length.
 func (e *Error) Error() string {
 	parts := []string{cmp.Or(e.Pointer, "/")}
 	if e.Msg != "" {

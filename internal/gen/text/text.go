@@ -1,9 +1,9 @@
-// Package text is the one place through which the text of a schema, of a file of overrides or of the command
-// line passes to where it could be taken for something else: the comments and literals of Go source, Markdown,
-// and a terminal. Whoever wrote the text chose each character of it; nothing that leaves this package can end
-// the line or the literal in which it stands, or change how the rest of it is shown.
+// Package text makes untrusted text safe. All text from a schema, a file of overrides or the command line passes
+// through it before it reaches a place where it could be misinterpreted: the comments and literals of Go source,
+// Markdown, and terminals. Text that this package returns cannot end the line or literal that contains it, or change
+// how the rest is displayed.
 //
-// Strings in Go source are written by strconv.Quote, which does the same.
+// String literals in Go source are written by strconv.Quote, which has the same effect.
 package text
 
 import (

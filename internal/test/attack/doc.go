@@ -1,9 +1,9 @@
-// Package attack has the tests that attack: a hostile agent (package agent below) is set on clients, a hostile client
-// (package client) on agents, and hostile schemas on acpgen. All are programs of their own, over pipes. What they
-// attack is what people run and copy: the examples, and the smallest client with files and terminals and the smallest
-// agent (package victim).
+// Package attack has tests with attacks: a hostile agent (package agent below) attacks clients, a hostile client
+// (package client) attacks agents, and hostile schemas attack acpgen. All are separate programs, connected by pipes.
+// The targets are programs that people run and copy: the examples, and the smallest agent and the smallest client with
+// files and terminals (package victim).
 //
-// Each attack must leave the one that it is made on within a bound of memory and of time, without a process or a
-// goroutine too many, with its secrets, and able to have an ordinary turn. The tests make every attack in small;
-// `make attack` makes it in full. Both print a table. They need Linux, whose /proc they read.
+// After each attack, the target must be within its limits of memory and time, must not have leaked a process, a
+// goroutine or a secret, and must be able to have an ordinary turn. The tests run a small version of every attack;
+// `make attack` runs the full one. Both print a table. They need Linux, because they read /proc.
 package attack

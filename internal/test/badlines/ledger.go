@@ -75,13 +75,13 @@ func ReadAnswer(line []byte) (*Answer, error) {
 	return a, nil
 }
 
-// internals are texts that no error may send to the peer.
+// internals has texts that no error may send to the peer.
 var internals = []string{
 	"goroutine", "runtime", "reflect", "panic", ".go", "0xc000", "acp.", "rpc.", "codec.", "wire.", "json: cannot", "interface", "nil pointer", "*",
 	"Go struct", "/usr/", "/home/", "/tmp/",
 }
 
-// Leak returns a text of internals that the error has, or "". What the peer itself sent may be repeated.
+// Leak returns a text of internals that the error contains, or "". Errors may repeat text that the peer itself sent.
 func (a *Answer) Leak(sent []byte) string {
 	if bytes.Contains(sent, []byte(`\u`)) {
 		return "" // it may hold anything
@@ -100,8 +100,8 @@ type Ledger struct {
 	MaxDepth  int
 	MaxLine   int
 	SkipNoise bool
-	// The ids from 1 to Calls may be those of calls of the side, which a line under one ends that is not a request: it is
-	// answered if the call is over.
+	// The ids from 1 to Calls may be those of calls of the side, which a line under one ends that is not a request: it
+	// is answered if the call is over.
 	Calls int
 
 	requests ledger.Requests[struct{}] // by the key of their id
@@ -110,7 +110,7 @@ type Ledger struct {
 	begun    bool // a line was sent
 }
 
-// Sent notes a line without its newline.
+// Sent records a line without its newline.
 func (l *Ledger) Sent(line []byte) {
 	if !l.begun {
 		l.begun = true
@@ -137,19 +137,19 @@ func (l *Ledger) Sent(line []byte) {
 	}
 }
 
-// callOf reports whether an id may be that of a call of the side.
+// callOf reports whether an id may be that of a call by the side.
 func (l *Ledger) callOf(id []byte) bool {
 	n, err := strconv.ParseFloat(Key(id), 64) // some peers write a fraction or an exponent
 	return err == nil && n > 0 && n <= float64(l.Calls) && n == math.Trunc(n)
 }
 
-// Answered notes an answer of that side.
+// Answered records an answer of that side.
 func (l *Ledger) Answered(a *Answer) { l.requests.Answer(Key(a.ID)) }
 
-// Owed returns how many answers are due for the lines with an id, whether they have come or not.
+// Owed returns the number of answers that are due for the lines with an id, whether or not they have arrived.
 func (l *Ledger) Owed(id string) int { return l.requests.Get(Key([]byte(id))).Asked }
 
-// Check returns an error if an answer came that was not due, or, if all is set, if one that is due is
+// Check returns an error if an answer arrived that was not due. If all is set, it also returns one if an answer is
 // missing.
 func (l *Ledger) Check(all bool) error {
 	for id, e := range l.requests.All() {

@@ -2,7 +2,7 @@ package badlines
 
 import "strings"
 
-// A Line is one of them, with the answer that it must get.
+// A Line is a line that no peer should send, with the answer that it must get.
 type Line struct {
 	Name string
 	Text string
@@ -10,8 +10,8 @@ type Line struct {
 	Code int    // of the error that is the answer; 0 when it is a result
 }
 
-// Lines returns lines that are made from a request which the side under test serves: its method, and the
-// members of its parameters, at least one.
+// Lines returns lines derived from a request that the side under test serves: its method, and the members of its
+// parameters, of which there must be at least one.
 func Lines(method, members string) []Line {
 	r := strings.NewReplacer("METHOD", method, "MEMBERS", members)
 	var out []Line
@@ -26,15 +26,15 @@ func Lines(method, members string) []Line {
 
 const served = `{"jsonrpc":"2.0","id":"r","method":"METHOD","params":{MEMBERS}}`
 
-// with is served with something in front of its last brace.
+// with returns the request with text inserted before its last brace.
 func with(more string) string { return strings.TrimSuffix(served, "}") + more + "}" }
 
-// nested puts n arrays around a text.
+// nested wraps a text in n arrays.
 func nested(n int, what string) string {
 	return strings.Repeat("[", n) + what + strings.Repeat("]", n)
 }
 
-// ids are requests with an id of each shape.
+// ids returns requests with ids of every form.
 func ids() []Line {
 	long := `"` + strings.Repeat("i", 100_000) + `"`
 	digits := strings.Repeat("1234567890", 100)
@@ -74,7 +74,7 @@ func ids() []Line {
 	return out
 }
 
-// texts are requests that are unusual JSON, or not quite JSON.
+// texts returns requests in unusual or slightly invalid JSON.
 func texts() []Line {
 	fine := func(name, text string) Line { return Line{name, text, `"r"`, 0} }
 	bad := func(name, text string) Line { return Line{name, text, "null", ParseError} }
@@ -145,7 +145,7 @@ func texts() []Line {
 	}
 }
 
-// envelopes are lines that are JSON, but no message.
+// envelopes returns lines that are JSON but not messages.
 func envelopes() []Line {
 	bad := func(name, text string) Line { return Line{name, text, "null", InvalidRequest} }
 	known := func(name, text string) Line { return Line{name, text, `"r"`, InvalidRequest} }
@@ -183,7 +183,7 @@ func envelopes() []Line {
 	}
 }
 
-// silent are lines that must not be answered: otherwise two peers could answer each other forever.
+// silent returns lines that must not be answered, because otherwise two peers could answer each other forever.
 func silent() []Line {
 	none := func(name, text string) Line { return Line{name, text, "", 0} }
 	return []Line{

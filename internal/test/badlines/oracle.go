@@ -1,5 +1,5 @@
-// Package badlines has lines that no peer should send, and says how any line must be answered. It uses
-// encoding/json, so that it does not depend on the code under test. Tests use it.
+// Package badlines has lines for tests that no peer should send, and computes how any line must be answered. It uses
+// encoding/json, so that it does not depend on the code under test.
 package badlines
 
 import (
@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what a line is.
+// Kind is the kind of a line.
 type Kind int
 
 // The kinds of lines.
 const (
 	Unread       Kind = iota // not JSON, or nested too deeply
-	Refused                  // JSON, but no message
+	Refused                  // JSON, but not a message
 	Request                  // to be answered
 	Notification             // never answered
 	Response                 // never answered
@@ -29,22 +29,22 @@ const (
 	InvalidRequest = -32600
 )
 
-// A Message is what a line is in JSON-RPC.
+// A Message is a line as JSON-RPC classifies it.
 type Message struct {
 	Kind   Kind
 	Method string
 	Params json.RawMessage // nil when absent
-	// ID is the id that the answer must have; nil if any is right, as for some lines that are Unread.
+	// ID is the id that the answer must have. It is nil if any id is right, as for some lines that are Unread.
 	ID json.RawMessage
-	// Codes are the codes, of which the error that answers an Unread or Refused line must have one.
+	// Codes has the allowed codes for the error that answers an Unread or Refused line.
 	Codes []int
-	// Silent says that no answer is right too, because the line may be a damaged response.
+	// Silent is set if no answer is right too, because the line may be a damaged response.
 	Silent bool
 }
 
 var null = json.RawMessage("null")
 
-// Read says what a line is, if texts may be nested maxDepth levels deep.
+// Read classifies a line, if JSON may be nested maxDepth levels deep.
 func Read(line []byte, maxDepth int) Message {
 	if m, bad := unread(line, maxDepth); bad {
 		return m
@@ -80,7 +80,7 @@ func Read(line []byte, maxDepth int) Message {
 	}
 }
 
-// unread says how a line that is not JSON, or too deep, must be answered.
+// unread returns how a line that is not JSON, or is nested too deeply, must be answered.
 func unread(line []byte, maxDepth int) (m Message, bad bool) {
 	valid, deep := json.Valid(line) && utf8.Valid(line), depth(line) > maxDepth
 	if valid && !deep {
@@ -105,7 +105,7 @@ func MayBeResponse(line []byte) bool {
 	})
 }
 
-// depth returns how deep a text is nested, as far as that can be said of one that is not JSON.
+// depth returns how deep a text is nested, as far as that is defined for text that is not JSON.
 func depth(text []byte) (deepest int) {
 	level, inString, escaped := 0, false, false
 	for _, c := range text {

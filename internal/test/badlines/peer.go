@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A Peer writes any bytes and keeps the answers to them.
+// A Peer writes arbitrary bytes and keeps the answers to them.
 type Peer struct {
 	w      io.WriteCloser
 	onLine func(line []byte)
@@ -19,10 +19,10 @@ type Peer struct {
 	ledger  Ledger
 	sent    []byte
 	answers []*Answer
-	err     error // the first thing that was wrong
+	err     error // the first fault
 }
 
-// NewPeer starts to read from r, until that ends. onLine, if not nil, is called with every line.
+// NewPeer starts reading from r until it ends. If onLine is not nil, it is called with every line.
 func NewPeer(r io.Reader, w io.WriteCloser, ledger Ledger, onLine func(line []byte)) *Peer {
 	p := &Peer{w: w, onLine: onLine, ledger: ledger, done: make(chan struct{})}
 	go p.read(r)
@@ -80,7 +80,7 @@ func (p *Peer) Write(lines, sizes []byte) error {
 	return nil
 }
 
-// Answers returns the answers with an id that have come so far.
+// Answers returns the answers with an id that have arrived so far.
 func (p *Peer) Answers(id string) []*Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *Peer) Answers(id string) []*Answer {
 	return found
 }
 
-// Owed returns how many answers are due for an id by what was sent so far.
+// Owed returns the number of answers that are due for an id according to the lines sent so far.
 func (p *Peer) Owed(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,20 +19,20 @@ import (
 )
 
 // Variable names a folder with programs that were built before the tests: each has the last element of its package's
-// path as its name, with ".exe" on every system. A program that is not there, or is another package's, is built. Nothing
-// looks whether a program is older than its sources: whoever sets the variable makes a new folder for each run of the
-// tests, as the Makefile does.
+// path as its name, with ".exe" on every system. A program that is not there, or is another package's, is built.
+// Nothing looks whether a program is older than its sources: whoever sets the variable makes a new folder for each run
+// of the tests, as the Makefile does.
 const Variable = "ACP_BIN_DIR"
 
-// programs are those that this process has built.
+// programs has the programs that this process has built.
 var programs struct {
 	sync.Mutex
 	dir   string
 	paths map[string]string
 }
 
-// Program returns the path of the program of a package, which it builds when it is asked for it first. A TestMain calls
-// [Remove] when all tests are done.
+// Program returns the path of the program of a package, which the first call builds. A TestMain should call [Remove]
+// after all tests.
 func Program(t testing.TB, pkg string) string {
 	t.Helper()
 	path, err := build(pkg)
@@ -42,15 +42,16 @@ func Program(t testing.TB, pkg string) string {
 	return path
 }
 
-// WriteFile is os.WriteFile for a program that a test starts afterwards. No process may start while the file is open: it
-// would inherit the descriptor, and the system does not run a program that is open for writing ("text file busy").
+// WriteFile is like os.WriteFile, for a program that a test starts afterwards. No process may start while the file is
+// open, because it would inherit the descriptor, and the system does not run a program that is open for writing ("text
+// file busy").
 func WriteFile(path, text string, mode os.FileMode) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, []byte(text), mode)
 }
 
-// Remove removes what Program has built.
+// Remove removes the programs that Program has built.
 func Remove() {
 	programs.Lock()
 	defer programs.Unlock()
@@ -58,8 +59,9 @@ func Remove() {
 	programs.dir, programs.paths = "", nil
 }
 
-// Main is a TestMain that builds programs before the tests, and looks for goroutines that are left after them. It sets each
-// variable to the path of the program of a package. In the tier Short it builds nothing: tests of programs need a slower one.
+// Main is a TestMain that builds programs before the tests, and looks for goroutines that are left after them. It sets
+// each variable to the path of the program of a package. In the tier Short it builds nothing: tests of programs need a
+// slower one.
 func Main(m *testing.M, programs map[string]*string) {
 	flag.Parse()
 	if tier.Current() == tier.Short {

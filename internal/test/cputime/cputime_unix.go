@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime tells how much processor time a test has used, which unlike real time does not depend on what else the
-// machine does.
+// Package cputime measures the processor time that a test has used. Unlike real time, it does not depend on what else
+// the machine does.
 package cputime
 
 import (

@@ -68,13 +68,13 @@ func newDirection(mu *sync.Mutex, script Script) *direction {
 	return d
 }
 
-// changed wakes those that wait; mu is held.
+// changed wakes all waiting goroutines; mu is held.
 func (d *direction) changed() {
 	close(d.change)
 	d.change = make(chan struct{})
 }
 
-// wait waits for a change, or for gate. It is called with mu held, and releases mu while it waits.
+// wait waits for a change or for gate. It is called with mu held, and releases mu while it waits.
 func (d *direction) wait(gate <-chan struct{}) {
 	change := d.change
 	d.mu.Unlock()
@@ -85,7 +85,7 @@ func (d *direction) wait(gate <-chan struct{}) {
 	d.mu.Lock()
 }
 
-// until returns how many of the next bytes may pass before the next fault or the end of the line.
+// until returns the number of bytes that may pass before the next fault or the end of the line.
 func (d *direction) until(next []byte) int {
 	n := len(next)
 	if i := bytes.IndexByte(next, '\n'); i >= 0 {
@@ -196,7 +196,7 @@ func (w writer) Close() error {
 
 type reader struct{ d *direction }
 
-// Read returns what is in the pipe, at most as much as Script.Chunks says.
+// Read returns bytes from the pipe, at most as many as Script.Chunks allows.
 func (r reader) Read(b []byte) (int, error) {
 	d := r.d
 	d.mu.Lock()
@@ -240,7 +240,7 @@ func (d *direction) take(b []byte) int {
 	return n
 }
 
-// Close discards what is in the pipe, and makes reading and writing fail.
+// Close discards the bytes in the pipe, and makes reading and writing fail.
 func (r reader) Close() error {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()

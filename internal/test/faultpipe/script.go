@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// DefaultCapacity is how many unread bytes fit into a direction by default: as many as into a pipe of Linux.
+// DefaultCapacity is the default capacity of a direction in bytes, the same as that of a pipe on Linux.
 const DefaultCapacity = 64 << 10
 
-// Script says what happens to the bytes of one direction. The zero Script passes them on as they are.
+// Script describes what happens to the bytes of one direction. The zero Script passes them on unchanged.
 type Script struct {
 	// Faults happen in this order, each at its place, or at the place of the one before it if that is
 	// later.
 	Faults []Fault
 	// Chunks returns how many bytes one Read returns at most; nil means no limit.
 	Chunks func() int
-	// Capacity is how many bytes may be unread before a writer waits; 0 means DefaultCapacity.
+	// Capacity is the number of unread bytes at which a writer blocks; 0 means DefaultCapacity.
 	Capacity int
 }
 
@@ -29,7 +29,7 @@ type Fault struct {
 	Do         Action
 }
 
-// An Action is what a fault does.
+// An Action is the effect of a fault.
 type Action func(*direction)
 
 // Cut ends the connection as the death of a process does. Both directions end: readers get what was already
@@ -41,7 +41,7 @@ func Cut(err error) Action {
 	}
 }
 
-// HalfClose is Cut for this direction only.
+// HalfClose is like Cut, for this direction only.
 func HalfClose(err error) Action {
 	if err == nil {
 		err = io.EOF
@@ -54,12 +54,12 @@ func Insert(text string) Action {
 	return func(d *direction) { d.put([]byte(text)) }
 }
 
-// Drop loses the next n bytes.
+// Drop discards the next n bytes.
 func Drop(n int) Action {
 	return func(d *direction) { d.losing = n }
 }
 
-// Truncate loses the rest of the line, except the newline.
+// Truncate discards the rest of the line, except the newline.
 func Truncate() Action {
 	return func(d *direction) { d.cutting = true }
 }
@@ -69,15 +69,15 @@ func Repeat() Action {
 	return func(d *direction) { d.repeating = true }
 }
 
-// Hold keeps what follows from arriving until release is closed.
+// Hold holds the following bytes back until release is closed.
 func Hold(release <-chan struct{}) Action {
 	return func(d *direction) { d.parts = append(d.parts, part{gate: release, wait: true}) }
 }
 
-// Stall keeps what follows from arriving for ever: the peer reads no more, and soon the pipe is full.
+// Stall holds the following bytes back forever: the peer reads no more, and soon the pipe is full.
 func Stall() Action { return Hold(nil) }
 
-// Delay keeps what follows from arriving for some time.
+// Delay holds the following bytes back for some time.
 func Delay(by time.Duration) Action {
 	return func(d *direction) {
 		release := make(chan struct{})
@@ -86,17 +86,17 @@ func Delay(by time.Duration) Action {
 	}
 }
 
-// OneByte hands over one byte at a time.
+// OneByte delivers one byte at a time.
 func OneByte() int { return 1 }
 
-// RandomChunks hands over from 1 to most bytes at a time. Use it for one direction only.
+// RandomChunks delivers 1 to most bytes at a time. Use it for one direction only.
 func RandomChunks(seed uint64, most int) func() int {
 	r := rand.New(rand.NewPCG(seed, 0))
 	return func() int { return 1 + r.IntN(most) }
 }
 
-// Random returns n faults at random places of the lines from first up to but not including end. None of
-// them ends the connection or delays it by more than a second.
+// Random returns n faults at random places of the lines from first up to but not including end. None of them ends the
+// connection or delays it by more than a second.
 func Random(seed uint64, n, first, end int) []Fault {
 	r := rand.New(rand.NewPCG(seed, 1))
 	places := make([]int, n)

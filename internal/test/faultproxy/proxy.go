@@ -45,7 +45,7 @@ type Request struct {
 	Body []byte
 	// RPC is the method of the JSON-RPC message in the body, or "".
 	RPC string
-	// Number is how many requests came before this one.
+	// Number is the number of earlier requests.
 	Number int
 }
 
@@ -92,35 +92,35 @@ func (p *Proxy) Addr() string {
 	return p.addr
 }
 
-// Add adds rules behind those that are there. The first that matches a request, and is not used up, decides.
+// Add appends rules. The first rule that matches a request, and is not used up, applies.
 func (p *Proxy) Add(rules ...*Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, rules...)
 }
 
-// Clear removes all rules. What they do to requests that run goes on.
+// Clear removes all rules. Their effects on current requests continue.
 func (p *Proxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = nil
 }
 
-// Requests returns what came so far, in order.
+// Requests returns the requests so far, in order.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Request(nil), p.requests...)
 }
 
-// Passing returns how many requests are being served.
+// Passing returns the number of requests that are being served.
 func (p *Proxy) Passing() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.passing
 }
 
-// Conns returns how many sockets are open, on both sides.
+// Conns returns the number of open sockets, on both sides.
 func (p *Proxy) Conns() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Thaw ends Freeze: what was held passes.
+// Thaw ends Freeze, and lets the held bytes pass.
 func (p *Proxy) Thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *Proxy) thawed() <-chan struct{} {
 	return p.thaw
 }
 
-// Refuse closes the listener: new connections are refused, and those that are open live on.
+// Refuse closes the listener: new connections are refused, and open ones continue.
 func (p *Proxy) Refuse() error {
 	p.mu.Lock()
 	listener := p.listener
@@ -183,7 +183,7 @@ func (p *Proxy) Refuse() error {
 	return err
 }
 
-// Accept ends Refuse: the proxy listens at the same address.
+// Accept ends Refuse: the proxy listens at the same address again.
 func (p *Proxy) Accept() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (p *Proxy) Accept() error {
 	return nil
 }
 
-// Close ends the proxy and all that passes through it, and waits until nothing of it runs.
+// Close ends the proxy and all its connections, and waits for its goroutines.
 func (p *Proxy) Close() error {
 	p.stop()
 	p.Thaw()
@@ -222,7 +222,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// enter counts a request, unless Close has begun: the server may still start handlers then, and Add must not run beside Wait.
+// enter counts a request, unless Close has begun: the server may still start handlers then, and Add must not run beside
+// Wait.
 func (p *Proxy) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 
 // A Rule does something to requests.
 type Rule struct {
-	// Match says which requests it is about; nil means all. It is called with the proxy's lock held.
+	// Match reports whether the rule applies to a request; nil means all. It is called with the proxy's lock held.
 	Match func(Request) bool
-	// Skip is how many of these pass before the rule begins.
+	// Skip is the number of matching requests that pass before the rule applies.
 	Skip int
-	// Times is how many requests it is about then; 0 means all that follow.
+	// Times is the number of requests that the rule then applies to; 0 means all.
 	Times int
-	// Do is what happens.
+	// Do is the fault.
 	Do Fault
 
 	seen int // of those that match
@@ -35,7 +35,7 @@ func RPC(method string) func(Request) bool {
 	return func(r Request) bool { return r.RPC == method }
 }
 
-// Method matches requests by the method of HTTP, upgrades not included.
+// Method matches requests by their HTTP method, except upgrades.
 func Method(method string) func(Request) bool {
 	return func(r Request) bool { return r.Method == method && r.Header.Get("Upgrade") == "" }
 }
@@ -43,27 +43,27 @@ func Method(method string) func(Request) bool {
 // Upgrade matches the requests that begin a WebSocket.
 func Upgrade(r Request) bool { return r.Header.Get("Upgrade") != "" }
 
-// Stream matches the GET of a session's stream, or with "" of the connection's.
+// Stream matches the GET of a session's stream, or with "" that of the connection's stream.
 func Stream(session string) func(Request) bool {
 	get := Method(http.MethodGet)
 	return func(r Request) bool { return get(r) && r.Header.Get("Acp-Session-Id") == session }
 }
 
-// Responses matches the POSTs of messages that have no method.
+// Responses matches the POSTs of messages without a method.
 func Responses(r Request) bool { return r.Method == http.MethodPost && r.RPC == "" }
 
-// A Fault is what a rule does to a request.
+// A Fault is the effect of a rule on a request.
 type Fault func(*exchange)
 
-// Pass passes the request on, and what comes back.
+// Pass passes on the request and the response.
 func Pass(x *exchange) { x.pass() }
 
-// Answer answers in place of the server, which sees nothing.
+// Answer answers in place of the server, which does not see the request.
 func Answer(status int, header http.Header, text string) Fault {
 	return func(x *exchange) { x.answer(status, header, text) }
 }
 
-// AnswerAfter passes the request on, and answers in place of the server when that has answered.
+// AnswerAfter passes the request on, and replaces the server's response.
 func AnswerAfter(status int, text string) Fault {
 	return func(x *exchange) {
 		x.swallow(x.req.Context())
@@ -81,16 +81,16 @@ func (x *exchange) swallow(ctx context.Context) {
 	}
 }
 
-// Reset breaks the connection; the server sees nothing.
+// Reset breaks the connection. The server does not see the request.
 func Reset(x *exchange) { x.abort() }
 
-// ResetAfter passes the request on, and breaks the connection when the server has answered.
+// ResetAfter passes the request on, and breaks the connection after the server has answered.
 func ResetAfter(x *exchange) {
 	x.swallow(x.req.Context())
 	x.abort()
 }
 
-// Hold passes the request on after release was closed. With it, tests reorder requests of several connections.
+// Hold passes the request on after release is closed. Tests use it to reorder requests of several connections.
 func Hold(release <-chan struct{}) Fault {
 	return func(x *exchange) {
 		x.wait(release)
@@ -118,7 +118,7 @@ func Double(x *exchange) {
 // the server sends.
 func CutAfter(n int) Fault { return bound(exchange{limit: n, then: breaks}) }
 
-// CutWhen is CutAfter at an event.
+// CutWhen is like CutAfter, at an event.
 func CutWhen(event <-chan struct{}) Fault {
 	return bound(exchange{limit: -1, when: event, then: breaks})
 }
@@ -126,13 +126,13 @@ func CutWhen(event <-chan struct{}) Fault {
 // EndAfter ends the response cleanly when n bytes of its body have passed.
 func EndAfter(n int) Fault { return bound(exchange{limit: n, then: ends}) }
 
-// EndWhen is EndAfter at an event.
+// EndWhen is like EndAfter, at an event.
 func EndWhen(event <-chan struct{}) Fault { return bound(exchange{limit: -1, when: event, then: ends}) }
 
-// StallAfter lets nothing more pass when n bytes of the response's body have, and keeps the connection.
+// StallAfter stops the response after n bytes of its body, and keeps the connection open.
 func StallAfter(n int) Fault { return bound(exchange{limit: n, then: stalls}) }
 
-// StallWhen is StallAfter at an event.
+// StallWhen is like StallAfter, at an event.
 func StallWhen(event <-chan struct{}) Fault {
 	return bound(exchange{limit: -1, when: event, then: stalls})
 }

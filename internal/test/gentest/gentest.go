@@ -1,5 +1,5 @@
-// Package gentest has the tests that every generated package passes, against the schema that it was
-// generated from: values decode and encode without loss, repairs are reported, and what is sent is valid.
+// Package gentest has the tests that every generated package must pass, against the schema from which it was generated:
+// values are decoded and encoded without loss, repairs are reported, and sent messages are valid.
 package gentest
 
 import (
@@ -38,8 +38,8 @@ type Package struct {
 	compiled map[string]*jsonschema.Schema // what validators returns
 }
 
-// Test runs all tests of the package whose working folder it runs in. The race detector has nothing to find in values, and would make
-// the tests ten times slower.
+// Test runs all tests of the package whose working folder it runs in. The race detector has nothing to find in values,
+// and would make the tests ten times slower.
 func (p *Package) Test(t *testing.T) {
 	t.Helper()
 	if Race {

@@ -26,12 +26,13 @@ func Need(t testing.TB) {
 	}
 }
 
-// Folder is a temporary folder with programs and the packages that they use. It is made when the first test asks for it.
+// Folder is a temporary folder with programs and the packages that they use. It is created when the first test needs
+// it.
 type Folder struct {
-	// Files are patterns of what is copied into it; package.json and package-lock.json, which say what is installed, are among
-	// them.
+	// Files are patterns of what is copied into it; package.json and package-lock.json, which say what is installed,
+	// are among them.
 	Files []string
-	// Flags are further ones for npm.
+	// Flags has additional flags for npm.
 	Flags []string
 
 	once sync.Once
@@ -50,7 +51,7 @@ func (f *Folder) Dir(t testing.TB) string {
 	return f.dir
 }
 
-// Remove removes the folder, if it was made: when all tests are done.
+// Remove removes the folder, if it was created. Call it after all tests.
 func (f *Folder) Remove() {
 	if f.dir != "" {
 		_ = os.RemoveAll(f.dir) // a temporary folder

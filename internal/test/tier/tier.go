@@ -1,4 +1,4 @@
-// Package tier tells a test how much of its work this run wants.
+// Package tier tells tests how much work to do in this run.
 //
 // A run has one of four tiers. go test -short runs Short, go test runs Normal, and the environment variable ACP_TEST
 // selects the slower two: ACP_TEST=full is what make check runs, and ACP_TEST=nightly what make nightly runs. A test

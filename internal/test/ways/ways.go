@@ -1,5 +1,5 @@
-// Package ways lets tests of connections in memory run over the network too: the suite that shows what a connection does
-// is the same for every transport.
+// Package ways lets tests of connections in memory also run over the network, so that every transport passes the same
+// test suite.
 package ways
 
 import (
@@ -20,14 +20,14 @@ import (
 // Variable is the environment variable that selects the transport of test connections. By default they are in memory.
 const Variable = "ACP_TEST_WAY"
 
-// patience is how long the end of a connection may take.
+// patience is the time limit for the end of a connection.
 const patience = 2 * time.Minute
 
 // All are the ways over the network: WebSocket, HTTP/1.1, HTTP/2 without TLS.
 var All = []string{"ws", "http", "h2c"}
 
-// Pipe is rpc.Pipe, or a connection by another way, which ends with the test. Either end may be connected first. In a bubble
-// of testing/synctest, where no network can be, it always is rpc.Pipe.
+// Pipe is rpc.Pipe, or a connection by another way, which ends with the test. Either end may be connected first. In a
+// bubble of testing/synctest, where no network can be, it always is rpc.Pipe.
 func Pipe(t testing.TB) (agent, client rpc.Transport) {
 	t.Helper()
 	way := os.Getenv(Variable)

@@ -1,10 +1,10 @@
-// Command agent is a hostile agent. It opens sessions as an agent does; in the first turn it makes the attack that
+// Command agent is a hostile agent. It opens sessions like any agent; in the first turn it carries out the attack that
 // -case names, and then it plays ordinary turns.
 //
 //	agent -case NAME [-full] [-report FILE] [-secret FILE]
 //	agent -list
 //
-// What it finds wrong with the client it writes into the report. The client is judged by the driver, package attack.
+// It writes the faults of the client that it finds to the report. The driver, package attack, judges the client.
 package main
 
 import (
@@ -252,8 +252,8 @@ func (a *agent) granted(m *hostile.Message) {
 	}
 }
 
-// create starts commands and does not wait for them: its turn ends while they start. Of the sessions of all runs, one has
-// this directory and this id, which are an argument of its commands.
+// create starts commands and does not wait for them: its turn ends while they start. Of the sessions of all runs, one
+// has this directory and this id, which are an argument of its commands.
 func (a *agent) create(s *session) error {
 	for range 8 {
 		_, _, err := a.Go("terminal/create", `{"sessionId":`+hostile.Quote(s.id)+

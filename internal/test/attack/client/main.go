@@ -1,5 +1,5 @@
-// Command client is a hostile client. Its output is the agent's input, and its input the agent's output, as the driver,
-// package attack, connects them. It makes the attack that -case names, and then has an ordinary turn.
+// Command client is a hostile client. The driver, package attack, connects its output to the agent's input and its
+// input to the agent's output. It carries out the attack that -case names, and then has an ordinary turn.
 //
 //	client -case NAME [-full] [-report FILE] [-cwd DIR]
 //	client -list

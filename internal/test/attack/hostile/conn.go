@@ -1,6 +1,6 @@
-// Package hostile has what the programs that attack have in common: a connection that keeps no rule of the
-// protocol, and the report that a program leaves for the driver. It uses nothing of this module, so that no
-// check of the module stands in the way of an attack.
+// Package hostile has the code that the attacking programs share: a connection that does not enforce any rule of the
+// protocol, and the report of a program for the driver. It does not use the rest of this module, so that no check of
+// the module prevents an attack.
 package hostile
 
 import (

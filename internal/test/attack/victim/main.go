@@ -1,11 +1,11 @@
-// Command victim is what the hostile programs are set on: the smallest client that serves files and terminals,
-// and the smallest agent, as they are in the README.
+// Command victim is the target of the hostile programs: the smallest client that serves files and terminals, and the
+// smallest agent, as in the README.
 //
 //	victim [flags] client -- AGENT [arguments]
 //	victim [flags] agent
 //
-// The client lives through two turns with the agent, "attack" and "again". The second one must be an ordinary turn. It
-// writes a report: what went wrong, and how many goroutines there were at most and at the end.
+// The client has two turns with the agent, "attack" and "again". The second one must be an ordinary turn. The client
+// writes a report with the faults, and the numbers of goroutines at most and at the end.
 package main
 
 import (
@@ -90,8 +90,8 @@ func (c config) live(r *hostile.Report) error {
 // session with notifications that wait, of which there may be 4096 each.
 const maxGoroutines = 3 * 4096
 
-// watch looks at goroutines and memory until the function that it returns is called, which says how many there were, and how
-// many MiB Go had of the system. That is without what the race detector has.
+// watch looks at goroutines and memory until the function that it returns is called, which says how many there were,
+// and how many MiB Go had of the system. That is without what the race detector has.
 func watch() (most func() (goroutines int, memory uint64)) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	goroutines, memory := 0, uint64(0)
