@@ -63,7 +63,7 @@ lint: ## what make check does but for the tests
 # Programs that tests start are built once, into a folder that is new with each run. The other modules, whose tests wait more
 # than they compute, run beside the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md. vet is a part
 # of lint.
-TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -p 4 -parallel 8
+TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8
 test: ## the tests of the library, with the race detector, and short ones of the other modules; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \

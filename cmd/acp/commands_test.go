@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -96,6 +97,9 @@ func expectExit(t *testing.T, err error, want int) {
 	got := 0
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = ended.ExitCode()
+		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() { // as a shell counts
+			got = 128 + int(status.Signal())
+		}
 	} else if err != nil {
 		t.Fatal(err)
 	}
