@@ -350,13 +350,14 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 	if own := a.cfg.File.Agents[name]; own != nil {
 		return a.showOwn(own)
 	}
-	installed, err := r.Installed(name)
-	if err != nil {
-		return err
-	}
-	if installed != nil {
+	installed, err := r.Registry.FindName(name)
+	switch {
+	case err == nil:
 		name = installed.ID()
-	} else if name, err = r.InRegistry(ctx, name); err != nil {
+	case errors.Is(err, registry.ErrNotInstalled):
+		name, err = r.InRegistry(ctx, name)
+	}
+	if err != nil {
 		return err
 	}
 	list, err := r.Registry.List(ctx)
@@ -550,16 +551,11 @@ func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error
 	var ids []string
 	for _, name := range names {
 		name = a.inRegistry(name)
-		installed, err := r.Installed(name)
-		if err != nil {
-			// A damaged agent can be removed and installed by its id.
-			if _, ambiguous := errors.AsType[*agents.AmbiguousError](err); ambiguous {
-				return nil, err
-			}
-			ids = append(ids, name)
-			continue
+		installed, err := r.Registry.FindName(name)
+		if _, ambiguous := errors.AsType[*registry.AmbiguousError](err); ambiguous {
+			return nil, err
 		}
-		if installed == nil {
+		if errors.Is(err, registry.ErrNotInstalled) {
 			all, _ := r.Registry.Installed() // only for suggestions
 			var known []string
 			for _, i := range all {
@@ -571,7 +567,10 @@ func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error
 			}
 			return nil, err
 		}
-		ids = append(ids, installed.ID())
+		if err == nil {
+			name = installed.ID() // a damaged agent can be removed and installed by its id
+		}
+		ids = append(ids, name)
 	}
 	return ids, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
@@ -46,7 +47,7 @@ func usagef(format string, args ...any) error {
 // isUsage reports whether an error is about what the user gave: the configuration, or a name that no agent has.
 func isUsage(err error) bool {
 	_, wrong := errors.AsType[*config.Error](err)
-	_, ambiguous := errors.AsType[*agents.AmbiguousError](err)
+	_, ambiguous := errors.AsType[*registry.AmbiguousError](err)
 	_, unknown := errors.AsType[*agents.UnknownError](err)
 	return wrong || ambiguous || unknown
 }

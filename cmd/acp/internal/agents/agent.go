@@ -96,17 +96,6 @@ func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("the agent %s is not installed; install it first: acp agents install %s", e.ID, e.ID)
 }
 
-// AmbiguousError is returned when a short name matches several agents.
-type AmbiguousError struct {
-	Name string
-	IDs  []string
-}
-
-// Error implements the error interface.
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q is ambiguous: it may be %s", e.Name, orList(e.IDs))
-}
-
 // UnknownError is returned when no agent has a name.
 type UnknownError struct {
 	Name string
@@ -166,7 +155,7 @@ func (r *Resolver) started(name string, command *launch.Command) *Agent {
 // Resolve finds an agent: first in the configuration, then among the installed agents, then in the registry, from which
 // it is installed if the user consents. The beginning of a registry id is enough if only one id begins with it.
 //
-// The error is an *UnknownError, an *AmbiguousError or a *NotInstalledError, an error of the registry, or matches
+// The error is an *UnknownError or a *NotInstalledError, an error of the registry, or matches
 // ErrRefused.
 func (r *Resolver) Resolve(ctx context.Context, name string) (*Agent, error) {
 	a, err := r.resolve(ctx, name)
@@ -204,18 +193,15 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		}
 		return r.ofRegistry(name, installed), nil
 	}
-	installed, err := r.Installed(name)
+	installed, err := r.Registry.FindName(name)
+	if errors.Is(err, registry.ErrNotInstalled) {
+		var id string
+		if id, err = r.InRegistry(ctx, name); err == nil {
+			installed, err = r.install(ctx, id)
+		}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if installed == nil {
-		id, err := r.InRegistry(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if installed, err = r.install(ctx, id); err != nil {
-			return nil, err
-		}
 	}
 	return r.ofRegistry(installed.ID(), installed), nil
 }
@@ -247,31 +233,6 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	return &Agent{Name: name, URL: address, Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
 }
 
-// Installed finds an installed agent by its id or the beginning of it; nil if there is none. It does not use the
-// network.
-func (r *Resolver) Installed(name string) (*registry.Installed, error) {
-	found, err := r.Registry.Find(name)
-	switch {
-	case err == nil:
-		return found, nil
-	case !errors.Is(err, registry.ErrNotInstalled) && !errors.Is(err, registry.ErrUnknownAgent):
-		return nil, err
-	}
-	all, err := r.Registry.Installed()
-	var ids []string
-	for _, i := range all {
-		ids = append(ids, i.ID())
-	}
-	id, ambiguous := Match(name, ids)
-	if ambiguous != nil {
-		return nil, ambiguous
-	}
-	if id == "" {
-		return nil, err
-	}
-	return all[slices.Index(ids, id)], nil
-}
-
 // InRegistry finds the id of an agent in the registry by the id or the beginning of it.
 func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) {
 	list, err := r.Registry.List(ctx)
@@ -282,8 +243,7 @@ func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) 
 		for i := range list.Agents {
 			ids = append(ids, list.Agents[i].ID)
 		}
-		id, err := Match(name, ids)
-		if err != nil || id != "" {
+		if id, err := registry.Match(name, ids); !errors.Is(err, registry.ErrUnknownAgent) {
 			return id, err
 		}
 		unknown.List = list.Stale
@@ -312,35 +272,6 @@ func (r *Resolver) say(format string, args ...any) {
 	if r.Say != nil {
 		r.Say(fmt.Sprintf(format, args...))
 	}
-}
-
-// Match finds the id that equals name, or else the only one that begins with it, or else the only one that has it as a
-// part between hyphens: "claude" is claude-code-acp if no other id begins with "claude-". It returns "" if there is
-// none.
-func Match(name string, ids []string) (string, error) {
-	if name == "" || slices.Contains(ids, name) {
-		return name, nil
-	}
-	for _, matches := range []func(id string) bool{
-		func(id string) bool { return strings.HasPrefix(id, name+"-") },
-		func(id string) bool { return slices.Contains(strings.Split(id, "-"), name) },
-	} {
-		var found []string
-		for _, id := range ids {
-			if matches(id) {
-				found = append(found, id)
-			}
-		}
-		switch len(found) {
-		case 0:
-			continue
-		case 1:
-			return found[0], nil
-		}
-		slices.Sort(found)
-		return "", &AmbiguousError{name, found}
-	}
-	return "", nil
 }
 
 // Names returns the names of the user's agents and of the installed ones. It does not use the network.

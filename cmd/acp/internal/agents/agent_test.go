@@ -129,7 +129,7 @@ func TestResolve(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	r := resolver(t, testRegistry(t, "codex-acp", "codex-other", "gemini", "two--hyphens"), "[agents.mine]\ncommand = [\"a\"]\n[agents.gone]\nregistry = \"gone\"")
 	for name, want := range map[string]string{
-		"codex":              `"codex" is ambiguous: it may be codex-acp or codex-other`,
+		"codex":              `"codex" matches several agents: codex-acp or codex-other`,
 		"gemni":              `there is no agent "gemni"; did you mean gemini?`,
 		"min":                `there is no agent "min"; did you mean mine?`,
 		"sh":                 `there is no agent "sh"; to run it as a command, use -- sh`,
