@@ -20,7 +20,7 @@ RACED       += acp/v2draft acp/v2draft/agentkit acp/view conformance/recording c
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
-	examples/kit-agent examples/kit-client internal/ledger
+	examples/kit-client internal/ledger
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
@@ -29,8 +29,9 @@ UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
 RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/subject internal/talk internal/tui
 
-# CONTRIB are modules of their own that join this library to others.
+# CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
+NESTED      := $(CONTRIB) examples/kit-agent
 
 .DEFAULT_GOAL := help
 
@@ -56,8 +57,8 @@ lint: ## what make check does but for the tests
 	cd cmd/acp && $(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
-	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
-	@diff="$$(for dir in . cmd/acp $(CONTRIB); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
+	@set -ex; for dir in $(NESTED); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
+	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
 # Programs that tests start are built once, into a folder that is new with each run. The other modules, whose tests wait more
@@ -87,7 +88,7 @@ else
 	cd cmd/acp && $(TEST) $(RACE) $(RACED_ACP:%=./%)
 	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
 endif
-	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(if $(filter nightly,$(ACP_TEST)),$(RACE)),-short) ./...); done
+	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(if $(filter nightly,$(ACP_TEST)),$(RACE)),-short) ./...); done
 	cd bench && $(TEST) $(if $(ACP_TEST),,-short) ./...
 
 nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours

@@ -1,11 +1,14 @@
 package agentkit_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -101,5 +104,80 @@ func TestLife(t *testing.T) {
 	_, err = c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: cwd})
 	if !errors.Is(err, acp.ErrResourceNotFound) {
 		t.Errorf("loading a deleted session: %v", err)
+	}
+}
+
+// The functions of AtClose run once: before Config.Close, or when opening has failed, and at once when it is too late.
+func TestAtClose(t *testing.T) {
+	var ran []string
+	var kept *agentkit.Session[state]
+	sessions := agentkit.NewSessions(agentkit.Config[state]{
+		Logger: slog.New(slog.DiscardHandler),
+		Prompt: parrot(nil).Prompt,
+		Open: func(_ context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+			kept = s
+			for _, name := range []string{"first", "second"} {
+				s.AtClose(func() {
+					if s.Context().Err() == nil {
+						t.Error("the context has not ended")
+					}
+					ran = append(ran, name)
+					panic("others run all the same")
+				})
+			}
+			if o.Meta != nil {
+				return acp.InvalidParamsf("refused")
+			}
+			return nil
+		},
+		Close: func(*agentkit.Session[state]) { ran = append(ran, "Close") },
+	})
+	c := connect(t, sessions, nil, nil)
+	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, "closed", ran, "second", "first", "Close")
+	kept.AtClose(func() { ran = append(ran, "late") })
+	ran = ran[3:]
+	_, err = c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), Meta: acp.Meta{"refuse": []byte("true")}})
+	if !errors.Is(err, acp.ErrInvalidParams) {
+		t.Errorf("opening: %v", err)
+	}
+	wantLines(t, "too late, and not opened", ran, "late", "second", "first")
+}
+
+// Config.Extend adds to what Serve serves.
+func TestExtend(t *testing.T) {
+	sessions := agentkit.NewSessions(agentkit.Config[state]{
+		Prompt: parrot(nil).Prompt,
+		Extend: func(handlers *acp.AgentHandlers, opts *acp.AgentOptions) {
+			opts.MCP.HTTP = true
+			opts.Info.Version = "2"
+			handlers.Logout = func(context.Context, *acp.AgentConn, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+				return &acp.LogoutResponse{}, nil
+			}
+		},
+	})
+	theirs, ours := acp.Pipe()
+	given := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}
+	served := make(chan error, 1)
+	go func() { served <- sessions.Serve(context.Background(), theirs, given) }()
+	c := dial(t, ours, nil)
+	told := c.Initialized()
+	if caps := told.AgentCapabilities; !caps.MCPCapabilities.HTTP || !caps.Auth.Logout.Present() || told.AgentInfo.Value().Version != "2" {
+		t.Errorf("advertised %+v", told)
+	}
+	if given.MCP.HTTP || given.Info.Version != "1" {
+		t.Errorf("Extend has changed the options of the caller: %+v", given)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

@@ -49,6 +49,8 @@ type Session[S any] struct {
 	titled  bool
 	turn    *Turn[S]     // the turn that runs, or waits for the answer to the previous one
 	waiting []*prompt[S] // the prompts that wait for it
+	ends    []func()     // the functions of AtClose
+	over    bool         // they have run
 }
 
 func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *Session[S] {
@@ -101,20 +103,51 @@ func (s *Session[S]) toolError(call acp.ToolCall, err error) string {
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
+// AtClose registers f to be called once at the end of the session: after it was closed and its handlers have returned, and
+// before Config.Close; or after opening it failed. Functions are called in reverse order of registration. Sessions.Close
+// waits for them. If the session has already ended, AtClose calls f itself.
+func (s *Session[S]) AtClose(f func()) {
+	s.mu.Lock()
+	over := s.over
+	if !over {
+		s.ends = append(s.ends, f)
+	}
+	s.mu.Unlock()
+	if over {
+		f()
+	}
+}
+
+// runEnds runs the functions of AtClose.
+func (s *Session[S]) runEnds() {
+	s.mu.Lock()
+	ends := s.ends
+	s.ends, s.over = nil, true
+	s.mu.Unlock()
+	for _, f := range slices.Backward(ends) {
+		s.guard("a function of AtClose", f)
+	}
+}
+
+// guard calls a function of the author, and logs its panic as the runtime does for handlers: others are served on.
+func (s *Session[S]) guard(what string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.logger().Error(fmt.Sprintf("%s panicked: %v\n%s", what, v, debug.Stack()))
+		}
+	}()
+	f()
+}
+
 // free is called once, when the session is no longer in use.
 func (s *Session[S]) free() {
 	if err := s.said.close(); err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
-	if s.sessions.config.Close == nil {
-		return
+	s.runEnds()
+	if done := s.sessions.config.Close; done != nil {
+		s.guard("Config.Close", func() { done(s) })
 	}
-	defer func() {
-		if v := recover(); v != nil { // like the runtime for handlers, keep serving other sessions
-			s.logger().Error(fmt.Sprintf("Config.Close panicked: %v\n%s", v, debug.Stack()))
-		}
-	}()
-	s.sessions.config.Close(s)
 }
 
 // prepare sets up the session from the store and with Config.Open.

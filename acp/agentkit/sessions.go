@@ -85,6 +85,10 @@ type Config[S any] struct {
 	// Experimental: any minor release may change or remove it.
 	Subagents bool
 
+	// Extend, if set, adds to the handlers and options with which Sessions.Serve serves a client. Enable of package
+	// github.com/acpgo/sdk/contrib/mcpacp is such a function.
+	Extend func(handlers *acp.AgentHandlers, opts *acp.AgentOptions)
+
 	// WhileBusy selects what to do with a prompt that arrives while one is running. The default is Refuse.
 	WhileBusy WhileBusy
 	// MaxWaiting is how many prompts of a session may wait; one more is refused. The default is 16; -1 means that none
@@ -258,12 +262,16 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	return &o
 }
 
-// Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers and the settings of
-// Options, and then closes the sessions. opts may be nil. An agent that adds handlers, or serves several clients, calls
+// Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers, the settings of Options
+// and what Config.Extend adds, and then closes the sessions. opts may be nil. An agent that serves several clients calls
 // Handlers, Options, acp.ServeAgent and Close itself.
 func (ss *Sessions[S]) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
 	defer ss.Close()
-	return acp.ServeAgent(ctx, transport, ss.Handlers(), ss.Options(opts))
+	handlers, settings := ss.Handlers(), ss.Options(opts)
+	if extend := ss.config.Extend; extend != nil {
+		extend(&handlers, settings)
+	}
+	return acp.ServeAgent(ctx, transport, handlers, settings)
 }
 
 // Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that
@@ -320,6 +328,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 			if err := s.said.close(); err != nil {
 				s.logger().Error("updates of a session that was not opened were not stored", "error", err)
 			}
+			s.runEnds()
 		}
 	}()
 	err = s.prepare(ctx, o)

@@ -3,6 +3,21 @@
 //
 // It runs on the official MCP SDK for Go, and is a module of its own so that other users of this library do not depend on
 // that SDK.
+//
+// # For agents
+//
+// [Connect] connects to the MCP servers that a client names for a session, over every transport: stdio, HTTP, SSE and
+// ACP. The result, a [Set], lists their tools for the model, calls a tool as a tool call of the turn, reads resources,
+// gets prompts, and ends with the session. With package agentkit that takes two lines of its configuration:
+//
+//	config := agentkit.Config[state]{
+//		Open: func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) (err error) {
+//			s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, nil)
+//			return err
+//		},
+//		Extend: mcpacp.Enable, // advertises servers on HTTP and SSE, and on ACP if opts.Experimental enables that
+//		Prompt: prompt,
+//	}
+//
+// In a turn, s.State.tools.Tools returns the tools, and s.State.tools.Call calls the one that the model has chosen.
 package mcpacp
-
-import _ "github.com/modelcontextprotocol/go-sdk/mcp"

@@ -1,11 +1,12 @@
-// Command kit-agent is a small agent, made of the building blocks of packages agentkit and sessionstore. It has no model and
-// starts no MCP servers. Words in the prompt select what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long,
-// which writes until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
+// Command kit-agent is a small agent, made of packages agentkit, sessionstore and mcpacp. It has no model: words in the prompt select
+// what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long, which writes until it is cancelled. /mcp TOOL {JSON}
+// calls a tool of an MCP server, and /mcp lists the tools. It asks before it edits, runs and calls, unless the mode is "auto".
 package main
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
 func main() {
@@ -30,7 +32,6 @@ func main() {
 	}
 }
 
-// serve serves one client on standard input and output, until the client ends the connection.
 func serve(ctx context.Context, dir string, login bool) (err error) {
 	if dir == "" {
 		if dir, err = sessionstore.DefaultDir("acp-kit-agent"); err != nil {
@@ -41,11 +42,11 @@ func serve(ctx context.Context, dir string, login bool) (err error) {
 	if err != nil {
 		return err
 	}
-	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, WhileBusy: agentkit.Queue}
+	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, Extend: mcpacp.Enable}
+	config.WhileBusy = agentkit.Queue
 	if login {
-		guest := acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})
-		welcome := func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil } // there is nothing to prove
-		config.Login = &agentkit.Login{Methods: []acp.AuthMethod{guest}, Run: welcome}
+		methods := []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})}
+		config.Login = &agentkit.Login{Methods: methods, Run: func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }}
 	}
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
 	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
@@ -53,17 +54,19 @@ func serve(ctx context.Context, dir string, login bool) (err error) {
 
 // state is what is stored of a session beside the conversation: what the user has allowed for good, and said and chosen.
 type state struct {
-	Allowed     []acp.ToolKind
+	Allowed     []string // titles of tool calls
 	Name, Style string
+	tools       *mcpacp.Set // not stored
 }
 
 type turn = agentkit.Turn[state]
 
 // open prepares a session that is new, loaded or resumed.
-func open(_ context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+func open(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) (err error) {
 	o.Modes = []acp.SessionMode{{ID: "ask", Name: "Ask first"}, {ID: "auto", Name: "Do it"}}
 	o.Select("style", "Style", &s.State.Style, "plain", "loud")
-	return nil
+	s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, &mcpacp.Options{Permit: permit})
+	return err
 }
 
 // commands are what the words of a prompt are for.
@@ -75,6 +78,7 @@ var commands = []agentkit.Command[state]{
 	{Name: "edit", Description: "Edit a file", Hint: "FILE", Run: editFile},
 	{Name: "run", Description: "Run a command", Hint: "`COMMAND`", Run: runCommand},
 	{Name: "name", Description: "Ask for the user's name", Run: askName},
+	{Name: "mcp", Description: "Call a tool of an MCP server, or list them", Hint: "TOOL {JSON}", Run: callTool},
 	{Name: "long", Description: "Write a long text", Run: writeLong},
 }
 
@@ -99,19 +103,16 @@ func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptRe
 			return nil, err
 		}
 	}
-	format := map[string]string{"plain": "You said: %s", "loud": "You said: %s!"}[t.State.Style]
-	return nil, t.Sayf(ctx, format, text)
+	return nil, t.Sayf(ctx, map[string]string{"plain": "You said: %s", "loud": "You said: %s!"}[t.State.Style], text)
 }
 
-func writeLong(ctx context.Context, t *turn, _ string) error {
+func writeLong(ctx context.Context, t *turn, _ string) (err error) {
 	message := t.NewMessage(ctx)
-	for range 2400 {
-		if _, err := fmt.Fprint(message, "On and on it goes. "); err != nil {
-			return err // also when the turn is cancelled
-		}
+	for i := 0; i < 2400 && err == nil; i++ {
+		_, err = fmt.Fprint(message, "On and on it goes. ") // an error also when the turn is cancelled
 		time.Sleep(50 * time.Millisecond)
 	}
-	return nil
+	return err
 }
 
 func askName(ctx context.Context, t *turn, _ string) error {
@@ -123,18 +124,29 @@ func askName(ctx context.Context, t *turn, _ string) error {
 	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))
 }
 
-// permit asks the user, unless that is not needed.
-func permit(ctx context.Context, t *turn, call *agentkit.ToolCall) error {
-	kind := call.State().Kind
-	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, kind) {
+func permit(ctx context.Context, asker agentkit.Asker, _ *mcpacp.Tool, call *agentkit.ToolCall) error {
+	t := asker.(*turn)
+	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, call.State().Title) {
 		return nil
 	}
 	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"), acp.RejectOnce("no", "Reject"))
 	if err != nil || chosen.OptionID != "always" {
 		return err
 	}
-	t.State.Allowed = append(t.State.Allowed, kind)
+	t.State.Allowed = append(t.State.Allowed, call.State().Title)
 	return t.SaveState(ctx)
+}
+
+func callTool(ctx context.Context, t *turn, input string) error {
+	if name, args, _ := strings.Cut(input, " "); name != "" {
+		_, err := t.State.tools.Call(ctx, t, name, json.RawMessage(args))
+		return err
+	}
+	tools, err := t.State.tools.Tools(ctx)
+	for _, tool := range tools {
+		err = errors.Join(err, t.Sayf(ctx, "%s\n", tool.Name))
+	}
+	return err
 }
 
 func readFile(ctx context.Context, t *turn, prompt string) error {
@@ -158,7 +170,7 @@ func editFile(ctx context.Context, t *turn, prompt string) error {
 			return err
 		}
 		changed := file.Content + "The agent was here.\n"
-		if err := errors.Join(call.Diff(path, file.Content, changed), permit(ctx, t, call)); err != nil {
+		if err := errors.Join(call.Diff(path, file.Content, changed), permit(ctx, t, nil, call)); err != nil {
 			return err
 		}
 		_, err = t.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: changed})
@@ -167,10 +179,9 @@ func editFile(ctx context.Context, t *turn, prompt string) error {
 }
 
 func runCommand(ctx context.Context, t *turn, prompt string) error {
-	quoted := strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`")
-	argv := strings.Fields(cmp.Or(quoted, "echo hello"))
+	argv := strings.Fields(cmp.Or(strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`"), "echo hello"))
 	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
-		if err := permit(ctx, t, call); err != nil {
+		if err := permit(ctx, t, nil, call); err != nil {
 			return err
 		}
 		res, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.Cwd())})

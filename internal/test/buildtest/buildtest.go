@@ -104,7 +104,11 @@ func build(pkg string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-o", path, pkg)
+	if strings.HasPrefix(pkg, ".") { // it may be in a module of its own
+		cmd.Dir, cmd.Args[4] = pkg, "."
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s for the tests: %w\n%s", pkg, err, out)
 	}
 	programs.paths[pkg] = path

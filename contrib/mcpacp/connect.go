@@ -1,0 +1,394 @@
+package mcpacp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+)
+
+// Session is the part of a session that Connect uses. *agentkit.Session implements it.
+type Session interface {
+	agentkit.Sender
+	ID() acp.SessionID
+	Conn() *acp.AgentConn
+	// Cwd returns the working directory, in which servers are started.
+	Cwd() string
+	// Context returns a context that ends with the session.
+	Context() context.Context
+}
+
+// Options tunes Connect. A nil *Options, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Info is how the agent introduces itself to servers. The default names this package.
+	Info *mcp.Implementation
+
+	// Client configures the MCP client of each server. Its handlers for elicitation and sampling receive these requests of
+	// servers. Without a handler the capability is not advertised to servers, and roots are advertised only if
+	// Client.Capabilities has them. In revision 2026-07-28 of MCP the context of a handler is derived from that of the call;
+	// in older revisions it is that of the connection.
+	Client mcp.ClientOptions
+
+	// Permit decides whether a tool may be called, usually with [agentkit.ToolCall.Ask]; nil means yes. turn is the argument
+	// of Call. Without Permit the user is asked, unless the server annotates the tool as read-only. An agent that does not
+	// trust the annotations of servers sets Permit.
+	Permit func(ctx context.Context, turn agentkit.Asker, tool *Tool, call *agentkit.ToolCall) error
+
+	// WaitTime is how long Tools waits for servers that are starting, measured from Connect. The tools of slower servers
+	// are added later. The default is 5 s.
+	WaitTime time.Duration
+	// StartTime bounds the start of a server, including its first list of tools, and each later list. The default is 1
+	// minute.
+	StartTime time.Duration
+	// CallTime bounds a call, measured from its start or its last progress. The default is 10 minutes.
+	CallTime time.Duration
+	// MaxMessage is the longest message that a server may send, in bytes. The default is 8 MiB. It does not apply to
+	// servers over ACP, whose messages are bounded by the ACP connection.
+	MaxMessage int
+	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512.
+	MaxTools int
+	// Logger receives messages that could not be sent to the user. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// maxServers is how many servers a session may have: a client could name any number.
+const maxServers = 64
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.Info == nil {
+		opts.Info = &mcp.Implementation{Name: "github.com/acpgo/sdk/contrib/mcpacp", Version: "1"}
+	}
+	if opts.Client.Capabilities == nil {
+		opts.Client.Capabilities = &mcp.ClientCapabilities{} // the MCP SDK's default offers roots
+	}
+	if opts.Permit == nil {
+		opts.Permit = askUnlessReadOnly
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	opts.WaitTime = cmp.Or(opts.WaitTime, 5*time.Second)
+	opts.StartTime = cmp.Or(opts.StartTime, time.Minute)
+	opts.CallTime = cmp.Or(opts.CallTime, 10*time.Minute)
+	opts.MaxMessage = cmp.Or(opts.MaxMessage, 8<<20)
+	opts.MaxTools = cmp.Or(opts.MaxTools, 512)
+	return opts
+}
+
+func askUnlessReadOnly(ctx context.Context, _ agentkit.Asker, tool *Tool, call *agentkit.ToolCall) error {
+	if tool.Annotations != nil && tool.Annotations.ReadOnlyHint {
+		return nil
+	}
+	_, err := call.Ask(ctx)
+	return err
+}
+
+// Set holds the connections to the MCP servers of one session. Its methods are safe for concurrent use.
+type Set struct {
+	session  Session
+	opts     Options
+	answered chan struct{} // closed when the client knows the session
+	patience time.Time     // until when Tools waits
+	servers  []*server     // in the order of their declarations
+	ctx      context.Context
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, at each change
+}
+
+// server is one server of a Set.
+type server struct {
+	set    *Set
+	config acp.MCPServer
+	title  string // as declared
+	name   string // unique in the set
+	dirty  chan struct{}
+	told   string // the last message to the user; of the server's goroutine
+
+	// Guarded by Set.mu.
+	state   state
+	stale   time.Time // since when the list of tools has changed; zero if it is current
+	session *mcp.ClientSession
+	tools   []*Tool
+	calls   map[string]*progress // by their tokens
+	tokens  int
+}
+
+type state int
+
+const (
+	starting state = iota
+	ready
+	gone
+)
+
+// Connect connects to the MCP servers of a session, those of agentkit.Opening.MCPServers. It returns at once, while the
+// servers are starting: [Set.Tools] waits for them. ctx is that of the request that opens the session, and bounds nothing
+// afterwards.
+//
+// A server that cannot be started, hangs, ends or sends too much costs only its own tools. The user gets a notice or, if
+// the client does not support notices, a message of the agent, which the session stores like any other.
+//
+// The servers end when the session's context ends; processes end with their children. If the session has a method
+// AtClose, as *agentkit.Session does, it waits for them. For other sessions, call [Set.Close].
+func Connect(ctx context.Context, session Session, servers []acp.MCPServer, opts *Options) (*Set, error) {
+	s := &Set{
+		session: session, opts: opts.withDefaults(), answered: make(chan struct{}), changed: make(chan struct{}),
+	}
+	if len(servers) > maxServers {
+		return nil, acp.InvalidParamsf("%d MCP servers, and %d is the most", len(servers), maxServers)
+	}
+	taken := map[string]bool{}
+	for _, config := range servers {
+		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), calls: map[string]*progress{}}
+		declared := declaredName(config)
+		v.name = uniqueName(declared, taken)
+		v.title = cmp.Or(declared, v.name)
+		s.servers = append(s.servers, v)
+	}
+	s.ctx, s.cancel = context.WithCancel(session.Context())
+	s.patience = time.Now().Add(s.opts.WaitTime)
+	if !acp.AfterResponse(ctx, func(context.Context) { close(s.answered) }) {
+		close(s.answered)
+	}
+	for _, v := range s.servers {
+		s.running.Go(v.run)
+	}
+	if owner, ok := session.(interface{ AtClose(f func()) }); ok {
+		owner.AtClose(s.Close)
+	}
+	return s, nil
+}
+
+// Close ends the servers, and waits until they have ended.
+func (s *Set) Close() {
+	s.cancel()
+	s.running.Wait()
+}
+
+// declaredName is the name of a server in its declaration.
+func declaredName(config acp.MCPServer) string {
+	switch c := config.Variant.(type) {
+	case *acp.MCPServerStdio:
+		return c.Name
+	case *acp.MCPServerHTTP:
+		return c.Name
+	case *acp.MCPServerSSE:
+		return c.Name
+	case *acp.MCPServerACP:
+		return c.Name
+	}
+	return ""
+}
+
+// run runs the server until it or the session ends.
+func (v *server) run() {
+	started, err := v.serve()
+	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
+	if started {
+		v.tell("The MCP server %q has ended", err)
+	} else {
+		v.tell("The MCP server %q did not start", err)
+	}
+}
+
+// errSlow is the cause of contexts of servers that take too long to start.
+var errSlow = errors.New("it does not answer")
+
+// serve starts the server, and returns when it has ended, with the reason.
+func (v *server) serve() (started bool, err error) {
+	link, err := v.dial()
+	if err != nil {
+		return false, err
+	}
+	defer link.abort()
+	ctx, cancel := context.WithCancelCause(v.set.ctx)
+	defer cancel(nil)
+	slow := time.AfterFunc(v.set.opts.StartTime, func() { cancel(errSlow) })
+	defer slow.Stop()
+	unguard := context.AfterFunc(ctx, link.abort)
+	session, err := v.client().Connect(ctx, link, nil)
+	if err == nil {
+		err = v.list(ctx, session)
+	}
+	if err == nil && !unguard() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		link.abort()
+		if link.conn != nil {
+			_ = link.conn.Close() // the reason is err
+		}
+		if session != nil {
+			_ = session.Close()
+		}
+		return false, cmp.Or(link.ended(), err)
+	}
+	slow.Stop()
+	return true, v.attend(ctx, link, session)
+}
+
+// pauseTime is the shortest time between two lists of a server's tools.
+const pauseTime = time.Second
+
+// goodbyeTime bounds the orderly end of a connection.
+const goodbyeTime = time.Second
+
+// attend follows the changes of a server's tools until it or the session ends.
+func (v *server) attend(ctx context.Context, link *link, session *mcp.ClientSession) error {
+	over := make(chan error, 1)
+	go func() { over <- session.Wait() }()
+	dirty := v.dirty
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				_ = session.Close() // an error changes nothing now
+			}()
+			if link.polite {
+				timer := time.NewTimer(goodbyeTime)
+				defer timer.Stop()
+				select {
+				case <-closed:
+				case <-timer.C:
+				}
+			}
+			link.abort()
+			<-closed
+			<-over
+			return context.Cause(ctx)
+		case err := <-over:
+			_ = session.Close() // releases the subscription of the MCP SDK; err is the reason
+			return cmp.Or(link.ended(), err, errors.New("it has closed the connection"))
+		case <-dirty:
+			dirty = nil
+			pause.Reset(pauseTime)
+			if err := v.list(ctx, session); err != nil {
+				v.set.change(func() { v.stale = time.Time{} })
+				v.tell("The tools of the MCP server %q could not be listed", err)
+			}
+		case <-pause.C:
+			dirty = v.dirty
+		}
+	}
+}
+
+// client returns the MCP client for the server.
+func (v *server) client() *mcp.Client {
+	opts := v.set.opts.Client
+	toolsChanged, progressed := opts.ToolListChangedHandler, opts.ProgressNotificationHandler
+	opts.ToolListChangedHandler = func(ctx context.Context, req *mcp.ToolListChangedRequest) {
+		v.set.change(func() {
+			if v.stale.IsZero() && v.state == ready {
+				v.stale = time.Now()
+			}
+		})
+		select {
+		case v.dirty <- struct{}{}:
+		default: // a refresh is due already
+		}
+		if toolsChanged != nil {
+			toolsChanged(ctx, req)
+		}
+	}
+	opts.ProgressNotificationHandler = func(ctx context.Context, req *mcp.ProgressNotificationClientRequest) {
+		v.progressed(req.Params)
+		if progressed != nil {
+			progressed(ctx, req)
+		}
+	}
+	return mcp.NewClient(v.set.opts.Info, &opts)
+}
+
+// change calls f, which changes fields that the mutex guards, and wakes the goroutines that wait for a change.
+func (s *Set) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// maxReason is how many bytes of the reason why a server failed are shown.
+const maxReason = 2 << 10
+
+// tell sends a message about the server to the user, in the background. The title is a format for the server's name. A
+// message equal to the previous one is not sent.
+func (v *server) tell(title string, reason error) {
+	title = fmt.Sprintf(title, v.title)
+	text := reason.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+	if said := title + ": " + text; v.told != said {
+		v.told = said
+		v.set.running.Go(func() { v.set.tell(title, text) })
+	}
+}
+
+func (s *Set) tell(title, reason string) {
+	select {
+	case <-s.answered:
+	case <-s.ctx.Done():
+		return
+	}
+	var update acp.SessionUpdate
+	if s.session.Conn().Capabilities().Session.Value().Notices.Present() {
+		update = acp.NewSessionUpdateNotice(acp.Notice{
+			Severity: acp.NoticeSeverityWarning, Title: title, Description: acp.Some(reason),
+		})
+	} else {
+		update = acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{
+			Content:   acp.TextBlock(title + ": " + reason + "\n"),
+			MessageID: acp.Some(acp.MessageID("msg_" + strings.ToLower(rand.Text()))),
+		})
+	}
+	if err := s.session.Update(s.ctx, update); err != nil && s.ctx.Err() == nil && !errors.Is(err, acp.ErrClosed) {
+		s.opts.Logger.Warn("the user was not told about an MCP server", "title", title, "reason", reason, "error", err)
+	}
+}
+
+// uniqueName returns a name for a server that is not taken and is a valid prefix of tool names. It has neither two
+// underscores in a row nor one at its end, so that tools of two servers never have the same name.
+func uniqueName(declared string, taken map[string]bool) string {
+	words := strings.FieldsFunc(declared, func(r rune) bool { return r == '_' || !nameRune(r) })
+	base := cmp.Or(strings.Join(words, "_"), "mcp")
+	base = strings.TrimRight(base[:min(len(base), maxServerName)], "_")
+	name := base
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprint(base, "_", n)
+	}
+	taken[name] = true
+	return name
+}
+
+const (
+	maxServerName = 20
+	maxToolName   = 64 // of common models
+)
+
+// nameRune reports whether common models accept a rune in the name of a tool.
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}

@@ -1,0 +1,372 @@
+//lint:file-ignore SA1019 MCP has deprecated sampling; servers still ask for it
+
+package mcpacp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// kinds is a server with a tool for each kind of result.
+func kinds() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "kinds", Version: "1"}, nil)
+	yes := true
+	type none struct{}
+	add := func(tool *mcp.Tool, run func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error)) {
+		mcp.AddTool(s, tool, func(ctx context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, any, error) {
+			res, err := run(ctx, req)
+			return res, nil, err
+		})
+	}
+	add(&mcp.Tool{Name: "content", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, Title: "All content"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{
+				&mcp.TextContent{Text: "text"},
+				&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"},
+				&mcp.AudioContent{Data: []byte("wav"), MIMEType: "audio/wav"},
+				&mcp.ResourceLink{URI: "note://1", Name: "note"},
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "note://2", Text: "the note"}},
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "note://3"}},
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "note://4", Blob: []byte("x")}},
+			}}, nil
+		})
+	add(&mcp.Tool{Name: "search", Title: "Search", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &yes}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+	add(&mcp.Tool{Name: "drop", Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, errors.New("nothing to drop")
+		})
+	add(&mcp.Tool{Name: "large"}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("x", 1<<20)}}}, nil
+	})
+	add(&mcp.Tool{Name: "elicit"}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object"}})
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: res.Action}}}, nil
+	})
+	add(&mcp.Tool{Name: "sample"}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1})
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{res.Content}}, nil
+	})
+	s.AddResource(&mcp.Resource{URI: "note://1", Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "note://1", Text: "a note"}}}, nil
+	})
+	s.AddPrompt(&mcp.Prompt{Name: "greet"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		hello := &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: "Hello"}}
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{hello}}, nil
+	})
+	return s
+}
+
+// web declares a server over HTTP or SSE. It requires a header.
+func web(t *testing.T, s *mcp.Server, way string) acp.MCPServer {
+	t.Helper()
+	sse := way == "SSE"
+	opts := &mcp.StreamableHTTPOptions{Stateless: way == "HTTP, 2026-07-28", JSONResponse: way == "HTTP, JSON"}
+	var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opts)
+	if sse {
+		handler = mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	}
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Token") != "secret" {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
+	if sse {
+		return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: listener.URL, Headers: headers})
+	}
+	return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: headers})
+}
+
+// What the user sees of calls, over HTTP and SSE.
+func TestCalls(t *testing.T) {
+	for _, way := range []string{"HTTP", "HTTP, JSON", "HTTP, 2026-07-28", "SSE"} {
+		t.Run(way, func(t *testing.T) {
+			h := open(t, nil, web(t, kinds(), way))
+			h.prompt(t, "tools", "web__content", `web__search {"x":1}`, "web__drop", "resources", "prompts")
+			want := []string{
+				"agent: tools: web__content web__drop web__elicit web__large web__sample web__search. ",
+				`read: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
+				"agent: result: text *mcp.ImageContent *mcp.AudioContent *mcp.ResourceLink *mcp.EmbeddedResource *mcp.EmbeddedResource *mcp.EmbeddedResource. ",
+				"fetch: web: Search, failed: \"ANY\"", "agent: failed: ANY. ",
+				`edit: web: drop, failed: "nothing to drop"`, "agent: failed: nothing to drop. web note://1: a note. web greet: Hello. ",
+			}
+			if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
+				t.Errorf("the user saw (-want +got):\n%s", diff)
+			}
+			if len(h.asked) != 1 || h.asked[0].Title.Value() != "web: drop" || h.asked[0].Name.Value() != "web__drop" {
+				t.Errorf("asked about %+v, want about the one that is not read-only", h.asked)
+			}
+			call := h.updates[slices.IndexFunc(h.updates, isCall)].Variant.(*acp.SessionUpdateToolCall)
+			if string(call.RawInput) != "{}" || call.Name.Value() != "web__content" || call.Status != acp.ToolCallStatusPending {
+				t.Errorf("the call began as %+v", call)
+			}
+			output := h.output(t, "web__content")
+			if content, ok := output["content"].([]any); !ok || len(content) != 7 {
+				t.Errorf("the output is %v", output)
+			}
+		})
+	}
+}
+
+func isCall(u acp.SessionUpdate) bool {
+	_, ok := u.Variant.(*acp.SessionUpdateToolCall)
+	return ok
+}
+
+// output is the raw output of the first call of a tool, or nil.
+func (h *host) output(t *testing.T, name string) (output map[string]any) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var id acp.ToolCallID
+	for _, u := range h.updates {
+		switch u := u.Variant.(type) {
+		case *acp.SessionUpdateToolCall:
+			if id == "" && u.Name.Value() == name {
+				id = u.ToolCallID
+			}
+		case *acp.SessionUpdateToolCallUpdate:
+			if u.ToolCallID == id && len(u.RawOutput) > 0 {
+				if err := json.Unmarshal(u.RawOutput, &output); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	return output
+}
+
+// A long result is shown, but not a second time as output. The limit of messages applies to HTTP, too.
+func TestLongResults(t *testing.T) {
+	h := open(t, nil, web(t, kinds(), "HTTP"))
+	h.prompt(t, "web__large")
+	if line := h.seen()[0]; !strings.HasPrefix(line, `other: web: large, completed: "xxx`) || len(line) < 1<<20 {
+		t.Errorf("the user saw %.100s", line)
+	}
+	if output := h.output(t, "web__large"); output != nil {
+		t.Error("the result was sent twice")
+	}
+	for _, way := range []string{"HTTP", "HTTP, JSON"} {
+		h = open(t, &mcpacp.Options{MaxMessage: 100 << 10}, web(t, kinds(), way))
+		h.prompt(t, "web__content", "web__large")
+		h.await(t, "notice")
+		if line := h.seen()[2]; !strings.HasPrefix(line, `other: web: large, failed: "the MCP server \"web\": `) {
+			t.Errorf("%s: the user saw %.500s", way, line)
+		}
+	}
+}
+
+// Servers' requests go where the agent says, and are not offered otherwise.
+func TestElicitationAndSampling(t *testing.T) {
+	h := open(t, nil, web(t, kinds(), "HTTP"))
+	h.prompt(t, "web__elicit", "web__sample")
+	for _, line := range h.seen() {
+		if strings.HasPrefix(line, "other") && !strings.Contains(line, "does not support") {
+			t.Errorf("without handlers the user saw %s", line)
+		}
+	}
+	opts := &mcpacp.Options{Client: mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		},
+		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
+		},
+	}}
+	h = open(t, opts, web(t, kinds(), "SSE"))
+	h.prompt(t, "web__elicit", "web__sample")
+	want := []string{
+		`other: web: elicit, completed: "decline"`, "agent: result: decline. ", `other: web: sample, completed: "sampled"`, "agent: result: sampled. ",
+	}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// The user may refuse a call, and the turn goes on; or dismiss the question, which ends it.
+func TestPermission(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := open(t, nil, server(t, "bad", "plain"))
+	h.answer = "reject"
+	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonEndTurn {
+		t.Errorf("the turn ended with %s", got)
+	}
+	want := []string{`other: bad: ask, failed: "the user did not allow it"`, "agent: failed: the user did not allow it. "}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// The progress of a call is shown, and cancelling the turn cancels the call: the server is told, and goes on to serve.
+func TestCancelCall(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := &host{}
+	h.watch = func(u acp.SessionUpdate) {
+		call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+		if ok && len(call.Content.Value()) == 1 && !call.Status.Present() { // its progress
+			go func() {
+				if err := h.session.Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+	}
+	h.open(t, config(nil), server(t, "bad", "progress"))
+	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonCancelled {
+		t.Errorf("the turn ended with %s", got)
+	}
+	h.prompt(t, "bad__echo")
+	want := []string{
+		`other: bad: ask, failed: "1/2 half" "cancelled"`,
+		`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
+	}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// The tools of two servers have different names, whatever the servers are called.
+func TestEqualNames(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := open(t, nil, server(t, "twin", "plain"), server(t, "twin", "twice"), server(t, "a__ü b_", "plain"), server(t, "", "plain"))
+	h.prompt(t, "tools", "twin__ask", "twin_2__ask")
+	want := []string{
+		"agent: tools: twin__ask twin__echo twin_2__ask twin_2__echo a_b__ask a_b__echo mcp__ask mcp__echo. ",
+		`other: twin: ask, completed: "fine"`, "agent: result: fine. ", `other: twin: ask, completed: "first"`, "agent: result: first. ",
+	}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// A client that does not know notices gets a message.
+func TestWithoutNotices(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := &host{plain: true}
+	h.open(t, config(nil), stdio("gone", "/no/such/program", nil))
+	h.await(t, `agent: The MCP server "gone" did not start: fork/exec /no/such/program: no such file or directory`)
+}
+
+// A process that does not end with its input is killed, and closing the session waits for that.
+func TestSessionEnd(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := open(t, nil, server(t, "bad", "stubborn"))
+	h.prompt(t, "bad__ask")
+	_, text, _ := strings.Cut(h.seen()[1], "result: ")
+	pid, err := strconv.Atoi(strings.TrimSuffix(text, ". "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("while the session is open: %v", err)
+	}
+	if err := h.session.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Signal(syscall.Signal(0)); err == nil {
+		t.Error("the process lives on")
+	}
+}
+
+// The declared headers, which may be secrets, go to the declared host alone.
+func TestHeadersOfOthers(t *testing.T) {
+	seen := make(chan string, 8)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("X-Token")
+		http.Error(w, "not here", http.StatusNotFound)
+	}))
+	defer other.Close()
+	declared := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer declared.Close()
+	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
+	h := open(t, nil, acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: declared.URL, Headers: headers}))
+	h.await(t, `notice: The MCP server "web" did not start: `)
+	if got := <-seen; got != "" {
+		t.Errorf("another host got the header %q", got)
+	}
+}
+
+// More servers than may be are refused.
+func TestTooManyServers(t *testing.T) {
+	h := open(t, nil)
+	many := slices.Repeat([]acp.MCPServer{stdio("x", "/x", nil)}, 65)
+	_, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: many})
+	if !errors.Is(err, acp.ErrInvalidParams) || !bytes.Contains([]byte(err.Error()), []byte("64")) {
+		t.Errorf("65 servers: %v", err)
+	}
+}
+
+// A server over HTTP or SSE that does not answer does not start, and leaves nothing behind.
+func TestHTTPHangs(t *testing.T) {
+	for _, sse := range []bool{false, true} {
+		listener := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the end of a request is not seen before
+			<-r.Context().Done()
+		}))
+		t.Cleanup(listener.Close)
+		server := acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
+		if sse {
+			server = acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
+		}
+		h := open(t, &mcpacp.Options{StartTime: 200 * time.Millisecond}, server)
+		h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
+	}
+}
+
+// The requests of the MCP SDK whose contexts do not end are ended, too: here the subscription to changes, which the server
+// takes and does not serve.
+func TestHTTPHangsInSubscription(t *testing.T) {
+	stateless := &mcp.StreamableHTTPOptions{Stateless: true} // as revision 2026-07-28 is
+	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kinds() }, stateless)
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the agent has ended it
+		}
+		if bytes.Contains(body, []byte("subscriptions/listen")) {
+			<-r.Context().Done()
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		real.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	server := acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
+	h := open(t, &mcpacp.Options{StartTime: 500 * time.Millisecond}, server)
+	h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
+}

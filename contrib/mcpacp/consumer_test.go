@@ -1,0 +1,243 @@
+package mcpacp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+)
+
+// provider is a client's MCP server over ACP, on the level of messages.
+type provider struct {
+	mu       sync.Mutex
+	requests []*acp.MessageMCPRequest
+	gone     bool          // it refuses everything
+	hanging  func()        // called when the tool "hang" is called
+	ended    chan struct{} // closed when the call of "hang" was cancelled
+	shown    chan struct{} // closed when the user has seen the progress of the tool "wait"
+}
+
+func declared(name, id string) acp.MCPServer {
+	return acp.NewMCPServerACP(acp.MCPServerACP{Name: name, ServerID: acp.MCPServerACPID(id)})
+}
+
+func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+	p.mu.Lock()
+	p.requests = append(p.requests, req)
+	gone := p.gone
+	p.mu.Unlock()
+	if gone {
+		return nil, &acp.Error{Code: -33001, Message: "no such server"}
+	}
+	result := func(text string) (*acp.MessageMCPResponse, error) {
+		res := acp.NewMessageMCPResponseResult(json.RawMessage(text))
+		return &res, nil
+	}
+	notify := func(id acp.MCPRequestID, method, params string) error {
+		n := &acp.MessageMCPNotification{ServerID: req.ServerID, RequestID: id, Method: method}
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal([]byte(params), &fields); err != nil {
+			return err
+		}
+		n.Params = acp.Some(fields)
+		return conn.MessageMCPNotification(ctx, n)
+	}
+	switch req.Method {
+	case "server/discover":
+		return result(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+	case "tools/list":
+		return result(`{"resultType":"complete","tools":[` + tool("ask", `{"type":"object"}`) + "," + tool("refuse", `{"type":"object"}`) + "," +
+			tool("break", `{"type":"object"}`) + "," + tool("hang", `{"type":"object"}`) + "," + tool("wait", `{"type":"object"}`) + `]}`)
+	case "tools/call":
+		params := req.Params.Value()
+		var meta struct {
+			Token string `json:"progressToken"`
+		}
+		if err := json.Unmarshal(params["_meta"], &meta); err != nil {
+			return nil, err
+		}
+		switch string(params["name"]) {
+		case `"refuse"`:
+			res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32602, Message: "not today"})
+			return &res, nil
+		case `"break"`:
+			return nil, &acp.Error{Code: -33002, Message: "the backend failed"}
+		case `"hang"`:
+			p.hanging()
+			<-ctx.Done()
+			close(p.ended)
+			return nil, context.Cause(ctx)
+		}
+		if string(params["name"]) == `"wait"` {
+			for id, message := range map[acp.MCPRequestID]string{"unknown": "for nobody", req.RequestID: "for you"} {
+				progress := fmt.Sprintf(`{"progressToken":%q,"progress":1,"message":%q}`, meta.Token, message)
+				if err := notify(id, "notifications/progress", progress); err != nil {
+					return nil, err
+				}
+			}
+			select {
+			case <-p.shown:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		return result(`{"resultType":"complete","content":[{"type":"text","text":"fine"}]}`)
+	}
+	res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32601, Message: "no " + req.Method})
+	return &res, nil
+}
+
+// Two sessions use one server at the same time. Requests have ids of their own, notifications reach the call that they
+// belong to, errors of the server are not errors of the connection, and cancelling the turn cancels the request.
+func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
+	p := &provider{ended: make(chan struct{})}
+	h := &host{mcp: p.serve}
+	h.open(t, config(nil), declared("client", "server-1"))
+	p.hanging = func() {
+		if err := h.session.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	first := h.session
+	second, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: []acp.MCPServer{declared("client", "server-1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	for _, s := range []*acp.ClientSession{first, second} {
+		both.Go(func() {
+			if _, err := s.Prompt(t.Context(), acp.TextBlock("client__ask")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	for _, line := range h.seen() {
+		if strings.ReplaceAll(line, "result: fine. ", "") != "agent: " && line != `other: client: ask, completed: "fine"` {
+			t.Errorf("the user saw %s", line)
+		}
+	}
+	h.updates = nil
+	h.prompt(t, "client__refuse", "client__break", "client__ask")
+	if got := h.prompt(t, "client__hang"); got != acp.StopReasonCancelled {
+		t.Errorf("the turn ended with %s", got)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the request was not cancelled")
+	}
+	want := []string{
+		`other: client: refuse, failed: "the MCP server \"client\" answered: not today"`,
+		`agent: failed: the MCP server "client" answered: not today. `,
+		`other: client: break, failed: ANY`, `agent: failed: ANYthe backend failed (-33002). `,
+		`other: client: ask, completed: "fine"`, `agent: result: fine. `,
+		`other: client: hang, failed: "cancelled"`,
+	}
+	if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ids []acp.MCPRequestID
+	for _, req := range p.requests {
+		ids = append(ids, req.RequestID)
+		var meta map[string]any
+		if err := json.Unmarshal(req.Params.Value()["_meta"], &meta); err != nil {
+			t.Fatal(err)
+		}
+		if meta["io.modelcontextprotocol/protocolVersion"] != "2026-07-28" || meta["io.modelcontextprotocol/clientCapabilities"] == nil {
+			t.Errorf("%s had the _meta %v", req.Method, meta)
+		}
+		if req.Method == "initialize" || req.Method == "notifications/cancelled" {
+			t.Errorf("the server got %s", req.Method)
+		}
+	}
+	slices.Sort(ids)
+	if n := len(ids); len(slices.Compact(ids)) != n {
+		t.Errorf("the ids %q are not unique", ids)
+	}
+}
+
+// The notifications of a request are shown while it runs. One of an unknown request is dropped.
+func TestProgressOverACP_MOA6_MOA7_MOA12(t *testing.T) {
+	p := &provider{shown: make(chan struct{})}
+	h := &host{mcp: p.serve}
+	h.watch = func(u acp.SessionUpdate) {
+		call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+		if !ok {
+			return
+		}
+		for _, content := range call.Content.Value() {
+			switch text, _ := content.Text(); text {
+			case "1 for you":
+				close(p.shown)
+			case "1 for nobody":
+				t.Error("a notification without a request was shown")
+			}
+		}
+	}
+	h.open(t, config(nil), declared("client", "server-1"))
+	h.prompt(t, "client__wait")
+	want := []string{`other: client: wait, completed: "fine"`, "agent: result: fine. "}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// A server that the client does not have any more costs only its own tools; one that refuses to be discovered does not
+// start, and is not asked in another way.
+func TestServerGone_MOA1_MOA10_MOA15(t *testing.T) {
+	p := &provider{}
+	h := &host{mcp: p.serve}
+	h.open(t, config(nil), declared("client", "server-1"))
+	h.prompt(t, "tools")
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	h.prompt(t, "client__ask")
+	h.await(t, `notice: The MCP server "client" has ended: the client does not have the server`)
+	h.prompt(t, "tools")
+	if got := h.seen(); !like(got[len(got)-1], "ANYtools: . ") {
+		t.Errorf("the user saw %q", got)
+	}
+	h = &host{mcp: func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+		if req.Method != "server/discover" {
+			t.Errorf("the server got %s", req.Method)
+		}
+		res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32603, Message: "not well"})
+		return &res, nil
+	}}
+	h.open(t, config(nil), declared("client", "server-1"))
+	h.await(t, `notice: The MCP server "client" did not start: calling "initialize": `)
+	if got := h.seen()[0]; !like(got, "ANYnot well") {
+		t.Errorf("the user saw %q", got)
+	}
+}
+
+// The agent lists the tools before session/new is answered: the answer waits for them here.
+func TestCallsBeforeTheAnswer_MOA5(t *testing.T) {
+	p := &provider{}
+	config := config(nil)
+	connect := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if err := connect(ctx, s, o); err != nil {
+			return err
+		}
+		tools, err := s.State.tools.Tools(ctx)
+		if len(tools) == 0 {
+			t.Error("no tools before the answer")
+		}
+		return err
+	}
+	(&host{mcp: p.serve}).open(t, config, declared("client", "server-1"))
+}

@@ -1,0 +1,200 @@
+package mcpacp_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
+)
+
+// folder has the npm packages that the tests use.
+var folder = npmtest.Folder{Files: []string{"testdata/npm/*"}}
+
+// inputs are those of all tools of the servers from npm; DIR is the directory of the session.
+var inputs = map[string]map[string]string{
+	"everything": {
+		"echo":                           `{"message":"call me"}`,
+		"get-annotated-message":          `{"messageType":"error","includeImage":true}`,
+		"get-env":                        `{}`,
+		"get-resource-links":             `{"count":3}`,
+		"get-resource-reference":         `{"resourceType":"Text","resourceId":1}`,
+		"get-structured-content":         `{"location":"New York"}`,
+		"get-sum":                        `{"a":1,"b":2}`,
+		"get-tiny-image":                 `{}`,
+		"gzip-file-as-resource":          `{"name":"x.gz","data":"data:text/plain;base64,eHh4","outputType":"resource"}`,
+		"simulate-research-query":        `{"topic":"agents"}`,
+		"toggle-simulated-logging":       `{}`,
+		"toggle-subscriber-updates":      `{}`,
+		"trigger-long-running-operation": `{"duration":1,"steps":4}`,
+	},
+	"filesystem": {
+		"read_file":                 `{"path":"DIR/a.txt"}`,
+		"read_text_file":            `{"path":"DIR/a.txt","head":1}`,
+		"read_media_file":           `{"path":"DIR/a.png"}`,
+		"read_multiple_files":       `{"paths":["DIR/a.txt","DIR/b.txt"]}`,
+		"write_file":                `{"path":"DIR/new.txt","content":"new"}`,
+		"edit_file":                 `{"path":"DIR/a.txt","edits":[{"oldText":"one","newText":"two"}]}`,
+		"create_directory":          `{"path":"DIR/sub"}`,
+		"list_directory":            `{"path":"DIR"}`,
+		"list_directory_with_sizes": `{"path":"DIR"}`,
+		"directory_tree":            `{"path":"DIR"}`,
+		"move_file":                 `{"source":"DIR/b.txt","destination":"DIR/c.txt"}`,
+		"search_files":              `{"path":"DIR","pattern":"*.txt"}`,
+		"get_file_info":             `{"path":"DIR/a.txt"}`,
+		"list_allowed_directories":  `{}`,
+	},
+	"memory": {
+		"create_entities":     `{"entities":[{"name":"Ada","entityType":"person","observations":["writes"]},{"name":"Bob","entityType":"person","observations":[]}]}`,
+		"create_relations":    `{"relations":[{"from":"Ada","to":"Bob","relationType":"knows"}]}`,
+		"add_observations":    `{"observations":[{"entityName":"Ada","contents":["reads"]}]}`,
+		"delete_entities":     `{"entityNames":["Nobody"]}`,
+		"delete_observations": `{"deletions":[{"entityName":"Ada","observations":["reads"]}]}`,
+		"delete_relations":    `{"relations":[{"from":"Ada","to":"Bob","relationType":"likes"}]}`,
+		"read_graph":          `{}`,
+		"search_nodes":        `{"query":"Ada"}`,
+		"open_nodes":          `{"names":["Ada"]}`,
+	},
+}
+
+// needsTasks is what simulate-research-query answers: it is a tool for clients with tasks, which the MCP SDK for Go does not
+// have, and cannot be told from the others.
+const needsTasks = "requires task augmentation"
+
+// All tools of real servers are listed and called in turns of examples/kit-agent, a process, over every transport that
+// the servers have; what passes is judged while it does, and again from its recording.
+func TestServersFromNPM(t *testing.T) {
+	dir := folder.Dir(t)
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kitAgent := buildtest.Program(t, "../../examples/kit-agent")
+	script := func(name string) string {
+		return filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
+	}
+	for _, test := range []struct {
+		name, server string
+		declare      func(t *testing.T, cwd string) acp.MCPServer
+	}{
+		{"everything on stdio", "everything", func(*testing.T, string) acp.MCPServer {
+			return stdio("everything", node, []string{script("everything"), "stdio"})
+		}},
+		{"everything over HTTP", "everything", func(t *testing.T, _ string) acp.MCPServer {
+			url := listenOn(t, "/mcp", node, script("everything"), "streamableHttp")
+			return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "everything", URL: url, Headers: []acp.HTTPHeader{}})
+		}},
+		{"everything over SSE", "everything", func(t *testing.T, _ string) acp.MCPServer {
+			url := listenOn(t, "/sse", node, script("everything"), "sse")
+			return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "everything", URL: url, Headers: []acp.HTTPHeader{}})
+		}},
+		{"filesystem", "filesystem", func(_ *testing.T, cwd string) acp.MCPServer {
+			return stdio("filesystem", node, []string{script("filesystem"), cwd})
+		}},
+		{"memory", "memory", func(_ *testing.T, cwd string) acp.MCPServer {
+			file := acp.EnvVariable{Name: "MEMORY_FILE_PATH", Value: filepath.Join(cwd, "memory.jsonl")}
+			return stdio("memory", node, []string{script("memory")}, file)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cwd := t.TempDir()
+			for name, text := range map[string]string{"a.txt": "one\n", "b.txt": "two\n", "a.png": "\x89PNG\r\n\x1a\n"} {
+				if err := os.WriteFile(filepath.Join(cwd, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			recording := &conformance.Recording{}
+			h := &host{answer: "once", cwd: cwd, tap: &conformance.TapOptions{Level: conformance.Advice, OnMessage: recording.Add}}
+			cmd := exec.Command(kitAgent, "-state", t.TempDir())
+			cmd.Stderr = t.Output()
+			h.dial(t, acp.Command(cmd), test.declare(t, cwd))
+			h.prompt(t, "/mcp")
+			tools := strings.Fields(strings.TrimPrefix(h.seen()[0], "agent: "))
+			if want := len(inputs[test.server]); len(tools) != want {
+				t.Errorf("%d tools, want %d: %q", len(tools), want, tools)
+			}
+			for _, tool := range tools {
+				_, name, _ := strings.Cut(tool, "__")
+				input, ok := inputs[test.server][name]
+				if !ok {
+					t.Errorf("no input for %s", tool)
+					continue
+				}
+				h.prompt(t, "/mcp "+tool+" "+strings.ReplaceAll(input, "DIR", cwd))
+			}
+			called := 0
+			for _, line := range h.seen() {
+				if strings.Contains(line, ", completed:") || strings.Contains(line, needsTasks) {
+					called++
+				} else if strings.Contains(line, ", failed:") {
+					t.Errorf("the user saw %.500s", line)
+				}
+			}
+			t.Logf("%s: %d tools listed, %d called", test.name, len(tools), called)
+			if called != len(tools) {
+				t.Errorf("%d calls were answered, of %d tools", called, len(tools))
+			}
+			judge := conformance.NewJudge(nil, nil)
+			for _, m := range recording.Messages() {
+				for _, finding := range judge.Message(m) {
+					t.Errorf("the recording: %v", finding)
+				}
+			}
+		})
+	}
+}
+
+// listenOn starts a server that listens on the port in its environment, and returns its address.
+func listenOn(t *testing.T, path string, argv ...string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port))
+	ready := &waiter{text: fmt.Append(nil, "port ", port), found: make(chan struct{})}
+	cmd.Stderr = ready
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	select {
+	case <-ready.found:
+	case <-t.Context().Done():
+		t.Fatalf("the server does not listen: %s", &ready.got)
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d%s", port, path)
+}
+
+// waiter waits for a text.
+type waiter struct {
+	text  []byte
+	found chan struct{}
+	once  sync.Once
+	got   bytes.Buffer
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	w.got.Write(p)
+	if bytes.Contains(w.got.Bytes(), w.text) {
+		w.once.Do(func() { close(w.found) })
+	}
+	return len(p), nil
+}

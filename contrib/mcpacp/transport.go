@@ -1,0 +1,319 @@
+package mcpacp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// link is the transport to one server. It keeps the connection, because the MCP SDK does not always close it when it
+// returns an error.
+type link struct {
+	transport mcp.Transport
+	conn      mcp.Connection // after Connect
+	// abort ends the connection at once: reads and writes that wait fail.
+	abort func()
+	// polite says that the connection has a goodbye to send before it is aborted.
+	polite bool
+	// ended is the reason why the connection has ended, if it knows a better one than the MCP SDK, or nil.
+	ended func() error
+}
+
+func (l *link) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := l.transport.Connect(ctx)
+	l.conn = conn
+	return conn, err
+}
+
+// dial returns the link to a server. Nothing is started before it connects.
+func (v *server) dial() (*link, error) {
+	none := func() error { return nil }
+	switch config := v.config.Variant.(type) {
+	case *acp.MCPServerStdio:
+		cmd := exec.Command(config.Command, config.Args...)
+		cmd.Dir = v.set.session.Cwd()
+		cmd.Env = os.Environ()
+		for _, e := range config.Env {
+			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+		}
+		process := rpc.Command(cmd)
+		process.MaxMessage, process.StderrTail = v.set.opts.MaxMessage, stderrTail
+		process.StopTime, process.KillTime = stopTime, stopTime
+		conn := newStreamConn()
+		t := transportFunc(func(ctx context.Context) (mcp.Connection, error) { return conn, conn.open(ctx, process) })
+		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
+	case *acp.MCPServerHTTP:
+		client, abort, err := v.httpClient(config.URL, config.Headers)
+		if err != nil {
+			return nil, err
+		}
+		t := &mcp.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
+		return &link{transport: t, abort: abort, polite: true, ended: none}, nil
+	case *acp.MCPServerSSE:
+		client, abort, err := v.httpClient(config.URL, config.Headers)
+		if err != nil {
+			return nil, err
+		}
+		t := &mcp.SSEClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
+		return &link{transport: t, abort: abort, ended: none}, nil
+	case *acp.MCPServerACP:
+		conn := newACPConn(v.set.session.Conn(), config.ServerID)
+		t := transportFunc(func(context.Context) (mcp.Connection, error) { return conn, nil })
+		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
+	}
+	return nil, errors.New("its type is not known")
+}
+
+type transportFunc func(context.Context) (mcp.Connection, error)
+
+func (f transportFunc) Connect(ctx context.Context) (mcp.Connection, error) { return f(ctx) }
+
+const (
+	stopTime   = 500 * time.Millisecond // for a process to end with its input, and again when it is asked to
+	stderrTail = 1 << 10
+)
+
+// streamConn is a connection to a process. That of the MCP SDK fails on a banner, and leaves children of the process
+// running.
+type streamConn struct {
+	stream rpc.Stream // nil until it is open
+	out    chan []byte
+	closed chan struct{}
+	once   sync.Once
+	ends   sync.WaitGroup // the writer
+	pace   pace           // the reader's
+
+	mu  sync.Mutex
+	err error
+}
+
+func newStreamConn() *streamConn {
+	return &streamConn{out: make(chan []byte), closed: make(chan struct{})}
+}
+
+// open opens the stream, unless Close was called before.
+func (c *streamConn) open(ctx context.Context, transport rpc.Transport) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		return rpc.ErrClosed
+	default:
+	}
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	c.stream = stream
+	c.ends.Go(c.write)
+	return nil
+}
+
+// write writes the messages in a goroutine of its own, because Write must return when its context ends.
+func (c *streamConn) write() {
+	for {
+		select {
+		case message := <-c.out:
+			if err := c.stream.Write(message); err != nil {
+				c.fail(err)
+				return // the reader sees the end, too
+			}
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	message, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.out <- message:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closed:
+		return rpc.ErrClosed
+	}
+}
+
+func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		line, err := c.stream.Read()
+		if err != nil {
+			return nil, c.fail(err)
+		}
+		c.pace.wait(1, c.closed)
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] != '{' { // a banner, or a log
+			continue
+		}
+		m, err := jsonrpc.DecodeMessage(slices.Clone(line))
+		if err == nil {
+			return m, nil
+		}
+		var log struct {
+			JSONRPC json.RawMessage `json:"jsonrpc"`
+		}
+		if json.Unmarshal(line, &log) == nil && log.JSONRPC == nil {
+			continue
+		}
+		return nil, c.fail(fmt.Errorf("it sent an invalid message: %.100q", line))
+	}
+}
+
+// fail keeps the first reason why the connection has ended.
+func (c *streamConn) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed: // errors after Close have no meaning
+	default:
+		if c.err == nil {
+			c.err = err
+		}
+	}
+	return err
+}
+
+func (c *streamConn) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *streamConn) Close() (err error) {
+	c.once.Do(func() {
+		c.mu.Lock()
+		close(c.closed)
+		stream := c.stream
+		c.mu.Unlock()
+		if stream != nil {
+			err = stream.Close()
+			c.ends.Wait()
+		}
+	})
+	return err
+}
+
+func (c *streamConn) SessionID() string { return "" }
+
+// pace limits reading to a thousand messages per second, because the MCP SDK queues messages without a bound.
+type pace struct{ next time.Time }
+
+func (p *pace) wait(messages int, stop <-chan struct{}) {
+	const burst, each = time.Second, time.Millisecond
+	now := time.Now()
+	if earliest := now.Add(-burst); p.next.Before(earliest) {
+		p.next = earliest
+	}
+	p.next = p.next.Add(time.Duration(messages) * each)
+	if p.next.Before(now) {
+		return
+	}
+	timer := time.NewTimer(p.next.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	}
+}
+
+// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are bounded.
+func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(), err error) {
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &roundTripper{base: base, ctx: ctx, target: target, headers: http.Header{}, max: int64(v.set.opts.MaxMessage)}
+	for _, h := range headers {
+		t.headers.Add(h.Name, h.Value)
+	}
+	abort = func() {
+		cancel()
+		base.CloseIdleConnections()
+	}
+	return &http.Client{Transport: t}, abort, nil
+}
+
+type roundTripper struct {
+	base    *http.Transport
+	ctx     context.Context // of all requests: the MCP SDK makes some with a context that does not end
+	target  *url.URL
+	headers http.Header
+	max     int64
+}
+
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(t.ctx, cancel)
+	end := func() {
+		stop()
+		cancel()
+	}
+	req = req.Clone(ctx)
+	if req.URL.Scheme == t.target.Scheme && req.URL.Host == t.target.Host { // they may hold secrets that other hosts must not get
+		for name, values := range t.headers {
+			if req.Header[name] == nil {
+				req.Header[name] = values
+			}
+		}
+	}
+	res, err := t.base.RoundTrip(req)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream"}
+	return res, nil
+}
+
+// body is the body of a response. A stream of events is paced, because each event is bounded by the MCP SDK; others are
+// bounded.
+type body struct {
+	io.ReadCloser
+	end       func()
+	stop      <-chan struct{}
+	left, max int64
+	events    bool
+	pace      pace
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.events {
+		b.pace.wait(bytes.Count(p[:n], []byte("\ndata:")), b.stop)
+		return n, err
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("a message is longer than %d bytes", b.max)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
