@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/report"
 )
 
@@ -27,6 +28,7 @@ type checkFlags struct {
 	protocol     oneOf
 	stable       bool
 	schema       string
+	hop          string
 	max          int
 }
 
@@ -70,6 +72,7 @@ and the reason after #. * matches anything. Accepted findings do not count, and 
 	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the version that initialize negotiates, with experimental features")
 	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: anything experimental is a finding")
 	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
+	hopFlag(flags, &f.hop, "judge")
 	flags.IntVar(&f.max, "max", 0, "show at most `N` findings for each requirement and count the rest; -1 shows all (default 10 different ones in formats for people, 1000 in formats for programs)")
 	c.MarkFlagsMutuallyExclusive("protocol", "schema", "stable")
 	complete(c, "format", f.format.values...)
@@ -182,7 +185,7 @@ func check(p *program, f *checkFlags, files []string) error {
 		}
 		return r.Write(p.stdout, report.Format(f.format.value))
 	}
-	options := report.CheckOptions{Schema: schema}
+	options := report.CheckOptions{Schema: schema, Reader: &recording.ReaderOptions{Hop: f.hop}}
 	if f.format.value == string(report.Text) && len(files) == 1 && files[0] == "-" {
 		live := r.Live(p.stdout, text)
 		options.OnFinding, write = live.Write, live.End

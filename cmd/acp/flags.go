@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/conformance"
 )
@@ -77,6 +78,11 @@ func (f *levelFlag) Set(value string) error {
 	}
 	f.level = levels[slices.Index(levelNames, value)]
 	return nil
+}
+
+// hopFlag adds the flag that selects a connection of a conductor's trace.
+func hopFlag(flags *pflag.FlagSet, hop *string, do string) {
+	flags.StringVar(hop, "hop", "", "of a conductor's trace, "+do+" what passed after this `COMPONENT` (default client)")
 }
 
 // complete registers the possible values of a flag for completion.

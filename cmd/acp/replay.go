@@ -86,7 +86,7 @@ none, 1 if there are some, and 3 if the recording could not be played.`,
 	flags.DurationVar(&f.patience, "patience", time.Second, "how long to wait for a message after a later one has arrived")
 	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may be silent; 0 means forever (default "+clientSilence.String()+" with --as client)")
 	flags.IntVar(&f.connection, "connection", 1, "the `NUMBER` of the connection to play, if the file has several")
-	flags.StringVar(&f.hop, "hop", "", "of a conductor's trace, play what passed after this `COMPONENT` (default client)")
+	hopFlag(flags, &f.hop, "play")
 	complete(c, "as", f.as.values...)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if f.as.value == "client" && !cmd.Flags().Changed("silence") {

@@ -10,6 +10,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/show"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -19,6 +20,7 @@ func newShowCommand(p *program) *cobra.Command {
 	from := newSideFlag()
 	var filter show.Filter
 	var stats, full, turns bool
+	var hop string
 	c := &cobra.Command{
 		Use:   "show [FLAGS] [FILE]",
 		Short: "Show a recording, one line per message",
@@ -55,7 +57,7 @@ id, and the payload without long values. Without a file, or with -, it shows sta
 			case turns:
 				printer = show.NewTurns(p.stdout, p.colors)
 			}
-			return showRecording(p, in, &filter, printer, stats, format.value == "json")
+			return showRecording(p, in, hop, &filter, printer, stats, format.value == "json")
 		},
 	}
 	flags := c.Flags()
@@ -64,6 +66,7 @@ id, and the payload without long values. Without a file, or with -, it shows sta
 	flags.StringVar(&filter.Method, "method", "", "only this `METHOD` and its responses; * matches any text without a slash")
 	flags.Var(&from, "from", "only what this `SIDE` wrote: client or agent")
 	flags.StringVar(&filter.Findings, "finding", "", "only messages that break this requirement, an `ID` such as SES-7, or any")
+	hopFlag(flags, &hop, "show")
 	flags.BoolVar(&full, "full", false, "show whole payloads")
 	flags.BoolVar(&turns, "turns", false, "show turns as text: messages joined from their chunks, changes of tool calls, plans, permissions")
 	flags.BoolVar(&stats, "stats", false, "show counts and bytes by method, response times, and the tokens and cost of sessions as far as reported")
@@ -73,10 +76,11 @@ id, and the payload without long values. Without a file, or with -, it shows sta
 }
 
 // showRecording prints the messages, or counts them.
-func showRecording(p *program, in io.Reader, filter *show.Filter, printer show.Printer, count, asJSON bool) error {
+func showRecording(p *program, in io.Reader, hop string, filter *show.Filter, printer show.Printer, count, asJSON bool) error {
 	stats, unreadable := show.NewStats(), 0
 	err := show.Read(in, &show.Options{
-		Judge: filter.Findings != "",
+		Judge:  filter.Findings != "",
+		Reader: &recording.ReaderOptions{Hop: hop},
 		OnMessage: func(m *show.Message) error {
 			if !filter.Match(m) {
 				return nil

@@ -22,7 +22,7 @@ func place(component string) (n int, ok bool) {
 	switch component {
 	case "client":
 		return -1, true
-	case "agent":
+	case "agent", "successor": // of a chain within a chain
 		return 1 << 30, true
 	}
 	number, isProxy := strings.CutPrefix(component, "proxy:")
@@ -82,8 +82,8 @@ func (c *conductor) take(r *Reader, m *members) {
 			r.skip("messages of MCP")
 			return
 		}
-		// The client does not know about the chain; the conductor renamed its request.
-		if name := text(m.method); upstream == "client" && (name == "proxy/initialize" || name == "_proxy/initialize") {
+		// The sender does not know what its successor is; the conductor renamed its request.
+		if name := text(m.method); name == "proxy/initialize" || name == "_proxy/initialize" {
 			rebuilt.method = []byte(`"initialize"`)
 		}
 	case "response":

@@ -228,6 +228,18 @@ agent: ` + prompted, want: turn},
 	}
 }
 
+// A request that initializes a proxy is an ordinary one to the sender. The successor of a chain is the end of it.
+func TestConductorInChain(t *testing.T) {
+	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"proxy:0","to":"proxy:1","id":1,"method":"proxy/initialize","params":{}}
+{"type":"notification","ts":0.6,"protocol":"acp","from":"successor","to":"proxy:1","method":"x","params":{}}
+{"type":"notification","ts":0.7,"protocol":"acp","from":"proxy:1","to":"successor","method":"y","params":{}}
+`
+	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
+		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2 on: messages of other hops`)
+	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:1"}),
+		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1 on: messages of other hops`)
+}
+
 // Of a conductor's trace, one hop is read.
 func TestConductor(t *testing.T) {
 	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"proxy/initialize","session":null,"params":{"a":1}}

@@ -39,6 +39,8 @@ const (
 type envelope struct {
 	kind    kind
 	id      ID
+	idAt    int // where the id begins in the line
+	idEnd   int
 	method  []byte
 	params  []byte // nil if absent
 	result  []byte
@@ -158,7 +160,9 @@ func parse(d *codec.Decoder, line []byte) envelope {
 			hasID = true
 			switch d.Kind() {
 			case '"', '0', 'n':
+				env.idAt = d.Offset()
 				env.id.DecodeJSON(d)
+				env.idEnd = d.Offset()
 			default:
 				badID = true
 				d.Skip()

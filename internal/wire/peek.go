@@ -20,14 +20,26 @@ type Message struct {
 	Method []byte
 	Params []byte // begins with the parameters; nil if absent
 	Result []byte // begins with the result of a response; nil if there is none
+	// IDAt and IDEnd are the bounds of the id in the line of a request or response, perhaps with space after it; both are 0
+	// if there is none. Only Parse sets them.
+	IDAt, IDEnd int
 	// Failure is the answer to a line that is not a message, or the error of a response.
 	Failure *Error
+	// Broken is what Parse found wrong with a response, including one of KindInvalid that has neither result nor error.
+	Broken error
 }
 
 // Parse reads all of a line, which may hold newlines, with d.
 func Parse(d *codec.Decoder, line []byte) Message {
 	env := parse(d, line)
-	return Message{Kind: env.kind, ID: env.id, Method: env.method, Params: env.params, Result: env.result, Failure: env.failure}
+	m := Message{
+		Kind: env.kind, ID: env.id, Method: env.method, Params: env.params, Result: env.result,
+		IDAt: env.idAt, IDEnd: env.idEnd, Failure: env.failure, Broken: env.broken,
+	}
+	if env.bare {
+		m.Broken = errNeither
+	}
+	return m
 }
 
 // Peek is Parse for a line that the other side of a connection will parse anyway. If the line begins as most messages

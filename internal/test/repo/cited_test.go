@@ -114,8 +114,8 @@ func TestCitedRequirements(t *testing.T) {
 	for _, r := range conformance.Requirements() {
 		cited[r.ID] = false
 	}
-	// REM, REG, TEL and MOA are those of the transports over the network, of the registry, of telemetry, and of MCP over ACP.
-	other := map[string]bool{"UTF": true, "SHA": true, "REM": true, "REG": true, "TEL": true, "MOA": true}
+	// REM, REG, TEL and MOA are those of the transports over the network, of the registry, of telemetry, of MCP over ACP, and of proxies.
+	other := map[string]bool{"UTF": true, "SHA": true, "REM": true, "REG": true, "TEL": true, "MOA": true, "PRX": true}
 	id := regexp.MustCompile(`\b([A-Z]{2,3})-\d+\b`)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -170,7 +170,7 @@ func goBlocks(t *testing.T, guide string) []block {
 var imported = []string{
 	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
-	modulePath + "acp", modulePath + "acp/acptest", modulePath + "acp/agentkit", modulePath + "acp/codec", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/reconnect", modulePath + "acp/registry",
+	modulePath + "acp", modulePath + "acp/acptest", modulePath + "acp/agentkit", modulePath + "acp/codec", modulePath + "acp/conduct", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/reconnect", modulePath + "acp/registry",
 	modulePath + "acp/remote", modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }
@@ -292,7 +292,10 @@ func TestGuidesNameTests(t *testing.T) {
 	if len(named) < 40 {
 		t.Errorf("only %d tests are named", len(named))
 	}
-	for _, m := range append(named, names.FindAllStringSubmatch(readFile(t, "docs/troubleshooting.md"), -1)...) {
+	for _, page := range []string{"docs/troubleshooting.md", "docs/conduct.md"} {
+		named = append(named, names.FindAllStringSubmatch(readFile(t, page), -1)...)
+	}
+	for _, m := range named {
 		if !strings.Contains(sources.String(), "\nfunc "+m[1]+"(t *testing.T)") {
 			t.Errorf("there is no %s", m[1])
 		}

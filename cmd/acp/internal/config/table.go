@@ -68,7 +68,7 @@ var (
 	talking  = []string{"exec", "run"}
 	scripts  = []string{"exec"}
 	people   = []string{"run"}
-	starting = []string{"agents", "exec", "run"}
+	starting = []string{"agents", "conduct", "exec", "run"}
 )
 
 // Table lists all settings in the order of the help. To add a setting, add a row and its field.

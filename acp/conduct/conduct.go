@@ -1,0 +1,296 @@
+package conduct
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// A Component is a proxy or an agent.
+type Component struct {
+	// Name appears in errors and logs after the component's place in the chain, for example the program's name. It may be
+	// empty.
+	Name string
+	// Transport connects to the component. It is opened once, when the client sends its first initialize.
+	Transport rpc.Transport
+}
+
+// Options configure Run. The zero value of each field works.
+type Options struct {
+	// Trace receives each message as a line of JSON; the help of the command acp conduct describes them. Secrets are not
+	// masked. A writer that blocks stops the chain. An error ends the trace, not the chain.
+	Trace io.Writer
+	// Logger receives warnings about the chain that are not errors of Run. Nil means slog.Default.
+	Logger *slog.Logger
+	// InitTime is how long a component may take to answer initialize. The default is 2 minutes, because agents may
+	// be downloaded first.
+	InitTime time.Duration
+	// DrainTime is how long requests may still be answered after the client has ended its input. The default is 1 s.
+	DrainTime time.Duration
+}
+
+// ComponentError reports which component has ended a chain.
+type ComponentError struct {
+	// Component is its place in the chain: proxy:0, proxy:1 and so on, or agent.
+	Component string
+	// Name is the Component's.
+	Name string
+	// Err is the reason. It is an *rpc.ExitError if the component was a subprocess that has ended.
+	Err error
+}
+
+// Error returns the component and the reason.
+func (e *ComponentError) Error() string { return label(e.Component, e.Name) + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ComponentError) Unwrap() error { return e.Err }
+
+// label returns the name of a component for people.
+func label(place, name string) string {
+	if name == "" {
+		return place
+	}
+	return place + " (" + name + ")"
+}
+
+// Run connects to the client, and runs the chain of proxies and agent until the client or a component ends its
+// connection, or ctx ends. It closes all connections before it returns. Without an agent the chain is a proxy, and the
+// client is a conductor.
+//
+// The error is nil if the client has ended its input, and the cause of ctx if that has ended. A *ComponentError reports
+// the component that has ended the chain.
+func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *Component, opts *Options) error {
+	if len(proxies) == 0 && agent == nil {
+		return errors.New("a chain needs a proxy or an agent")
+	}
+	c := &chain{ctx: ctx, began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), ended: make(chan struct{})}
+	if opts != nil {
+		c.options = *opts
+	}
+	c.log = cmp.Or(c.options.Logger, slog.Default())
+	c.options.InitTime = cmp.Or(c.options.InitTime, 2*time.Minute)
+	c.options.DrainTime = cmp.Or(c.options.DrainTime, time.Second)
+	c.room = sync.NewCond(&c.mu)
+	c.add("client", Component{Transport: client})
+	for i, proxy := range proxies {
+		c.add(fmt.Sprintf("proxy:%d", i), proxy)
+	}
+	if agent != nil {
+		c.add("agent", *agent)
+		c.agent = c.ports[len(c.ports)-1]
+	}
+
+	if err := c.connect(ctx, c.client()); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end(context.Cause(ctx))
+	})
+	defer stop()
+	c.run(c.client())
+	<-c.ended
+	c.close()
+	return c.err
+}
+
+// chain is a conductor. Everything in it and in its ports is guarded by mu, unless a comment says otherwise.
+type chain struct {
+	ctx     context.Context // for starting components
+	options Options
+	log     *slog.Logger
+	began   time.Time
+	ports   []*port // the client, then the components
+	agent   *port   // the last one, or nil: the client has the successor of the last proxy
+	ended   chan struct{}
+	running sync.WaitGroup // readers and writers
+
+	mu       sync.Mutex
+	room     *sync.Cond // a queue has become shorter, or full
+	decode   *codec.Decoder
+	inside   *codec.Decoder // for parts of messages
+	lastID   int64          // one count for all hops: an id occurs once in the trace
+	started  bool
+	draining bool // the client has ended its input
+	finish   bool // the chain ends after this message, with the error why
+	why      error
+	over     bool
+	closed   bool  // the components are, after the end
+	err      error // of Run
+	trace    []byte
+}
+
+func (c *chain) client() *port { return c.ports[0] }
+
+func (c *chain) add(place string, component Component) {
+	c.ports = append(c.ports, &port{
+		Component: component,
+		index:     len(c.ports),
+		place:     place,
+		calls:     map[int64]*call{},
+		requests:  map[rpc.ID]*call{},
+		wake:      sync.NewCond(&c.mu),
+		written:   make(chan struct{}),
+	})
+}
+
+// connect opens a connection.
+func (c *chain) connect(ctx context.Context, p *port) error {
+	stream, err := p.Transport.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	fast, ok := stream.(rpc.FastStream)
+	if !ok {
+		fast = rpc.Wrap(stream, rpc.Wrapper{}).(rpc.FastStream) // its result is always one
+	}
+	p.stream = fast
+	return nil
+}
+
+// run starts to read and write a connection.
+func (c *chain) run(p *port) {
+	c.running.Go(func() { c.read(p) })
+	c.running.Go(func() { c.write(p) })
+}
+
+// start starts the components.
+func (c *chain) start() error {
+	c.started = true
+	for _, p := range c.ports[1:] {
+		if err := c.connect(c.ctx, p); err != nil {
+			return c.failure(p, fmt.Errorf("cannot start: %w", err))
+		}
+		c.run(p)
+	}
+	return nil
+}
+
+// failure is an error of a component, or of the client.
+func (c *chain) failure(p *port, err error) error {
+	if p == c.client() {
+		return fmt.Errorf("client: %w", err)
+	}
+	return &ComponentError{p.place, p.Name, err}
+}
+
+// end ends the chain, for the first reason given. The requests of the client that are in flight fail with err.
+func (c *chain) end(err error) {
+	if c.over {
+		return
+	}
+	if err == nil || c.ctx.Err() != nil {
+		c.reportUnanswered()
+	}
+	if err != nil {
+		for _, call := range c.inFlight(c.client()) {
+			c.answer(call, failureOf(err))
+		}
+	}
+	c.over, c.err = true, err
+	c.flush(c.client())
+	c.writeTrace()
+	close(c.ended)
+	c.room.Broadcast()
+	for _, p := range c.ports {
+		p.wake.Signal()
+		for _, call := range p.calls {
+			if call.initialize != nil {
+				call.initialize.Stop()
+			}
+		}
+	}
+}
+
+// failureOf returns the error response for an error of the chain.
+func failureOf(err error) *wire.Error {
+	e := refusal(rpc.ErrInternal, err.Error())
+	component, ok := errors.AsType[*ComponentError](err)
+	if !ok {
+		e.Message = "the conductor has ended: " + e.Message
+		return e
+	}
+	data := struct {
+		Component string `json:"component"`
+		Name      string `json:"name,omitempty"`
+		Status    string `json:"status,omitempty"`
+		Stderr    string `json:"stderr,omitempty"`
+	}{Component: component.Component, Name: component.Name}
+	if exit, ok := errors.AsType[*rpc.ExitError](err); ok {
+		data.Status, data.Stderr = exit.State.String(), exit.Stderr
+	}
+	e.Data, _ = json.Marshal(data) // strings can always be encoded
+	return e
+}
+
+// reportUnanswered logs which components have not answered requests. A component that has requests of its own for the same
+// method in flight has passed them on, and is left out.
+func (c *chain) reportUnanswered() {
+	for _, p := range c.ports {
+		oldest, count := map[string]time.Time{}, map[string]int{}
+		for _, call := range p.calls {
+			method := strings.TrimPrefix(call.method, "proxy/")
+			if count[method]++; count[method] == 1 || call.began.Before(oldest[method]) {
+				oldest[method] = call.began
+			}
+		}
+		for _, call := range c.inFlight(p) {
+			delete(count, strings.TrimPrefix(call.method, "proxy/"))
+		}
+		for method, n := range count {
+			c.log.Warn("requests were not answered", "by", label(p.place, p.Name), "method", method, "count", n, "for", time.Since(oldest[method]).Round(time.Millisecond))
+		}
+	}
+}
+
+// flushTime bounds how long the last messages of a chain that has ended may take to be written.
+const flushTime = 2 * time.Second
+
+// close closes all connections. The client's is last, so that requests which it makes meanwhile are answered.
+func (c *chain) close() {
+	flushed := func(p *port) {
+		timer := time.NewTimer(flushTime)
+		defer timer.Stop()
+		select {
+		case <-p.written:
+		case <-timer.C:
+		}
+	}
+	var closing sync.WaitGroup
+	c.mu.Lock()
+	for _, p := range c.ports[1:] {
+		if p.stream == nil {
+			continue // it did not start
+		}
+		closing.Go(func() {
+			flushed(p)
+			if err := p.stream.Close(); err != nil {
+				c.log.Warn("closing", "component", label(p.place, p.Name), "error", err)
+			}
+		})
+	}
+	c.mu.Unlock()
+	closing.Wait()
+	c.mu.Lock()
+	c.closed = true
+	c.client().wake.Signal()
+	c.mu.Unlock()
+	flushed(c.client())
+	err := c.client().stream.Close()
+	c.running.Wait()
+	if err != nil && c.err == nil {
+		c.err = c.failure(c.client(), err)
+	}
+}

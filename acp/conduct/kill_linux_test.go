@@ -1,0 +1,217 @@
+package conduct_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/conduct"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// running are the processes of components and those that these have started, but for what has ended and nobody has waited
+// for.
+func running(t *testing.T, components []conduct.Component) (all []string) {
+	t.Helper()
+	groups := map[string]string{}
+	for _, c := range components {
+		groups[strconv.Itoa(process(c).Pid)] = c.Name
+	}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // state, parent, group
+		if name := groups[fields[2]]; name != "" && fields[0] != "Z" && fields[0] != "X" {
+			all = append(all, name+" "+stat)
+		}
+	}
+	return all
+}
+
+// orphans are what is left of components. What was killed may take its time to end.
+func orphans(t *testing.T, components []conduct.Component) (left []string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if left = running(t, components); len(left) == 0 {
+			break
+		}
+	}
+	return left
+}
+
+// Each component of a chain is killed at each message of a turn: no process is left, the client's request fails with an
+// error that names the component, and so does the conductor.
+func TestKill(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step := tier.Pick(0, 12, 1, 1)
+	kills, failed := 0, 0
+	for victim, place := range []string{"proxy:0 (pass)", "proxy:1 (pass)", "agent (agent)"} {
+		for at := 1; ; at += step {
+			passed := killAt(t, dir, victim, place, at, &failed)
+			if passed < at {
+				break // the turn is over
+			}
+			kills++
+		}
+	}
+	t.Logf("%d kills, after which %d requests failed", kills, failed)
+	if failed < kills/2 {
+		t.Error("most requests did not fail")
+	}
+}
+
+// killAt kills a component when so many messages have passed at the client, and returns how many have when the turn is over.
+func killAt(t *testing.T, dir string, victim int, place string, at int, failed *int) (passed int) {
+	t.Helper()
+	agent := exampleCommand(t)
+	proxies := []conduct.Component{program(t, "pass"), program(t, "pass")}
+	all := append(proxies, agent)
+	client, conductor := rpc.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
+
+	handlers := acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
+		},
+	}
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	var count atomic.Int32
+	var killing sync.WaitGroup
+	defer killing.Wait()
+	tap := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{OnMessage: func(conformance.Message) {
+		if int(count.Add(1)) == at {
+			kill := func() {
+				if err := process(all[victim]).Kill(); err != nil {
+					t.Errorf("%s, message %d: %v", place, at, err)
+				}
+			}
+			if at > 1 {
+				kill()
+				return
+			}
+			killing.Go(kill) // it starts with the first message
+		}
+	}})
+	turn := func() error {
+		conn, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+		if err == nil {
+			_, err = session.Prompt(t.Context(), acp.TextBlock("plan, think, read notes.txt, run `echo hello`, permission"))
+		}
+		if passed = int(count.Load()); err == nil && passed >= at {
+			<-conn.Done() // killed at the last message
+		}
+		return err
+	}
+	err = turn()
+	runErr := <-ended
+	if left := orphans(t, all); len(left) > 0 {
+		t.Errorf("%s, message %d: left %q", place, at, left)
+	}
+	if int(count.Load()) < at {
+		if err != nil || runErr != nil {
+			t.Errorf("the whole turn: %v, %v", err, runErr)
+		}
+		return int(count.Load())
+	}
+	want := place + ": subprocess ended: signal: killed"
+	var component *conduct.ComponentError
+	if !errors.As(runErr, &component) || !strings.HasPrefix(runErr.Error(), want) {
+		t.Errorf("%s, message %d: the conductor ended with %v", place, at, runErr)
+	}
+	// Behind the answers to initialize and session/new the connection may be over before the next request is made; and
+	// what has passed the component that was killed still arrives, perhaps the whole turn.
+	between := (at == 2 || at == 4) && errors.Is(err, acp.ErrClosed)
+	if err != nil && !between && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s, message %d: the client got %v", place, at, err)
+	}
+	if err != nil {
+		*failed++
+	}
+	return at
+}
+
+// Components that end by nothing but a signal that cannot be ignored end with the chain, and their children do.
+func TestStubborn(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	agent := exampleCommand(t)
+	proxies := []conduct.Component{program(t, "stubborn"), program(t, "stubborn")}
+	for _, p := range proxies {
+		c := p.Transport.(*command)
+		c.StopTime, c.KillTime = time.Millisecond, time.Millisecond
+	}
+	client, conductor := rpc.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
+	stream, err := client.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &end{stream, t, "client"}
+	e.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
+	e.next()
+	if left := running(t, append(proxies, agent)); len(left) != 5 {
+		t.Errorf("running: %q", left)
+	}
+	e.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if left := orphans(t, append(proxies, agent)); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// A component that fails is named to the client, with its exit status and what it has said.
+func TestFails(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	agent := exampleCommand(t)
+	proxies := []conduct.Component{program(t, "pass"), program(t, "failing")}
+	client, conductor := rpc.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
+	stream, err := client.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &end{stream, t, "client"}
+	e.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
+	e.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"proxy:1 (failing): subprocess ended: exit status 1: cannot read the configuration",` +
+		`"data":{"component":"proxy:1","name":"failing","status":"exit status 1","stderr":"one\ncannot read the configuration\n"}}}`)
+	err = <-ended
+	if exit, ok := errors.AsType[*rpc.ExitError](err); !ok || exit.State.ExitCode() != 1 {
+		t.Errorf("got %v", err)
+	}
+	e.Close()
+}

@@ -1,0 +1,362 @@
+package conduct_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/conduct"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+)
+
+// runAs makes the test binary another program.
+const runAs = "CONDUCT_TEST_RUN_AS"
+
+// exampleAgent is the reference agent, built for the tests.
+var exampleAgent string
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(runAs); role != "" {
+		stream, err := rpc.Stdio().Connect(context.Background())
+		if err == nil {
+			err = roles[role](stream)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
+	buildtest.Main(m, map[string]*string{"../../examples/agent": &exampleAgent})
+}
+
+// roles are the programs that the test binary can be.
+var roles = map[string]func(rpc.Stream) error{
+	"pass": passOn,
+	"stubborn": func(s rpc.Stream) error { // neither the end of its input nor a signal ends it, and it has a child
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+		if err := exec.Command("sleep", "1000").Start(); err != nil {
+			return err
+		}
+		if err := passOn(s); err != nil {
+			return err
+		}
+		select {}
+	},
+	"failing": func(s rpc.Stream) error {
+		_, _ = s.Read()
+		return errors.New("one\ncannot read the configuration")
+	},
+}
+
+// program is a component that is a process: the test binary in a role.
+func program(t *testing.T, role string) conduct.Component {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), runAs+"="+role, "GORACE=atexit_sleep_ms=0")
+	return conduct.Component{Name: role, Transport: started(cmd)}
+}
+
+// command is the transport of a process.
+type command struct {
+	*rpc.CommandTransport
+	process chan *os.Process // has it when it was started
+}
+
+func started(cmd *exec.Cmd) *command { return &command{rpc.Command(cmd), make(chan *os.Process, 1)} }
+
+func (c *command) Connect(ctx context.Context) (rpc.Stream, error) {
+	s, err := c.CommandTransport.Connect(ctx)
+	c.process <- c.Cmd.Process
+	return s, err
+}
+
+// process waits for the process of a component.
+func process(c conduct.Component) *os.Process {
+	started := c.Transport.(*command).process
+	p := <-started
+	started <- p
+	return p
+}
+
+// inMemory is a component that is a function of this process.
+func inMemory(t *testing.T, name string, run func(rpc.Stream) error) conduct.Component {
+	t.Helper()
+	ours, theirs := rpc.Pipe()
+	stream, err := theirs.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(stream); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		stream.Close()
+	})
+	t.Cleanup(func() {
+		stream.Close()
+		running.Wait()
+	})
+	return conduct.Component{Name: name, Transport: ours}
+}
+
+// message is a JSON-RPC message.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+// passOn is a proxy that changes nothing. It knows nothing of this library but the framing.
+func passOn(stream rpc.Stream) error {
+	asked := map[string]json.RawMessage{} // the ids of requests that were passed on, by its own
+	own := map[string]string{}            // the reverse
+	last := 0
+	for {
+		line, err := stream.Read()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var m, out message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		out.JSONRPC = "2.0"
+		switch {
+		case m.Method == "":
+			out.ID, out.Result, out.Error = asked[string(m.ID)], m.Result, m.Error
+			delete(asked, string(m.ID))
+			delete(own, string(out.ID))
+			if bytes.Contains(line, []byte(`"result":null`)) {
+				out.Result = json.RawMessage("null") // encoding/json takes it for nothing
+			}
+		case m.Method == "$/cancel_request":
+			var p struct{ RequestID json.RawMessage }
+			if err := json.Unmarshal(m.Params, &p); err != nil {
+				return err
+			}
+			id, pending := own[string(p.RequestID)]
+			if !pending {
+				continue
+			}
+			out.Method, out.Params = m.Method, json.RawMessage(`{"requestId":`+id+`}`)
+		case m.Method == "proxy/successor":
+			var inner message
+			if err := json.Unmarshal(m.Params, &inner); err != nil {
+				return err
+			}
+			out.Method, out.Params = inner.Method, inner.Params
+		default:
+			inner := struct {
+				Method string          `json:"method"`
+				Params json.RawMessage `json:"params,omitempty"`
+			}{m.Method, m.Params}
+			if m.Method == "proxy/initialize" {
+				inner.Method = "initialize"
+			}
+			out.Method = "proxy/successor"
+			if out.Params, err = json.Marshal(inner); err != nil {
+				return err
+			}
+		}
+		if m.Method != "" && m.ID != nil {
+			last++
+			id := fmt.Sprint(last)
+			out.ID = json.RawMessage(id)
+			asked[id], own[string(m.ID)] = m.ID, id
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return err
+		}
+		if err := stream.Write(text); err != nil {
+			return nil // the conductor has ended
+		}
+	}
+}
+
+// end is the other end of a connection of a conductor, for raw lines.
+type end struct {
+	rpc.Stream
+	t    *testing.T
+	name string
+}
+
+// send sends lines.
+func (e *end) send(lines ...string) {
+	e.t.Helper()
+	for _, line := range lines {
+		if err := e.Write([]byte(line)); err != nil {
+			e.t.Fatalf("%s: %v", e.name, err)
+		}
+	}
+}
+
+// next returns the next line.
+func (e *end) next() string {
+	e.t.Helper()
+	line, err := e.Read()
+	if err != nil {
+		e.t.Fatalf("%s: %v", e.name, err)
+	}
+	return string(line)
+}
+
+// want reads lines, and compares them.
+func (e *end) want(lines ...string) {
+	e.t.Helper()
+	for _, want := range lines {
+		if got := e.next(); got != want {
+			e.t.Fatalf("%s:\n got %s\nwant %s", e.name, got, want)
+		}
+	}
+}
+
+// chain is a conductor, with raw lines at all its ends.
+type chain struct {
+	t          *testing.T
+	client     *end
+	components []*end // the agent is the last one, if there is one
+	ended      chan error
+	log        lockedBuffer
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// start runs a conductor.
+func start(t *testing.T, proxies int, agent bool, o *conduct.Options) *chain {
+	t.Helper()
+	c := &chain{t: t, ended: make(chan error, 1)}
+	pipe := func(name string) (rpc.Transport, *end) {
+		ours, theirs := rpc.Pipe()
+		stream, err := theirs.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ours, &end{stream, t, name}
+	}
+	client, clientEnd := pipe("client")
+	c.client = clientEnd
+	var all []conduct.Component
+	for i := range proxies {
+		transport, e := pipe(fmt.Sprintf("proxy:%d", i))
+		c.components = append(c.components, e)
+		all = append(all, conduct.Component{Name: fmt.Sprintf("P%d", i), Transport: transport})
+	}
+	var last *conduct.Component
+	if agent {
+		transport, e := pipe("agent")
+		c.components = append(c.components, e)
+		last = &conduct.Component{Name: "A", Transport: transport}
+	}
+	var options conduct.Options
+	if o != nil {
+		options = *o
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.NewTextHandler(&c.log, nil))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { c.ended <- conduct.Run(ctx, client, all, last, &options) }()
+	t.Cleanup(func() {
+		cancel()
+		c.client.Close()
+		for _, e := range c.components {
+			e.Close()
+		}
+		<-c.ended
+	})
+	return c
+}
+
+// result waits for the end of the conductor.
+func (c *chain) result() error {
+	err := <-c.ended
+	c.ended <- err
+	return err
+}
+
+// hungUp ends the client's input, and reads what it is still sent.
+func (c *chain) hangUp() (last []string) {
+	c.t.Helper()
+	if err := c.client.Stream.(rpc.HalfCloser).CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+	for {
+		line, err := c.client.Read()
+		if err != nil {
+			return last
+		}
+		last = append(last, string(line))
+	}
+}
+
+const initParams = `{"protocolVersion":1,"clientCapabilities":{},"_x":[1e400]}`
+
+// initialize passes an initialize through a chain of raw lines: requests 1 and on.
+func (c *chain) initialize(result string) {
+	c.t.Helper()
+	c.client.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":` + initParams + `}`)
+	for i, p := range c.components {
+		if i == len(c.components)-1 {
+			p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":%s}`, i+1, initParams))
+			break
+		}
+		p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"proxy/initialize","params":%s}`, i+1, initParams))
+		p.send(`{"jsonrpc":"2.0","id":"down","method":"proxy/successor","params":{"method":"initialize","params":` + initParams + `}}`)
+	}
+	for i := len(c.components) - 1; i >= 0; i-- {
+		c.components[i].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, i+1, result))
+		if i > 0 {
+			c.components[i-1].want(`{"jsonrpc":"2.0","id":"down","result":` + result + `}`)
+		}
+	}
+	c.client.want(`{"jsonrpc":"2.0","id":"init","result":` + result + `}`)
+}
+
+// contains fails the test if a text does not contain another.
+func contains(t *testing.T, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%q does not contain %q", text, part)
+	}
+}

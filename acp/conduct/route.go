@@ -1,0 +1,453 @@
+package conduct
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// The methods that the conductor knows.
+const (
+	methodInitialize      = "initialize"
+	methodProxyInitialize = "proxy/initialize"
+	methodSuccessor       = "proxy/successor"
+	methodCancel          = "$/cancel_request"
+)
+
+// searched is how much of either end of a malformed message is searched for its id.
+const searched = 4 << 10
+
+// call is a request on one hop: it was received from a port, and sent to another one.
+type call struct {
+	from, to   *port
+	id         rpc.ID    // its sender's
+	n          int64     // its id at to
+	method     string    // at to, without the envelope of proxy/successor
+	between    [2]string // from and to in the trace
+	began      time.Time
+	initialize *time.Timer // of an initialize; nil for others
+}
+
+// waits reports whether a request from a port is in flight.
+func (c *chain) waits(from *port) bool {
+	for _, to := range c.ports {
+		for _, call := range to.calls {
+			if call.from == from {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inFlight returns the requests from a port that are in flight, in their order.
+func (c *chain) inFlight(from *port) []*call {
+	var all []*call
+	for _, to := range c.ports {
+		for _, call := range to.calls {
+			if call.from == from {
+				all = append(all, call)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *call) int { return cmp.Compare(a.n, b.n) })
+	return all
+}
+
+// message handles a line that was read from a port.
+func (c *chain) message(p *port, line []byte) {
+	m := wire.Parse(c.decode, line)
+	switch {
+	case m.Kind == wire.KindResponse || m.Broken != nil && p.calls[number(m.ID)] != nil:
+		c.response(p, line, &m)
+	case m.Kind != wire.KindInvalid:
+		c.forward(p, line, &m)
+	case p != c.client() && wire.IsNoise(line):
+		if !p.noisy {
+			p.noisy = true
+			c.log.Warn("dropped text that is not a message", "from", label(p.place, p.Name), "text", string(line[:min(len(line), 200)]))
+		}
+	default:
+		// Where an answer cannot be read, its call must still end.
+		head, tail := line[:min(len(line), searched)], line[max(0, len(line)-searched):]
+		if id, response, known := wire.RecoverID(head, tail); known && response && p.calls[number(id)] != nil {
+			c.fail(p, id, fmt.Errorf("malformed answer: %s", m.Failure.Message))
+			return
+		}
+		c.refuse(p, m.ID, m.Failure)
+	}
+}
+
+// number returns an id as one of the conductor's own, or 0.
+func number(id rpc.ID) int64 {
+	n, _ := wire.Canonical(id).Int()
+	return n
+}
+
+// response passes an answer on to the sender of the request.
+func (c *chain) response(p *port, line []byte, m *wire.Message) {
+	call := p.calls[number(m.ID)]
+	switch {
+	case call == nil:
+		c.log.Warn("dropped an answer that matches no request", "from", label(p.place, p.Name), "id", m.ID.String())
+		return
+	case m.Broken != nil:
+		c.fail(p, m.ID, fmt.Errorf("malformed answer: %w", m.Broken))
+		return
+	}
+	if call.initialize != nil && m.Result != nil {
+		if err := c.initialized(p, call, m.Result); err != nil {
+			c.answer(call, failureOf(c.failure(p, err)))
+			return
+		}
+	}
+	c.settle(call)
+	if c.options.Trace != nil {
+		c.traceResponse(call, m.Result, line)
+	}
+	c.append(p, call.from, func(dst []byte) []byte {
+		dst = wire.AppendLine(dst, line[:m.IDAt])
+		dst, _ = codec.Append(dst, &call.id) // an id can always be written
+		return wire.AppendLine(dst, line[m.IDEnd:])
+	})
+}
+
+// answer ends a call with an error of the conductor.
+func (c *chain) answer(call *call, e *wire.Error) {
+	c.settle(call)
+	start := len(call.from.pending)
+	c.append(call.to, call.from, func(dst []byte) []byte { return appendError(dst, call.id, e) })
+	if c.options.Trace != nil {
+		c.traceResponse(call, nil, call.from.pending[start:])
+	}
+}
+
+// settle forgets a call that is answered.
+func (c *chain) settle(call *call) {
+	delete(call.to.calls, call.n)
+	if key := wire.Canonical(call.id); call.from.requests[key] == call {
+		delete(call.from.requests, key)
+	}
+	if call.initialize != nil {
+		call.initialize.Stop()
+	}
+	if c.draining && !c.waits(c.client()) {
+		c.finish = true
+	}
+}
+
+// initialized checks the successful answer of a component to initialize: see rule 5 of the package.
+func (c *chain) initialized(p *port, call *call, result []byte) error {
+	version := c.member(result, "protocolVersion")
+	if version == nil {
+		version = []byte("null")
+	}
+	if p != c.agent && p != c.client() {
+		switch {
+		case p.below == nil:
+			return fmt.Errorf("answered %s without initializing its successor", methodProxyInitialize)
+		case !bytes.Equal(p.below, version):
+			return fmt.Errorf("changed the protocolVersion of its successor from %.20s to %.20s", p.below, version)
+		}
+	}
+	call.from.below = bytes.Clone(version)
+	return nil
+}
+
+// member returns the value of a member of an object, or nil.
+func (c *chain) member(object []byte, name string) []byte {
+	if len(object) == 0 {
+		return nil
+	}
+	c.inside.Reset(object)
+	if c.inside.Kind() != '{' {
+		return nil
+	}
+	var value []byte
+	for o := c.inside.Object(); o.Next(); {
+		c.inside.Kind() // moves on to the value
+		at := c.inside.Offset()
+		found := string(o.Name()) == name
+		c.inside.Skip()
+		if found {
+			value = c.inside.Slice(at)
+		}
+	}
+	return value
+}
+
+// outgoing is a request or notification to send.
+type outgoing struct {
+	to      *port
+	method  []byte
+	params  []byte // nil when absent
+	wrapped bool   // in proxy/successor
+}
+
+// refusal is an error of the conductor itself.
+func refusal(code rpc.Code, message string) *wire.Error {
+	return &wire.Error{Code: int(code), Message: message}
+}
+
+// forward passes a request or notification on.
+func (c *chain) forward(p *port, line []byte, m *wire.Message) {
+	request := m.Kind == wire.KindRequest
+	if string(m.Method) == methodCancel && !request {
+		c.cancel(p, m.Params)
+		return
+	}
+	out, refused := c.direct(p, m)
+	if refused == nil && request && len(out.to.calls) >= maxCalls {
+		refused = refusal(rpc.ErrInternal, fmt.Sprintf("%s has %d requests in flight", label(out.to.place, out.to.Name), len(out.to.calls)))
+	}
+	switch {
+	case refused == nil:
+	case request:
+		c.refuse(p, m.ID, refused)
+		return
+	default:
+		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", string(m.Method[:min(len(m.Method), 100)]), "error", refused)
+		return
+	}
+	var sent *call
+	if request {
+		c.lastID++
+		sent = &call{from: p, to: out.to, id: m.ID, n: c.lastID, method: string(out.method), began: time.Now()}
+		out.to.calls[sent.n] = sent
+		p.requests[wire.Canonical(m.ID)] = sent
+		if sent.method == methodInitialize || sent.method == methodProxyInitialize {
+			out.to.below = nil
+			sent.initialize = time.AfterFunc(c.options.InitTime, func() { c.initTimeout(sent) })
+		}
+	}
+	if c.options.Trace != nil {
+		c.traceMessage(p, &out, sent)
+	}
+	asIs := !out.wrapped && len(out.method) > 0 && len(m.Method) > 0 && &out.method[0] == &m.Method[0]
+	c.append(p, out.to, func(dst []byte) []byte {
+		switch {
+		case asIs && !request:
+			return wire.AppendLine(dst, line)
+		case asIs:
+			dst = wire.AppendLine(dst, line[:m.IDAt])
+			dst = strconv.AppendInt(dst, sent.n, 10)
+			return wire.AppendLine(dst, line[m.IDEnd:])
+		}
+		dst = append(dst, `{"jsonrpc":"2.0",`...)
+		if request {
+			dst = strconv.AppendInt(append(dst, `"id":`...), sent.n, 10)
+			dst = append(dst, ',')
+		}
+		if out.wrapped {
+			dst = append(dst, `"method":"`+methodSuccessor+`","params":{`...)
+		}
+		dst = codec.AppendString(append(dst, `"method":`...), string(out.method))
+		if out.params != nil {
+			dst = wire.AppendLine(append(dst, `,"params":`...), out.params)
+		}
+		if out.wrapped {
+			dst = append(dst, '}')
+		}
+		return append(dst, '}')
+	})
+}
+
+// direct decides where a request or notification goes, and in which form.
+func (c *chain) direct(p *port, m *wire.Message) (outgoing, *wire.Error) {
+	out := outgoing{method: m.Method, params: m.Params}
+	method := string(m.Method)
+	switch {
+	case method == methodCancel:
+		return out, refusal(rpc.ErrInvalidRequest, methodCancel+" is a notification")
+	case p == c.client():
+		return c.fromClient(out, method)
+	case method == methodProxyInitialize:
+		return out, refusal(rpc.ErrMethodNotFound, methodProxyInitialize+" is sent by conductors alone")
+	case method == methodSuccessor && p == c.agent:
+		return out, refusal(rpc.ErrMethodNotFound, "the last component of the chain has no successor")
+	case method == methodSuccessor:
+		return c.toSuccessor(p, m.Params)
+	}
+	out.to = c.ports[p.index-1]
+	return c.wrap(out, out.to != c.client())
+}
+
+// fromClient decides it for a message from the client.
+func (c *chain) fromClient(out outgoing, method string) (outgoing, *wire.Error) {
+	first := methodInitialize
+	if c.agent == nil {
+		first = methodProxyInitialize
+	}
+	switch {
+	case method == first:
+		if !c.started {
+			if err := c.start(); err != nil {
+				c.finish, c.why = true, err
+				return out, failureOf(err)
+			}
+		}
+		return c.initialize(out, c.ports[1]), nil
+	case method == methodInitialize:
+		return out, refusal(rpc.ErrInvalidRequest, "this chain has no agent: as a proxy it is initialized by "+methodProxyInitialize)
+	case method == methodProxyInitialize:
+		return out, refusal(rpc.ErrInvalidRequest, "this chain has an agent: it is initialized by "+methodInitialize)
+	case !c.started:
+		return out, refusal(rpc.ErrInvalidRequest, "not initialized")
+	case method == methodSuccessor && c.agent != nil:
+		return out, refusal(rpc.ErrMethodNotFound, "this chain has an agent, and no successor")
+	case method == methodSuccessor:
+		// From the successor of the last proxy, by way of the client.
+		inner, refused := c.unwrap(out.params)
+		if refused != nil {
+			return out, refused
+		}
+		inner.to = c.ports[len(c.ports)-1]
+		return c.wrap(inner, true)
+	}
+	out.to = c.ports[1]
+	return out, nil
+}
+
+// toSuccessor decides it for a message in the envelope of a proxy.
+func (c *chain) toSuccessor(p *port, params []byte) (outgoing, *wire.Error) {
+	out, refused := c.unwrap(params)
+	switch {
+	case refused != nil:
+		return out, refused
+	case p.index == len(c.ports)-1:
+		out.to = c.client()
+		return c.wrap(out, true)
+	case string(out.method) == methodInitialize:
+		return c.initialize(out, c.ports[p.index+1]), nil
+	}
+	out.to = c.ports[p.index+1]
+	return out, nil
+}
+
+// initialize gives a message the method by which a component learns whether it has a successor.
+func (c *chain) initialize(out outgoing, to *port) outgoing {
+	out.to = to
+	switch {
+	case to != c.agent:
+		out.method = []byte(methodProxyInitialize)
+	case string(out.method) != methodInitialize:
+		out.method = []byte(methodInitialize)
+	}
+	return out
+}
+
+// unwrap returns the message in the parameters of proxy/successor.
+func (c *chain) unwrap(params []byte) (out outgoing, refused *wire.Error) {
+	invalid := func(why string) (outgoing, *wire.Error) {
+		return out, refusal(rpc.ErrInvalidParams, methodSuccessor+": "+why)
+	}
+	if len(params) == 0 || params[0] != '{' {
+		return invalid("params is not an object")
+	}
+	d := c.inside
+	d.Reset(params)
+	methods, all := 0, 0
+	for o := d.Object(); o.Next(); {
+		d.Kind() // moves on to the value
+		at := d.Offset()
+		switch string(o.Name()) {
+		case "method":
+			methods++
+			if d.Kind() == '"' {
+				out.method = []byte(d.Str())
+				continue
+			}
+		case "params":
+			all++
+			d.Skip()
+			out.params = d.Slice(at)
+			continue
+		}
+		d.Skip()
+	}
+	switch {
+	case methods > 1 || all > 1:
+		return invalid("a member occurs twice")
+	case out.method == nil:
+		return invalid("method is not a string")
+	}
+	switch string(out.method) {
+	case methodCancel, methodProxyInitialize, methodSuccessor:
+		return invalid(string(out.method) + " applies to one hop, and is not wrapped")
+	}
+	if string(out.params) == "null" {
+		out.params = nil
+	}
+	if out.params != nil && out.params[0] != '{' && out.params[0] != '[' {
+		return invalid("params of the message inside is neither an object nor an array")
+	}
+	return out, nil
+}
+
+// wrap puts a message into proxy/successor, if it must be.
+func (c *chain) wrap(out outgoing, wrapped bool) (outgoing, *wire.Error) {
+	if !wrapped {
+		return out, nil
+	}
+	out.wrapped = true
+	if string(out.params) == "null" {
+		out.params = nil
+	}
+	if out.params != nil && out.params[0] != '{' && out.params[0] != '[' {
+		return out, refusal(rpc.ErrInvalidRequest, "Invalid request: params is neither an object nor an array")
+	}
+	return out, nil
+}
+
+// cancel passes on the cancellation of a request from p: as that of the conductor's own request at the next hop.
+func (c *chain) cancel(p *port, params []byte) {
+	var id rpc.ID
+	raw := c.member(params, "requestId")
+	if raw == nil || codec.Unmarshal(raw, &id) != nil {
+		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", methodCancel, "error", "requestId is not an id")
+		return
+	}
+	call := p.requests[wire.Canonical(id)]
+	if call == nil {
+		return // it was answered meanwhile
+	}
+	params = strconv.AppendInt([]byte(`{"requestId":`), call.n, 10)
+	params = append(params, '}')
+	if c.options.Trace != nil {
+		c.traceMessage(p, &outgoing{to: call.to, method: []byte(methodCancel), params: params}, nil)
+	}
+	c.append(p, call.to, func(dst []byte) []byte {
+		dst = append(dst, `{"jsonrpc":"2.0","method":"`+methodCancel+`","params":`...)
+		return append(append(dst, params...), '}')
+	})
+}
+
+// initTimeout ends the chain because an initialize was not answered in time, by the last component that has received one:
+// those before it wait for it.
+func (c *chain) initTimeout(late *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if late.to.calls[late.n] != late {
+		return
+	}
+	for _, call := range c.client().calls {
+		if call.initialize != nil {
+			return // for the successor, the other conductor has a timeout
+		}
+	}
+	for _, p := range slices.Backward(c.ports) {
+		for _, call := range p.calls {
+			if call.initialize != nil {
+				c.end(c.failure(p, fmt.Errorf("has not answered %s within %v", call.method, c.options.InitTime)))
+				return
+			}
+		}
+	}
+}
