@@ -150,6 +150,7 @@ remote: ## whole turns with programs of others over the network, and a table of 
 agents: ## install agents of others from npm, start them, and talk to them with a fake model
 	ACP_TEST=full $(GO) test -count 1 -v -timeout 20m -run TestRealAgents ./acp/registry -real.agents
 	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents.dir ../../bin/agents
+	cd contrib/mcpacp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestProvideRealAgents . -real.agents.dir ../../bin/agents
 
 # In the folder of the package go test prints the table also when nothing is found.
 attack: ## make every attack in full, and in small sizes with the race detector; tables, and exit status 1 when something is found

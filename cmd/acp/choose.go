@@ -51,10 +51,8 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 			return nil, usage(err)
 		}
 	}
-	if s.MCP != "" {
-		if o.MCPServers, err = talk.ReadMCPServers(s.MCP); err != nil {
-			return nil, usage(err)
-		}
+	if o.MCPServers, err = talk.MCPServers(s.MCP); err != nil {
+		return nil, usage(err)
 	}
 	return o, nil
 }

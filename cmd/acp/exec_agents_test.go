@@ -170,6 +170,15 @@ func TestExecRealAgents(t *testing.T) {
 				t.Errorf("quiet: %q, %q", out, errs)
 			}
 
+			// A server of MCP: its tool is called, and the model repeats the result. Others are still connecting in the first turn.
+			if f.name == "claude" {
+				server := "probe=acp " + mcpCommand + " '" + filepath.Join(dir, "mcp.log") + "'"
+				out, errs = run(statusOK, "--allow", "--mcp", server, `Call the MCP tool acp_probe with "x".`)
+				if !strings.Contains(out, "The tool says: ") || !strings.Contains(out, "Nothing was done.") {
+					t.Errorf("MCP: %s%s", out, errs)
+				}
+			}
+
 			// Statuses: the time passes, and a mode that is not there.
 			run(statusTimeout, "--timeout", "8s", "Tell me a long story.")
 			run(statusUsage, "--mode", "no such mode", "Hello")

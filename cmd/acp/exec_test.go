@@ -33,6 +33,10 @@ func oddAgent() {
 	if len(os.Args) > 1 && os.Args[1] == "--poor" {
 		caps = `{}`
 	}
+	if len(os.Args) > 1 && os.Args[1] == "--http" {
+		caps = `{"mcpCapabilities":{"http":true}}`
+	}
+	var servers json.RawMessage
 	var prompt json.RawMessage // the one that hangs
 	for {
 		line, err := in.ReadBytes('\n')
@@ -43,8 +47,9 @@ func oddAgent() {
 			ID     json.RawMessage
 			Method string
 			Params struct {
-				SessionID string
-				Prompt    []map[string]any
+				SessionID  string
+				Prompt     []map[string]any
+				MCPServers json.RawMessage
 			}
 		}
 		if json.Unmarshal(line, &m) != nil {
@@ -54,6 +59,7 @@ func oddAgent() {
 		case "initialize":
 			send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentInfo":{"name":"odd","version":"1"},"agentCapabilities":%s}}`, m.ID, caps)
 		case "session/new":
+			servers = m.Params.MCPServers
 			send(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"odd"}}`, m.ID)
 		case "session/load":
 			if os.Getenv("ODD_FORGETS") != "" {
@@ -126,6 +132,12 @@ func oddAgent() {
 			case "noise":
 				fmt.Println("Loading the model...")
 				say("done")
+			case "servers":
+				quoted, err := json.Marshal(string(servers))
+				if err != nil {
+					panic(err)
+				}
+				say(string(quoted[1 : len(quoted)-1]))
 			case "eof":
 				say("bye")
 				os.Stdout.Close()

@@ -20,4 +20,17 @@
 //	}
 //
 // In a turn, s.State.tools.Tools returns the tools, and s.State.tools.Call calls the one that the model has chosen.
+//
+// # For clients
+//
+// A [Provider] offers an [mcp.Server] of the client's own to the agent of a connection. The agent calls it over the ACP
+// connection if both sides can, and otherwise over HTTP on 127.0.0.1; [Offer.Bridged] reports which:
+//
+//	var tools mcpacp.Provider
+//	tools.Enable(&handlers, &options)
+//	conn, err := acp.Connect(ctx, transport, handlers, &options)
+//	…
+//	offer, err := tools.Provide(conn, "shelf", server)
+//	…
+//	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{offer.Declaration}})
 package mcpacp

@@ -3,6 +3,7 @@ package modelstub
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -502,6 +503,18 @@ var (
 		"Read":       {fileSchema, doRead},
 		"ToolSearch": {`{"properties":{"query":{"type":"string"}},"required":["query"]}`, func(*testing.T, string, map[string]any) string { return "found" }},
 	}
+	indirect = tools{
+		"tool_search": {`{"properties":{"query":{"type":"string"}},"required":["query"]}`, func(*testing.T, string, map[string]any) string {
+			return `<function>{"name":"mcp__shelf__find_book"}</function>`
+		}},
+		"tool_call": {`{}`, func(_ *testing.T, _ string, args map[string]any) string {
+			text, err := json.Marshal(args)
+			if err != nil {
+				return err.Error()
+			}
+			return string(text)
+		}},
+	}
 	shellOnly = tools{"shell": {execSchema, doRun}}
 )
 
@@ -577,6 +590,10 @@ func TestTurns(t *testing.T) {
 					{"plan", shellOnly, "shell", "Done.", "", false, 0},
 					{"plan", searching, "ToolSearch TodoWrite Read TodoWrite TodoWrite", "Done.", "", false, 0},
 					{"mcp", full, "mcp__x__acp_probe", "nothing", "", false, 0},
+					{`Call the MCP tool acp_probe with "x".`, full, "mcp__x__acp_probe", "The tool says: nothing", "", false, 0},
+					{`Call the MCP tool acp_probe with "x".`, shellOnly, "", "no such tool", "", false, 0},
+					{`Call the MCP tool find_book with "x".`, indirect, "tool_search tool_call", `The tool says: {"arguments":{"text":"x"},"name":"mcp__shelf__find_book"}`, "", false, 0},
+					{`Call the MCP tool todo_write with "x".`, searching, "ToolSearch TodoWrite", "The tool says: ", "", false, 0},
 					{"form", full, "", "cannot", "", false, 0},
 					{"long", full, "", "chapter 420", "", false, 0},
 					{"think", full, "", "larger", "", false, 0},
@@ -591,7 +608,7 @@ func TestTurns(t *testing.T) {
 					write("notes.txt", "Notes of the probe.\n")
 					write("demo.txt", "One.\nTwo.\n")
 					write("old.txt", "Old.\n")
-					calls, end := w.play(t, s.URL, dir, probe.DefaultPrompts[c.prompt], c.tools, stream)
+					calls, end := w.play(t, s.URL, dir, cmp.Or(probe.DefaultPrompts[c.prompt], c.prompt), c.tools, stream)
 					var names, ids []string
 					for _, x := range calls {
 						names = append(names, x.name)

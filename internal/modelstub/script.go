@@ -28,6 +28,7 @@ var scripts = []script{
 	{"refusal", regexp.MustCompile(`(?i)\brefuse to answer\b`), playRefusal},
 	{"form", regexp.MustCompile(`(?i)\bask me for my name\b`), playForm},
 	{"mode", regexp.MustCompile(`(?i)\bswitch your mode\b`), playMode},
+	{"tool", regexp.MustCompile(`(?i)\bcall the MCP tool (\w+) with "([^"]*)"`), playTool},
 	{"mcp", regexp.MustCompile(`(?i)\btools of the MCP servers\b`), playMCP},
 	{"edit", regexp.MustCompile(`(?i)\bedit the file (\S+).*?\bappend the line "([^"]*)"`), playEdit},
 	{"delete", regexp.MustCompile(`(?i)\bdelete the file (\S+)`), playDelete},
@@ -296,6 +297,30 @@ func playMCP(g *game) *reply {
 		return use(g.mcp(), "I see no tools of MCP servers.")
 	}
 	return say("The tool says: " + clip(last(g.results)))
+}
+
+// playTool calls a tool, with a text, by its name, which agents put the server's before, and says what it returned. Some agents
+// offer such tools only to a model that searches for them, and some only by a tool that calls tools.
+func playTool(g *game) *reply {
+	name, text := g.match[1], g.match[2]
+	target, search, indirect := g.called(name), g.tool(searchTools...), g.tool("toolcall")
+	switch {
+	case target != nil && g.hasCalled(target.name), indirect != nil && g.hasCalled(indirect.name):
+		return say("The tool says: " + clip(last(g.results)))
+	case target != nil:
+		return use(target.call(values{content: text}), "")
+	case search != nil && !g.hasCalled(search.name):
+		return use(search.call(values{query: name}), "")
+	case search != nil && indirect != nil:
+		found := regexp.MustCompile(`"name":\s*"(\w*` + name + `)"`).FindStringSubmatch(last(g.results))
+		if found != nil {
+			args, err := json.Marshal(map[string]any{"name": found[1], "arguments": map[string]string{"text": text}})
+			if err == nil {
+				return use(&call{name: indirect.name, args: args}, "")
+			}
+		}
+	}
+	return say("I see no such tool.")
 }
 
 var (

@@ -102,9 +102,17 @@ func (g *game) mode() *call {
 
 // mcp is the call of the tool of the probe's MCP server.
 func (g *game) mcp() *call {
-	for i := range g.tools {
-		if strings.HasSuffix(plainName(g.tools[i].name), "acpprobe") {
-			return g.tools[i].call(values{})
+	if t := g.called("acp_probe"); t != nil {
+		return t.call(values{})
+	}
+	return nil
+}
+
+// called finds the tool of an MCP server that has a name.
+func (c *conversation) called(name string) *tool {
+	for i := range c.tools {
+		if strings.HasSuffix(plainName(c.tools[i].name), plainName(name)) {
+			return &c.tools[i]
 		}
 	}
 	return nil

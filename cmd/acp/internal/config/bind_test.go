@@ -83,6 +83,16 @@ func TestLists(t *testing.T) {
 	}
 	t.Setenv("HOME", "/home/me")
 	t.Setenv("USERPROFILE", "/home/me")
+	t.Setenv("ACP_MCP", "far=https://h/, ~/mcp.json")
+	cfg, err = load(t, `mcp = ["near=go run", "~/mcp.json"]`, nil)
+	if want := []string{"far=https://h/", "~/mcp.json"}; err != nil || !slices.Equal(cfg.MCP, want) {
+		t.Errorf("the variable: %q, %v", cfg.MCP, err)
+	}
+	t.Setenv("ACP_MCP", "")
+	cfg, err = load(t, `mcp = ["near=go run a,b", "~/mcp.json"]`, nil)
+	if want := []string{"near=go run a,b", filepath.Join("/home/me", "mcp.json")}; err != nil || !slices.Equal(cfg.MCP, want) {
+		t.Errorf("the file: %q, %v", cfg.MCP, err)
+	}
 	row := Setting{Path: true}
 	var dirs []string
 	if err := row.parse(&dirs, strings.Join([]string{"a,b", "c"}, string(filepath.ListSeparator))); err != nil || !slices.Equal(dirs, []string{"a,b", "c"}) {

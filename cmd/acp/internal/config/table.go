@@ -19,8 +19,7 @@ type Settings struct {
 	// What agents do for acp exec and acp run, and how.
 	Policy               string
 	Mode, Model          string
-	Options, Dirs        []string
-	MCP                  string
+	Options, Dirs, MCP   []string
 	NoFiles, NoTerminals bool
 	Allow, Deny          bool
 	Format               string
@@ -51,6 +50,8 @@ type Setting struct {
 	// Path says that the value is the path of a file or directory: in the file, a leading "~/" stands for the user's
 	// home directory.
 	Path bool
+	// Commas says that a list of paths in a variable has commas, because its elements may also be something else.
+	Commas bool
 	// Agents says that the values are names of agents, which the shell completes.
 	Agents bool
 	// Each says that an agent of the file may have its own value in its table.
@@ -106,8 +107,8 @@ var Table = []Setting{
 		Usage: "another `DIR` in which agents may work",
 	},
 	{
-		Key: "mcp", Path: true, Commands: talking, field: func(s *Settings) any { return &s.MCP },
-		Usage: "a `FILE` of MCP servers, as editors have it, for agents to use",
+		Key: "mcp", Path: true, Commas: true, Commands: talking, field: func(s *Settings) any { return &s.MCP },
+		Usage: "an MCP `SERVER` for agents to use, as NAME=COMMAND or NAME=URL, or a file of them, as editors have it",
 	},
 	{
 		Key: "no-files", Commands: talking, field: func(s *Settings) any { return &s.NoFiles },

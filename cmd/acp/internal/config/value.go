@@ -119,7 +119,7 @@ func (s *Setting) parse(field any, text string) (err error) {
 		}
 	case *[]string:
 		list := split(text, ",")
-		if s.Path {
+		if s.Path && !s.Commas {
 			list = split(text, string(filepath.ListSeparator))
 		}
 		if err = s.allow(list); err == nil {

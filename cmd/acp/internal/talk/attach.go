@@ -14,9 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/shell"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
@@ -130,6 +133,74 @@ func FileURL(path string) string {
 		path = "/" + path // a Windows drive
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// namedServer is an MCP server as NAME=COMMAND or NAME=URL.
+var namedServer = regexp.MustCompile(`^([A-Za-z0-9_.-]+)=(.*)$`)
+
+// MCPServers returns the MCP servers of a list: each element is NAME=COMMAND, NAME=URL, or a file; see ReadMCPServers. A
+// command is split into words, and variables in it are replaced, as a shell does. A file whose name looks like NAME=COMMAND
+// needs a path before it, such as ./a=b.json.
+func MCPServers(list []string) ([]acp.MCPServer, error) {
+	var servers []acp.MCPServer
+	for _, text := range list {
+		m := namedServer.FindStringSubmatch(text)
+		if m == nil {
+			more, err := ReadMCPServers(text)
+			if err != nil {
+				return nil, err
+			}
+			servers = append(servers, more...)
+			continue
+		}
+		var s mcpServer
+		if lower := strings.ToLower(m[2]); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
+			s.URL = m[2]
+		} else if words, err := shell.Fields(m[2], nil); err != nil || len(words) == 0 {
+			return nil, fmt.Errorf("MCP server %q: want a command or a URL: %w", m[1], cmp.Or(err, errors.New("there is none")))
+		} else {
+			s.Command, s.Args = words[0], words[1:]
+		}
+		server, err := s.server(m[1])
+		if err != nil {
+			return nil, fmt.Errorf("MCP server %q: %w", m[1], err)
+		}
+		servers = append(servers, server)
+	}
+	names := map[string]bool{}
+	for _, server := range servers {
+		name, _ := describe(server)
+		if names[name] {
+			return nil, fmt.Errorf("two MCP servers have the name %q", name)
+		}
+		names[name] = true
+	}
+	return servers, nil
+}
+
+// describe returns the name of a server, and the capability that it needs, or "".
+func describe(server acp.MCPServer) (name, needs string) {
+	switch s := server.Variant.(type) {
+	case *acp.MCPServerStdio:
+		return s.Name, ""
+	case *acp.MCPServerHTTP:
+		return s.Name, "http"
+	case *acp.MCPServerSSE:
+		return s.Name, "sse"
+	}
+	return "", ""
+}
+
+// accepts returns an error that matches acp.ErrUnsupported if an agent does not connect to one of the servers.
+func accepts(can acp.MCPCapabilities, servers []acp.MCPServer) error {
+	for _, server := range servers {
+		name, needs := describe(server)
+		if needs == "http" && !can.HTTP || needs == "sse" && !can.SSE {
+			return fmt.Errorf("MCP server %q: the agent does not connect to servers over %s: %w (mcpCapabilities.%s)",
+				name, strings.ToUpper(needs), acp.ErrUnsupported, needs)
+		}
+	}
+	return nil
 }
 
 // maxMCPFile is the maximum size of a file of MCP servers in bytes.

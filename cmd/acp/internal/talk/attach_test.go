@@ -105,3 +105,36 @@ func TestMCPServers(t *testing.T) {
 		}
 	}
 }
+
+// MCP servers are commands, URLs and files, in this order.
+func TestMCPServerList(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a=b.json", []byte(`{"mcpServers":{"filed":{"command":"go"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WORDS", "two words")
+	got, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(acp.Raw(got))
+	for _, want := range []string{
+		`"args":["run","a b","c $WORDS","two","words","d e"]`, `"name":"filed"`, `"url":"HTTPS://h/?x=y z"`, `"headers":[]`, `"name":"dots.and-_9"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if got, err := MCPServers(nil); len(got) != 0 || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for list, want := range map[string]string{
+		"a=": "want a command or a URL", "a=$NOTHING": "want a command or a URL", "a='x": "quote", "a=no-such-program": "no-such-program",
+		"=go": "=go", "a b=go": "no such file", "a=http://": "url: want http or https", "a=go,a=go": `two MCP servers have the name "a"`,
+		"filed=go,./a=b.json": `two MCP servers have the name "filed"`,
+	} {
+		if _, err := MCPServers(strings.Split(list, ",")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", list, err, want)
+		}
+	}
+}

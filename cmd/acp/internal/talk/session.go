@@ -47,7 +47,7 @@ type turn struct{ cancel context.CancelCauseFunc }
 var ErrCancelled = errors.New("the turn was cancelled")
 
 // place returns where a session works.
-func (c *Client) place(o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer, own bool, err error) {
+func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer, own bool, err error) {
 	if o == nil {
 		o = &SessionOptions{}
 	}
@@ -69,6 +69,15 @@ func (c *Client) place(o *SessionOptions) (cwd string, dirs []string, servers []
 	}
 	if o.MCPServers != nil {
 		servers = o.MCPServers
+	}
+	if len(servers) > 0 {
+		agent, err := c.agentConn(ctx)
+		if err == nil {
+			err = accepts(agent.Capabilities().MCPCapabilities, servers)
+		}
+		if err != nil {
+			return "", nil, nil, false, err
+		}
 	}
 	if len(dirs) == 0 {
 		dirs = nil // even an empty list is sent and needs a capability
@@ -92,7 +101,7 @@ func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, 
 
 // NewSession creates a session. The error matches a *LoginError if the user has to log in first.
 func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(o)
+	cwd, dirs, servers, own, err := c.place(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +114,7 @@ func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, e
 
 // Load loads a session and its history.
 func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(o)
+	cwd, dirs, servers, own, err := c.place(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +128,7 @@ func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 
 // Resume continues a session without its history.
 func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(o)
+	cwd, dirs, servers, own, err := c.place(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +141,7 @@ func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions
 
 // Fork copies a session and opens the copy. It fails with acp.ErrUnsupported if the agent does not support it.
 func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(o)
+	cwd, dirs, servers, own, err := c.place(ctx, o)
 	if err != nil {
 		return nil, err
 	}

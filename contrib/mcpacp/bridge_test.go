@@ -1,0 +1,366 @@
+package mcpacp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/contrib/mcpacp"
+)
+
+// startBridged connects a client to an agent that takes servers over HTTP.
+func startBridged(t *testing.T) *pair {
+	return start(t, acp.MCPCapabilities{HTTP: true}, true, nil)
+}
+
+// overHTTP is the declaration of an offer over HTTP.
+func overHTTP(offer *mcpacp.Offer) *acp.MCPServerHTTP {
+	return offer.Declaration.Variant.(*acp.MCPServerHTTP)
+}
+
+// post makes a request as an agent does.
+func post(t *testing.T, offer *mcpacp.Offer, body string) *http.Request {
+	t.Helper()
+	d := overHTTP(offer)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Content-Type", "application/json")
+	for _, h := range d.Headers {
+		req.Header.Set(h.Name, h.Value)
+	}
+	return req
+}
+
+// modernPost is a request of MCP 2026-07-28 to call a tool.
+func modernPost(t *testing.T, offer *mcpacp.Offer, id, tool string) *http.Request {
+	t.Helper()
+	req := post(t, offer, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"text":"hello"},"_meta":{"progressToken":"p",`+modern+`}}}`)
+	req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	req.Header.Set("Mcp-Method", "tools/call")
+	req.Header.Set("Mcp-Name", tool)
+	return req
+}
+
+// olderPost is the same of an older version.
+func olderPost(t *testing.T, offer *mcpacp.Offer, id, tool string) *http.Request {
+	t.Helper()
+	req := post(t, offer, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"text":"hello"}}}`)
+	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
+	return req
+}
+
+// do returns the status of a response, a space, and its body.
+func do(t *testing.T, req *http.Request) string {
+	t.Helper()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", res.StatusCode, body)
+}
+
+// authorized sends the headers of a declaration.
+type authorized struct{ headers []acp.HTTPHeader }
+
+func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	for _, h := range a.headers {
+		req.Header.Set(h.Name, h.Value)
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// Agents with MCP 2026-07-28 and with older versions call the tools.
+func TestMOA18_MOA21_BothEras(t *testing.T) {
+	p := startBridged(t)
+	server := newTools(nil)
+	offer := p.provide(t, server.Server)
+	if d := overHTTP(offer); !strings.HasPrefix(d.URL, "http://127.0.0.1:") || d.Name != "tools" || strings.Contains(d.URL, strings.TrimPrefix(d.Headers[0].Value, "Bearer ")) {
+		t.Errorf("declaration %+v", d)
+	}
+	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"} {
+		t.Run(version, func(t *testing.T) {
+			messages := make(chan string, 2)
+			client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { messages <- req.Params.Message },
+			})
+			d := overHTTP(offer)
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+				Endpoint: d.URL, HTTPClient: &http.Client{Transport: authorized{d.Headers}}, DisableStandaloneSSE: true,
+			}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			if got := session.InitializeResult().ProtocolVersion; got != version {
+				t.Errorf("version %s", got)
+			}
+			list, err := session.ListTools(t.Context(), nil)
+			if err != nil || len(list.Tools) == 0 {
+				t.Fatalf("got %v, %v", list, err)
+			}
+			params := &mcp.CallToolParams{Name: "progress"}
+			params.SetProgressToken("p")
+			res, err := session.CallTool(t.Context(), params)
+			if err != nil || res.Content[0].(*mcp.TextContent).Text != "done" {
+				t.Errorf("got %v, %v", res, err)
+			}
+			if one, two := <-messages, <-messages; one != "one" || two != "two" {
+				t.Errorf("progress %s, %s", one, two)
+			}
+		})
+	}
+}
+
+// The bridge refuses what is not right, in the order of its checks: each request is also wrong for all later ones.
+func TestMOA19_Checks(t *testing.T) {
+	p := startBridged(t)
+	server := newTools(nil)
+	offer, other, closed := p.provide(t, server.Server), p.provide(t, server.Server), p.provide(t, server.Server)
+	if err := closed.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		wrong func(*http.Request)
+		want  string
+	}{
+		{"right", func(*http.Request) {}, "200 "},
+		{"its own Origin", func(r *http.Request) { r.Header.Set("Origin", "http://"+r.URL.Host) }, "200 "},
+		{"a header twice", func(r *http.Request) {
+			r.Header.Add("Authorization", "Bearer x")
+			r.Header.Set("Origin", "https://evil.example")
+		}, "400 -32020"},
+		{"a routing header twice", func(r *http.Request) { r.Header.Add("Mcp-Name", "fail") }, "400 -32020"},
+		{"a foreign Origin", func(r *http.Request) {
+			r.Header.Set("Origin", "https://evil.example")
+			r.URL.Path = "/"
+		}, "403 -32600"},
+		{"Origin null", func(r *http.Request) { r.Header.Set("Origin", "null") }, "403 -32600"},
+		{"a foreign Host", func(r *http.Request) { r.Host = "evil.example" }, "403 -32600"},
+		{"localhost", func(r *http.Request) { r.Host = "localhost:" + r.URL.Port() }, "403 -32600"},
+		{"no route", func(r *http.Request) {
+			r.URL.Path = "/"
+			r.Header.Del("Authorization")
+		}, "404 -33001"},
+		{"another writing of the route", func(r *http.Request) { r.URL.Opaque = strings.Replace(r.URL.String(), "/mcp-", "/%6dcp-", 1) }, "404 -33001"},
+		{"more behind the route", func(r *http.Request) { r.URL.Path += "/" }, "404 -33001"},
+		{"a closed offer", func(r *http.Request) { r.URL.Path = urlPath(closed) }, "404 -33001"},
+		{"no token", func(r *http.Request) {
+			r.Header.Del("Authorization")
+			r.Method = http.MethodGet
+		}, "401 -32600"},
+		{"a wrong token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer 0123456789") }, "401 -32600"},
+		{"the token of another server", func(r *http.Request) { r.Header.Set("Authorization", overHTTP(other).Headers[0].Value) }, "401 -32600"},
+		{"another scheme", func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "Bearer", "Basic", 1))
+		}, "401 -32600"},
+		{"the scheme in small letters", func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "Bearer", "bearer", 1))
+		}, "200 "},
+		{"GET", func(r *http.Request) { r.Method = http.MethodGet }, "405 -32600"},
+		{"DELETE", func(r *http.Request) { r.Method = http.MethodDelete }, "405 -32600"},
+		{"a body that is too long", func(r *http.Request) { setBody(r, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`) }, "413 -33000"},
+		{"a batch", func(r *http.Request) { setBody(r, ` [{"jsonrpc":"2.0","id":1,"method":"ping"}]`) }, "400 -32600"},
+		{"no JSON", func(r *http.Request) { setBody(r, "hello") }, "400 malformed"},
+		{"no body", func(r *http.Request) { setBody(r, "") }, "400 "},
+		{"another media type", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, "415 "},
+		{"no Accept", func(r *http.Request) { r.Header.Del("Accept") }, "400 Accept"},
+		{"another method in the header", func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/list") }, "400 -32020"},
+		{"another name in the header", func(r *http.Request) { r.Header.Set("Mcp-Name", "fail") }, "400 -32020"},
+		{"the name in Base64", func(r *http.Request) { r.Header.Set("Mcp-Name", "=?base64?ZWNobw==?=") }, "200 "},
+		{"another version in the header", func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "2026-01-01") }, "400 "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			req := modernPost(t, offer, "1", "echo")
+			test.wrong(req)
+			got := do(t, req)
+			var e struct{ Error struct{ Code int } }
+			status, body, _ := strings.Cut(got, " ")
+			if json.Unmarshal([]byte(body), &e) == nil && e.Error.Code != 0 {
+				got = fmt.Sprint(status, " ", e.Error.Code)
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func urlPath(offer *mcpacp.Offer) string {
+	_, rest, _ := strings.Cut(overHTTP(offer).URL, "127.0.0.1:")
+	_, path, _ := strings.Cut(rest, "/")
+	return "/" + path
+}
+
+func setBody(r *http.Request, body string) {
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
+}
+
+// Errors of MCP have the statuses that it wants, which are those of the request's version.
+func TestMOA20_Statuses(t *testing.T) {
+	p := startBridged(t)
+	offer := p.provide(t, newTools(nil).Server)
+	for _, test := range []struct {
+		name    string
+		request func(*testing.T, *mcpacp.Offer, string, string) *http.Request
+		method  string
+		tool    string
+		want    string
+	}{
+		{"a tool", modernPost, "tools/call", "echo", "200 event: message\ndata: "},
+		{"a tool that panics", modernPost, "tools/call", "panic", "200 event: message\ndata: "},
+		{"a tool that asks", modernPost, "tools/call", "ask", "200 event: message\ndata: "},
+		{"no such tool", modernPost, "tools/call", "nothing", "400 {"},
+		{"no such method", modernPost, "tools/dance", "echo", "404 {"},
+		{"a tool, older", olderPost, "tools/call", "echo", "200 event: message\ndata: "},
+		{"no such tool, older", olderPost, "tools/call", "nothing", "200 event: message\ndata: "},
+		{"a notification, older", olderPost, "notifications/initialized", "", "202 "},
+	} {
+		req := test.request(t, offer, "1", test.tool)
+		if req.Header.Get("Mcp-Method") != "" {
+			req.Header.Set("Mcp-Method", test.method)
+		}
+		text, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := strings.Replace(string(text), "tools/call", test.method, 1)
+		if strings.HasPrefix(test.method, "notifications/") {
+			body = strings.Replace(body, `"id":1,`, "", 1)
+		}
+		setBody(req, body)
+		if got := do(t, req); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: got %s", test.name, got)
+		}
+	}
+	if log := p.logged.String(); !strings.Contains(log, "out of cheese") {
+		t.Errorf("the panic is not logged: %s", log)
+	}
+}
+
+// More than 64 requests at a time are refused; other servers do not suffer from them.
+func TestMOA19_TooMany(t *testing.T) {
+	p := startBridged(t)
+	server := newTools(nil)
+	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
+	answers := make(chan string)
+	for i := range 64 {
+		req := modernPost(t, offer, fmt.Sprint(i), "hang")
+		go func() { answers <- do(t, req) }()
+	}
+	for range 64 {
+		<-server.began
+	}
+	if got := do(t, modernPost(t, offer, "64", "echo")); !strings.HasPrefix(got, "429 ") || !strings.Contains(got, "-33000") {
+		t.Errorf("got %s", got)
+	}
+	if got := do(t, modernPost(t, other, "64", "echo")); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("another server: got %s", got)
+	}
+	close(server.release)
+	for range 64 {
+		if got := <-answers; !strings.Contains(got, "late") {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+// A response that the agent closes ends its handler, and no other one, in all versions.
+func TestMOA18_ClosedResponse(t *testing.T) {
+	p := startBridged(t)
+	server := newTools(nil)
+	offer := p.provide(t, server.Server)
+	for name, request := range map[string]func(*testing.T, *mcpacp.Offer, string, string) *http.Request{"2026-07-28": modernPost, "2025-06-18": olderPost} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			gone, kept := make(chan string), make(chan string)
+			first := request(t, offer, "1", "wait").WithContext(ctx)
+			go func() { gone <- do(t, first) }()
+			handler := <-server.began
+			second := request(t, offer, "1", "hang")
+			go func() { kept <- do(t, second) }()
+			other := <-server.began
+			cancel()
+			<-handler.Done()
+			if got := <-gone; !strings.Contains(got, "canceled") {
+				t.Errorf("got %s", got)
+			}
+			if err := other.Err(); err != nil {
+				t.Errorf("the other request: %v", err)
+			}
+			server.release <- struct{}{}
+			if got := <-kept; !strings.Contains(got, "late") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// An offer that is closed, and a connection that ends, end the handlers; the listener ends with the connection.
+func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
+	p := startBridged(t)
+	server := newTools(nil)
+	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
+	answers := make(chan string, 2)
+	for i, o := range []*mcpacp.Offer{offer, other} {
+		req := modernPost(t, o, fmt.Sprint(i), "wait")
+		go func() { answers <- do(t, req) }()
+	}
+	first, second := <-server.began, <-server.began
+	if err := offer.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := <-answers; !strings.Contains(got, "canceled") {
+		t.Errorf("got %s", got)
+	}
+	if (first.Err() == nil) == (second.Err() == nil) {
+		t.Errorf("contexts: %v and %v", first.Err(), second.Err())
+	}
+	if err := p.client.Close(); err != nil {
+		t.Error(err)
+	}
+	<-first.Done()
+	<-second.Done()
+	<-answers
+	if err := other.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for { // the listener ends with the connection, and not before Close returns
+		got := do(t, modernPost(t, other, "3", "echo"))
+		if strings.Contains(got, "refused") {
+			break
+		}
+		if !strings.HasPrefix(got, "404 ") && !strings.Contains(got, "EOF") && !strings.Contains(got, "reset") {
+			t.Fatalf("got %s", got)
+		}
+	}
+}
+
+// Two connections have listeners of their own, and the token of one is worth nothing to the other.
+func TestMOA18_Connections(t *testing.T) {
+	one, two := startBridged(t), startBridged(t)
+	server := newTools(nil)
+	a, b := one.provide(t, server.Server), two.provide(t, server.Server)
+	req := modernPost(t, a, "1", "echo")
+	req.URL.Host = strings.TrimSuffix(strings.TrimPrefix(overHTTP(b).URL, "http://"), urlPath(b))
+	req.Host = req.URL.Host
+	if got := do(t, req); !strings.HasPrefix(got, "404 ") {
+		t.Errorf("got %s", got)
+	}
+}

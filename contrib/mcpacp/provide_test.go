@@ -1,0 +1,272 @@
+package mcpacp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/contrib/mcpacp"
+)
+
+// pair is a client that provides, and an agent in memory.
+type pair struct {
+	provider *mcpacp.Provider
+	client   *acp.ClientConn
+	agent    *acp.AgentConn
+	sessions chan *acp.NewSessionRequest // that the agent was asked for
+	opened   atomic.Int32
+	logged   *lines // by the provider
+
+	mu       sync.Mutex
+	notified []*acp.MessageMCPNotification // to the agent
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// start connects a client to an agent that advertises can. It judges what both send; newSession, if it is set, runs before
+// the agent answers session/new.
+func start(t *testing.T, can acp.MCPCapabilities, enable bool, newSession func(*pair)) *pair {
+	t.Helper()
+	p := &pair{sessions: make(chan *acp.NewSessionRequest, 10), logged: &lines{}}
+	p.provider = &mcpacp.Provider{Logger: slog.New(slog.NewTextHandler(p.logged, nil))}
+	near, far := acp.Pipe()
+	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: map[string]string{"ADD-2": "not every test makes a session"}}
+	var err error
+	p.agent, err = acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			p.sessions <- req
+			if newSession != nil {
+				newSession(p)
+			}
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprint("s", p.opened.Add(1)))}, nil
+		},
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+		MessageMCPNotification: func(_ context.Context, _ *acp.AgentConn, n *acp.MessageMCPNotification) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.notified = append(p.notified, n)
+			return nil
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, MCP: can, Experimental: acp.FeatureMCPOverACP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handlers acp.ClientHandlers
+	options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}
+	if enable {
+		p.provider.Enable(&handlers, &options)
+	}
+	p.client, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), handlers, &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.client.Close(), p.agent.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// provide offers a server.
+func (p *pair) provide(t *testing.T, server *mcp.Server) *mcpacp.Offer {
+	t.Helper()
+	offer, err := p.provider.Provide(p.client, "tools", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offer
+}
+
+// notifications returns those that the agent got, as METHOD PARAMS without _meta.
+func (p *pair) notifications() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.notified {
+		params := n.Params.Value()
+		delete(params, "_meta")
+		text, err := json.Marshal(params)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, string(n.RequestID)+" "+n.Method+" "+string(text))
+	}
+	return all
+}
+
+// tools is a server for tests, whose tools say when they run, and wait.
+type tools struct {
+	*mcp.Server
+	began   chan context.Context // of the tool hang
+	release chan struct{}        // ends the tool hang
+}
+
+type input struct {
+	Text string `json:"text,omitempty"`
+}
+
+func newTools(options *mcp.ServerOptions) *tools {
+	s := &tools{
+		Server: mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, options),
+		began:  make(chan context.Context, 100), release: make(chan struct{}),
+	}
+	add := func(name string, handler mcp.ToolHandlerFor[input, any]) {
+		mcp.AddTool(s.Server, &mcp.Tool{Name: name, Description: "for tests"}, handler)
+	}
+	say := func(text string) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	}
+	add("echo", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		return say("You said: " + in.Text), nil, nil
+	})
+	add("fail", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+		return nil, nil, errors.New("no such file")
+	})
+	add("panic", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+		panic("out of cheese")
+	})
+	add("progress", func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+		for _, message := range []string{"one", "two"} {
+			n := &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: message}
+			if err := req.Session.NotifyProgress(ctx, n); err != nil {
+				return nil, nil, err
+			}
+		}
+		return say("done"), nil, nil
+	})
+	add("ask", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": &mcp.ElicitParams{Message: "Your name?"}}}, nil, nil
+	})
+	add("hang", func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+		s.began <- ctx
+		<-s.release
+		n := &mcp.ProgressNotificationParams{ProgressToken: "p", Message: "still there"}
+		if err := req.Session.NotifyProgress(context.WithoutCancel(ctx), n); (err != nil) != (ctx.Err() != nil) {
+			panic(err)
+		}
+		return say("late"), nil, nil
+	})
+	add("wait", func(ctx context.Context, _ *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+		s.began <- ctx
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	return s
+}
+
+// kind is how a server is reached.
+func kind(server acp.MCPServer) string {
+	switch server.Variant.(type) {
+	case *acp.MCPServerACP:
+		return "acp"
+	case *acp.MCPServerHTTP:
+		return "http"
+	}
+	return "neither"
+}
+
+// Provide chooses the way that the agent can, and refuses if there is none.
+func TestMOA2_MOA3_Choice(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		can    acp.MCPCapabilities
+		enable bool
+		want   string
+	}{
+		{"both", acp.MCPCapabilities{ACP: true, HTTP: true}, true, "acp"},
+		{"acp alone", acp.MCPCapabilities{ACP: true}, true, "acp"},
+		{"both, not enabled", acp.MCPCapabilities{ACP: true, HTTP: true}, false, "http"},
+		{"http alone", acp.MCPCapabilities{HTTP: true}, true, "http"},
+		{"acp alone, not enabled", acp.MCPCapabilities{ACP: true}, false, ""},
+		{"sse", acp.MCPCapabilities{SSE: true}, true, ""},
+		{"neither", acp.MCPCapabilities{}, true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := start(t, test.can, test.enable, nil)
+			offer, err := p.provider.Provide(p.client, "tools", newTools(nil).Server)
+			if test.want == "" {
+				if !errors.Is(err, acp.ErrUnsupported) || !strings.Contains(err.Error(), "neither") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kind(offer.Declaration); got != test.want || offer.Bridged != (got == "http") {
+				t.Errorf("got %s, bridged %v", got, offer.Bridged)
+			}
+			if _, err := p.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{offer.Declaration}}); err != nil {
+				t.Error(err)
+			}
+			if got := kind((<-p.sessions).MCPServers[0]); got != test.want {
+				t.Errorf("the agent got %s", got)
+			}
+		})
+	}
+}
+
+// Provide needs a server, its name, and a connection that is not over.
+func TestProvideErrors(t *testing.T) {
+	p := start(t, acp.MCPCapabilities{ACP: true, HTTP: true}, true, nil)
+	server := newTools(nil).Server
+	for _, test := range []struct {
+		name   string
+		server *mcp.Server
+	}{{"", server}, {"tools", nil}} {
+		if _, err := p.provider.Provide(p.client, test.name, test.server); err == nil {
+			t.Errorf("%q, %v: no error", test.name, test.server)
+		}
+	}
+	if err := p.client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.provider.Provide(p.client, "tools", server); !errors.Is(err, acp.ErrClosed) {
+		t.Errorf("a closed connection: got %v", err)
+	}
+}
+
+// Each offer has an id of its own.
+func TestMOA4_ServerIDs(t *testing.T) {
+	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
+	server := newTools(nil)
+	ids := map[acp.MCPServerACPID]bool{}
+	for range 3 {
+		offer := p.provide(t, server.Server)
+		ids[offer.Declaration.Variant.(*acp.MCPServerACP).ServerID] = true
+		if err := offer.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(ids) != 3 {
+		t.Errorf("ids %v", ids)
+	}
+}
