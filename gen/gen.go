@@ -35,6 +35,8 @@ type Config struct {
 	// Stable is the schema of the same version without experimental features, or nil. Everything that only Schema has
 	// is experimental: it is documented as such, and a facade refuses to send it unless its feature is enabled.
 	Stable []byte
+	// Hooks is the import path of the generated package, if the hooks of a proxy are wanted too; see [Result].
+	Hooks string
 
 	keepStale bool // generate Go even if there are stale decisions
 }
@@ -63,9 +65,11 @@ func Generate(c Config) (map[string][]byte, error) {
 	return out.Files, nil
 }
 
-// Result has the files of the generated package by name, and the questions that only people can answer.
+// Result has the files of the generated package by name, the file hooks_gen.go of a package proxy if Config.Hooks is set,
+// and the questions that only people can answer.
 type Result struct {
 	Files     map[string][]byte
+	Hooks     []byte
 	Questions []Question
 }
 
@@ -78,7 +82,7 @@ func Run(c Config) (*Result, error) {
 	if out.stale != nil {
 		return nil, out.stale
 	}
-	return &Result{out.files, out.questions}, nil
+	return &Result{out.files, out.hooks, out.questions}, nil
 }
 
 // Problems returns the errors that err joins, or err itself.
@@ -110,7 +114,8 @@ func In(where string, err error) error {
 type output struct {
 	pkg   *model.Package
 	files map[string][]byte // nil if there are stale decisions
-	stale error             // decisions that the schema does not use
+	hooks []byte
+	stale error // decisions that the schema does not use
 
 	questions []Question
 }
@@ -149,7 +154,7 @@ func generate(c Config) (out *output, err error) {
 		return out, nil
 	}
 	// 7. Write Go.
-	out.files, err = emit.Files(out.pkg, emit.Config{
+	config := emit.Config{
 		Package:  c.Package,
 		Module:   c.Module,
 		Source:   fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
@@ -157,6 +162,10 @@ func generate(c Config) (out *output, err error) {
 		Tests:    c.Tests,
 		Doc:      c.Doc,
 		Openings: openings,
-	})
+	}
+	out.files, err = emit.Files(out.pkg, config)
+	if err == nil && c.Hooks != "" {
+		out.hooks, err = emit.Hooks(out.pkg, config, c.Hooks)
+	}
 	return out, err
 }

@@ -8,6 +8,7 @@ type Target struct {
 	Package  string
 	Protocol string   // the key in [Overrides]
 	Shares   []Shared // hand-written files of other packages that are copied to it
+	Hooks    bool     // Dir/proxy has hooks for its methods
 }
 
 // Shared lists hand-written files of one package that are copied to another one, where they use that package's types;
@@ -24,7 +25,7 @@ var versionless = Shared{"acp", []string{
 
 // Targets lists the generated packages of this repository, except the one at its root.
 var Targets = []Target{
-	{Schema: "schema/v1.unstable.json", Stable: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1.unstable"},
+	{Schema: "schema/v1.unstable.json", Stable: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1.unstable", Hooks: true},
 	{Schema: "schema/v2.unstable.json", Stable: "schema/v2.json", Dir: "acp/v2draft", Package: "v2draft", Protocol: "v2.unstable", Shares: []Shared{versionless}},
 }
 

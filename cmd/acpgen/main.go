@@ -95,6 +95,8 @@ const (
 type options struct {
 	schema, stable, pkg, out, root, module, protocol, versions, overrides string
 
+	hooks string // see gen.Config
+
 	facade, tests, check, api, json, describe bool
 
 	stderr io.Writer
@@ -378,12 +380,16 @@ func (o *options) single() ([]folder, error) {
 		return nil, decided.locate(o.schema, err)
 	}
 	o.ask(o.schema, result.Questions)
-	return []folder{{o.out, result.Files}}, nil
+	folders := []folder{{o.out, result.Files}}
+	if result.Hooks != nil {
+		folders = append(folders, folder{filepath.Join(o.out, "proxy"), map[string][]byte{"hooks_gen.go": result.Hooks}})
+	}
+	return folders, nil
 }
 
 // config returns the generator's configuration for a schema, and the decisions in the file of overrides.
 func (o *options) config(data []byte) (gen.Config, decisions, error) {
-	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade}
+	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade, Hooks: o.hooks}
 	d := decisions{file: o.overrides}
 	if o.stable != "" {
 		var err error
@@ -466,6 +472,9 @@ func (o *options) repository() ([]folder, error) {
 			schema: filepath.Join(root, filepath.FromSlash(t.Schema)), stable: filepath.Join(root, filepath.FromSlash(t.Stable)), versions: filepath.Join(root, versionsFile),
 			pkg: t.Package, out: filepath.Join(root, filepath.FromSlash(t.Dir)), protocol: t.Protocol, module: module,
 			facade: true, tests: true, stderr: o.stderr,
+		}
+		if t.Hooks {
+			target.hooks = module + "/" + t.Dir
 		}
 		more, err := target.single()
 		if err != nil {

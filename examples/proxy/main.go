@@ -1,171 +1,72 @@
 // Command proxy stands between a client and an agent.
 //
-//	proxy [-v] -- AGENT [arguments]
+//	proxy [-v] [-- AGENT [arguments]]
 //
-// It starts the agent and passes every message on, both ways, byte for byte: also those that it does not
-// understand. One that is longer than 128 MiB is not passed on; who waits for it gets an error in its place. With -v it
-// says on standard error what passes, in a line for each message. What the agent writes to standard error comes there
-// too, with "agent: " in front of each line; nothing there makes a terminal do more than show it. When the client ends
-// the connection, so does the agent's, which still gets time to answer; when the agent ends, so does the proxy, with the
-// same exit status.
+// It starts the agent and passes every message on, both ways, byte for byte; one that is longer than 128 MiB is refused.
+// With -v it prints the beginning of each message on standard error. What the agent writes to standard error is printed
+// there too, with "agent: " in front of each line, and can do nothing to a terminal but appear. The proxy ends with the
+// client, after the agent has had time to answer, or with the agent; its exit status is the agent's. Without an agent it
+// is a component that a conductor starts.
 package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/acpgo/sdk/acp/proxy"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// What the agent is given to end, after its input has. It adds up to less than clients wait for a proxy.
-const (
-	drainTime = time.Second            // to answer what it was asked, and to end by itself
-	stopTime  = 500 * time.Millisecond // before it is asked to end
-	killTime  = time.Second            // before it is killed
-)
-
-// maxMessage is the longest message that is passed on, in bytes: more than the ends accept if they have this library's
-// limit, and no more than the proxy should hold for each direction.
+// maxMessage is the longest message that is passed on, in bytes: more than the ends accept if they use this library.
 const maxMessage = 2 * rpc.DefaultMaxMessage
 
 func main() {
-	verbose := flag.Bool("v", false, "say what passes")
-	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: proxy [-v] -- AGENT [arguments]")
-		flag.PrintDefaults()
-	}
+	verbose := flag.Bool("v", false, "print what passes")
 	flag.Parse()
-	if flag.NArg() == 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	w := &watcher{pending: map[string]string{}}
+	opts := &proxy.Options{}
 	if *verbose {
-		w.out = os.Stderr
-	}
-	cmd := exec.Command(flag.Arg(0), flag.Args()[1:]...)
-	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
-	cmd.Stderr = stderr
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, cmd, w)
-	stop()
-	if err := errors.Join(err, stderr.Flush()); err != nil {
-		fmt.Fprintln(os.Stderr, "proxy:", view.PrintableLine(err.Error()))
-	}
-	os.Exit(exitStatus(cmd, err))
-}
-
-// run connects both ends, and returns when both are over. It fails when it could not start.
-func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
-	down := rpc.Command(cmd)
-	down.MaxMessage, down.StopTime, down.KillTime = maxMessage, stopTime, killTime
-	agent, err := down.Connect(ctx)
-	if err != nil {
-		return err
+		opts.Message = func(from proxy.Side, message []byte) {
+			fmt.Fprintf(os.Stderr, "%s → %s\n", from, view.PrintableLine(string(message[:min(len(message), 200)])))
+		}
 	}
 	up := rpc.Stdio()
 	up.MaxMessage = maxMessage
-	client, err := up.Connect(ctx)
-	if err != nil {
-		return errors.Join(err, agent.Close())
+	agent := &exec.Cmd{}
+	var down rpc.Transport
+	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
+	if flag.NArg() > 0 {
+		agent = exec.Command(flag.Arg(0), flag.Args()[1:]...)
+		agent.Stderr = stderr
+		// What the agent is given to end adds up to less than clients wait for a proxy.
+		down = &rpc.CommandTransport{Cmd: agent, MaxMessage: maxMessage, StopTime: 500 * time.Millisecond, KillTime: time.Second}
 	}
-	defer context.AfterFunc(ctx, func() { agent.Close() })()
-
-	var toAgent sync.WaitGroup
-	var drained *time.Timer
-	clientEnd, agentEnd := &end{Stream: client}, &end{Stream: agent}
-	toAgent.Go(func() {
-		w.pass(toTheAgent, clientEnd, agentEnd)
-		// The client is gone, or the agent is.
-		if h, ok := agent.(rpc.HalfCloser); ok {
-			if err := h.CloseWrite(); err != nil {
-				w.printf("%s: %v", toTheAgent, err)
-			}
-		}
-		drained = time.AfterFunc(drainTime, func() { agent.Close() })
-	})
-	w.pass(toTheClient, agentEnd, clientEnd)
-	err = errors.Join(agent.Close(), client.Close())
-	toAgent.Wait()
-	drained.Stop()
-	return err
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := proxy.Serve(ctx, up, down, proxy.Hooks{}, opts) // to do more than pass messages on, set hooks
+	stop()
+	stderr.Flush()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "proxy:", view.PrintableLine(err.Error()))
+	}
+	os.Exit(status(agent.ProcessState, err))
 }
 
-// An end is a stream that both directions write to: one passes messages on, the other refuses what it has read.
-type end struct {
-	rpc.Stream
-	writing sync.Mutex
-}
-
-// Write sends one message. It may be called concurrently.
-func (e *end) Write(message []byte) error {
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	return e.Stream.Write(message)
-}
-
-// pass passes messages on until one of the streams ends.
-func (w *watcher) pass(d direction, from, to rpc.Stream) {
-	for {
-		line, err := from.Read()
-		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
-			err = w.refuse(d, long, from, to)
-		} else if err == nil {
-			w.see(d, line)
-			err = to.Write(line)
-		}
+// status is the agent's exit status, as a shell gives it: 128 and the signal if one ended it.
+func status(agent *os.ProcessState, err error) int {
+	if agent == nil || agent.Success() {
 		if err != nil {
-			w.printf("%s: ended: %v", d, err)
-			return
+			return 1
 		}
+		return 0
 	}
-}
-
-// refuse answers a message that is too long, as an end with this library does. If it is an answer itself, the one who
-// waits for it gets an error in its place.
-func (w *watcher) refuse(d direction, long *rpc.TooLongError, from, to rpc.Stream) error {
-	w.printf("%s: not passed on: %v", d, long)
-	id, response, known := long.ID()
-	if response && !known {
-		return nil
+	if s, ok := agent.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
 	}
-	failure := rpc.Errorf(rpc.ErrInvalidRequest, "message longer than %d bytes", long.Limit)
-	if response {
-		failure = rpc.Errorf(rpc.ErrInternal, "answer longer than %d bytes", long.Limit)
-	}
-	answer, err := json.Marshal(struct {
-		JSONRPC string     `json:"jsonrpc"`
-		ID      rpc.ID     `json:"id"`
-		Error   *rpc.Error `json:"error"`
-	}{"2.0", id, failure})
-	if err != nil {
-		return err
-	}
-	if !response {
-		return from.Write(answer)
-	}
-	w.see(d, answer)
-	return to.Write(answer)
-}
-
-// exitStatus is the agent's, as a shell would give it: 128 and the signal when one ended it.
-func exitStatus(cmd *exec.Cmd, err error) int {
-	state := cmd.ProcessState
-	if state == nil || err != nil {
-		return 1
-	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return state.ExitCode()
+	return agent.ExitCode()
 }

@@ -40,7 +40,7 @@ var counts = []string{"stopReason: end_turn", "still here"}
 // fakes are beginnings of lines that only the program itself may print, each with the word of the attacker behind it.
 var fakes = []string{
 	"? FAKE", "  1. FAKE", "  number: FAKE", "  → FAKE", "> FAKE", "stopReason: FAKE", "* FAKE", "permission: FAKE", "tool: FAKE", "state: FAKE",
-	"stopped: FAKE", "client → agent: FAKE", "agent → client: FAKE", "authenticating: FAKE", "client: FAKE", "proxy: FAKE", "FINDING FAKE",
+	"stopped: FAKE", "client → FAKE", "agent → FAKE", "authenticating: FAKE", "client: FAKE", "proxy: FAKE", "FINDING FAKE",
 	"  [x] FAKE", "mode: FAKE", "version FAKE", "  | FAKE", "1 messages, 0 findings",
 }
 

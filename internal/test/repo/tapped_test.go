@@ -19,6 +19,7 @@ var untapped = map[string]string{
 	"acp/rpc/":         "the methods of its tests are not ACP's",
 	"internal/engine/": "the methods of its tests are not ACP's",
 
+	"acp/proxy/bench_test.go":                 "it measures time",
 	"acp/v2draft/memory_test.go":              "it measures memory",
 	"acp/agentkit/scale_test.go":              "it measures time and memory, and counts allocations",
 	"acp/v2draft/agentkit/bench_test.go":      "it measures time and allocations",

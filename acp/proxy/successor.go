@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// With a conductor, both ends are one connection, and messages to and from the successor are wrapped in proxy/successor.
+// All requests that are passed on come from the conductor, with different ids, and go back to it. So each keeps its id:
+// the conductor's answer to the request with an id answers the conductor's own request with that id, and cancelling one
+// cancels the other.
+
+// appendWrapped appends a message for the successor.
+func appendWrapped(dst []byte, d *codec.Decoder, line []byte) []byte {
+	m := wire.Parse(d, line)
+	if m.Kind != wire.KindRequest && m.Kind != wire.KindNotification || string(m.Method) == acp.MethodCancelRequest {
+		return append(dst, line...)
+	}
+	dst = append(dst, `{"jsonrpc":"2.0",`...)
+	if m.Kind == wire.KindRequest {
+		dst = append(appendID(append(dst, `"id":`...), m.ID), ',')
+	}
+	dst = append(dst, `"method":"`+acp.MethodProxySuccessor+`","params":{"method":`...)
+	dst = codec.AppendString(dst, string(m.Method))
+	if len(m.Params) > 0 {
+		dst = append(append(dst, `,"params":`...), m.Params...)
+	}
+	return append(dst, "}}"...)
+}
+
+// reserved reports whether a method belongs to connections and chains, and cannot have a hook.
+func reserved(method string) bool {
+	return method == acp.MethodCancelRequest || method == acp.MethodInitializeProxy || method == acp.MethodProxySuccessor
+}
+
+// conduct passes on a line that the conductor has sent.
+func (p *relay) conduct(d *codec.Decoder, line []byte) error {
+	client, agent := p.ends[Client], p.ends[Agent]
+	m := wire.Parse(d, line)
+	method := string(m.Method)
+	refuse := func(why *rpc.Error) error {
+		if m.Kind == wire.KindNotification {
+			p.log.Warn("acp/proxy: a notification of the conductor is ignored", "method", method, "error", why)
+		} else {
+			client.refuse(m.ID, why)
+		}
+		return nil
+	}
+	switch {
+	case m.Kind == wire.KindResponse:
+		if e := p.asked(m.ID); e != nil {
+			return p.receive(e, line)
+		}
+		return nil // late, or of no request
+	case m.Kind == wire.KindInvalid:
+		if id, response, ok := wire.RecoverID(line, line); ok && response {
+			if e := p.asked(id); e != nil {
+				return p.receive(e, malformed(id))
+			}
+			return nil
+		}
+		return refuse(&rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message})
+	case method == acp.MethodCancelRequest:
+		id, _ := cancelled(m)
+		if e := p.asking(id); e != nil {
+			return p.receive(e, line)
+		}
+		return nil
+	case method == acp.MethodInitialize:
+		return refuse(rpc.ErrInvalidRequest.WithMessagef("this proxy has no agent: it needs one, or a conductor that starts it with proxy/initialize"))
+	case method == acp.MethodInitializeProxy && m.Kind == wire.KindRequest:
+		p.initialized = true
+		return p.receive(client, appendMessage(nil, &m.ID, acp.MethodInitialize, m.Params))
+	case method != acp.MethodProxySuccessor:
+		return p.receive(client, line)
+	}
+	inner, params, err := unwrap(d, m.Params)
+	if err == nil && reserved(inner) {
+		err = errors.New("this method is not for a successor")
+	}
+	if err != nil {
+		return refuse(rpc.InvalidParamsf("%v", err))
+	}
+	id := &m.ID
+	if m.Kind == wire.KindNotification {
+		id = nil
+	}
+	return p.receive(agent, appendMessage(nil, id, inner, params))
+}
+
+// unwrap returns the message in the parameters of proxy/successor.
+func unwrap(d *codec.Decoder, raw []byte) (method string, params []byte, err error) {
+	d.Reset(raw)
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Name()) {
+		case "method":
+			o.Once(0)
+			method = d.Str()
+		case "params":
+			o.Once(1)
+			if !d.Null() {
+				start := d.Offset()
+				d.Skip()
+				params = d.Slice(start)
+			}
+		default:
+			d.Skip()
+		}
+	}
+	o.Require("method")
+	return method, params, d.End()
+}
+
+// malformed is an answer instead of one that cannot be read.
+func malformed(id wire.ID) []byte {
+	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(rpc.ErrInternal), Message: "the answer is malformed"})
+	return line // an id and a text can always be written
+}
+
+// asked returns the end that a response is from.
+func (p *relay) asked(id wire.ID) *end {
+	id = wire.Canonical(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.ends {
+		request, passed := e.other.requests[id]
+		if _, called := e.calls[id]; called || passed && request.cancel == nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// asking returns the end that a request is from.
+func (p *relay) asking(id wire.ID) *end {
+	id = wire.Canonical(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.ends {
+		if _, ok := e.requests[id]; ok {
+			return e
+		}
+	}
+	return nil
+}
+
+// checkInitialized checks the answer of a hook to proxy/initialize: it must follow the successor's answer, and have the
+// same protocol version.
+func checkInitialized(result json.RawMessage, successor answer) error {
+	if successor.result == nil {
+		return errors.New("a hook of initialize must call next")
+	}
+	var got, want struct {
+		ProtocolVersion json.RawMessage `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &got) != nil || json.Unmarshal(successor.result, &want) != nil ||
+		!bytes.Equal(got.ProtocolVersion, want.ProtocolVersion) {
+		return errors.New("a hook of initialize must not change the protocol version")
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package proxy_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/conduct"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/proxy"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// allTransparent has a hook that changes nothing for every method.
+func allTransparent() proxy.Hooks {
+	var hooks proxy.Hooks
+	v := reflect.ValueOf(&hooks).Elem()
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Func {
+			f.Set(reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
+				return args[2].Call(args[:2]) // next(ctx, req)
+			}))
+		}
+	}
+	return hooks
+}
+
+// A whole turn through proxies is what it is without them, and nobody sends what the protocol does not allow.
+func TestWholeTurn(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	exampleAgent := buildtest.Program(t, "../../examples/agent")
+	dir := t.TempDir()
+	type chain struct {
+		name      string
+		hops      int
+		hooks     proxy.Hooks
+		conductor bool
+	}
+	var direct []string
+	for _, c := range []chain{
+		{name: "direct"},
+		{name: "one", hops: 1},
+		{name: "one with hooks", hops: 1, hooks: allTransparent()},
+		{name: "three", hops: 3},
+		{name: "three with hooks", hops: 3, hooks: allTransparent()},
+		{name: "conductor, one", hops: 1, conductor: true},
+		{name: "conductor, three with hooks", hops: 3, hooks: allTransparent(), conductor: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.Command(exampleAgent, "-state", t.TempDir())
+			var agent acp.Transport = conformance.Tap(t, conformance.Client, acp.Command(cmd), nil)
+			var hops sync.WaitGroup
+			defer hops.Wait()
+			serve := func(up, down acp.Transport) {
+				hops.Go(func() {
+					if err := proxy.Serve(t.Context(), up, down, c.hooks, nil); err != nil {
+						t.Errorf("a proxy ended with %v", err)
+					}
+				})
+			}
+			if c.conductor {
+				var components []conduct.Component
+				for i := range c.hops {
+					near, far := acp.Pipe()
+					serve(far, nil)
+					components = append(components, conduct.Component{Name: fmt.Sprint("hop ", i), Transport: near})
+				}
+				near, far := acp.Pipe()
+				last := &conduct.Component{Name: "agent", Transport: agent}
+				hops.Go(func() {
+					if err := conduct.Run(t.Context(), far, components, last, nil); err != nil {
+						t.Errorf("the conductor ended with %v", err)
+					}
+				})
+				agent = near
+			} else {
+				for range c.hops {
+					near, far := acp.Pipe()
+					serve(far, agent)
+					agent = near
+				}
+			}
+			got := wholeTurn(t, agent, dir)
+			if c.hops == 0 {
+				direct = got
+				if len(direct) < 30 {
+					t.Fatalf("the turn has only %d messages", len(direct))
+				}
+				return
+			}
+			want := direct
+			if c.conductor { // which gives the requests other ids
+				want = slices.Clone(want)
+				for i := range got {
+					got[i] = anyID.ReplaceAllString(got[i], "ID,")
+				}
+				for i := range want {
+					want[i] = anyID.ReplaceAllString(want[i], "ID,")
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+var (
+	anyID  = regexp.MustCompile(`"id":(\d+|"[^"]*"),`)
+	random = regexp.MustCompile(`(call|msg|term)_[A-Z0-9]+|[-0-9]{10}T[:.0-9]+Z`)
+)
+
+// wholeTurn drives the reference agent, and returns what the client has sent and received, in the order of each
+// direction.
+func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
+	t.Helper()
+	var recording conformance.Recording
+	handlers := acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
+		},
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
+	}
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{OnMessage: recording.Add})
+	agent, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := session.Prompt(t.Context(), acp.TextBlock("plan, think, edit a.txt, run `echo hello`"))
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("got %v, %v", res, err)
+	}
+	if _, err := agent.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: "no such"}); err == nil {
+		t.Error("there is every way to log in")
+	}
+	if err := os.Remove(filepath.Join(dir, "a.txt")); err != nil {
+		t.Error(err)
+	}
+	if err := agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range recording.Messages() {
+		line := strings.ReplaceAll(string(m.Line), string(session.ID()), "SESSION")
+		line = random.ReplaceAllString(line, "$1")
+		out = append(out, fmt.Sprintf("%s %s", m.Direction, line))
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(a[:5], b[:5]) })
+	return out
+}
+
+// Whenever the agent is killed, the client's calls fail with the reason, and the proxy ends and leaves nothing behind.
+func TestAgentKilled(t *testing.T) {
+	tier.Need(t, tier.Full)
+	exampleAgent := buildtest.Program(t, "../../examples/agent")
+	for n := range int64(40) {
+		for _, hooks := range []proxy.Hooks{{}, allTransparent()} {
+			cmd := exec.Command(exampleAgent, "-state", t.TempDir())
+			near, up := acp.Pipe()
+			var seen atomic.Int64
+			opts := quiet()
+			opts.Message = func(proxy.Side, []byte) {
+				if seen.Add(1) == n+1 {
+					cmd.Process.Kill()
+				}
+			}
+			served := make(chan error, 1)
+			go func() { served <- proxy.Serve(t.Context(), up, acp.Command(cmd), hooks, opts) }()
+			err := brokenTurn(t, near)
+			end := <-served
+			// The client may have been told, and have ended, before the proxy has seen the end itself.
+			if exit, ok := errors.AsType[*rpc.ExitError](end); ok && exit.State.Success() || !ok && end != nil {
+				t.Errorf("%d: the proxy ended with %v", n, end)
+			}
+			if err == nil || !strings.Contains(err.Error(), "the agent has ended: ") && !errors.Is(err, rpc.ErrClosed) {
+				t.Errorf("%d: the turn ended with %v", n, err)
+			}
+		}
+	}
+}
+
+// brokenTurn runs a turn until something fails.
+func brokenTurn(t *testing.T, transport acp.Transport) error {
+	t.Helper()
+	dir := t.TempDir()
+	handlers := acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
+		},
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
+	}
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	agent, err := acp.Connect(t.Context(), tapBroken(t, transport), handlers, nil)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := session.Prompt(t.Context(), acp.TextBlock("plan, think, edit a.txt, run `echo hello`")); err != nil {
+			return err
+		}
+	}
+}
+
+// tapBroken is conformance.Tap for a conversation that breaks off.
+func tapBroken(t *testing.T, transport acp.Transport) acp.Transport {
+	return conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Ignore: func(conformance.Finding) bool { return true }})
+}

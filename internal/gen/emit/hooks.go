@@ -1,0 +1,60 @@
+package emit
+
+import (
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+// Hooks returns the file of a package proxy, which has a hook for every method that agents and clients handle. types is
+// the import path of the package of the other generated files.
+func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
+	f := newFile("proxy", c.Source)
+	f.ImportName(types, c.Package)
+	var fields, list []jen.Code
+	for _, experimentalOnes := range []bool{false, true} {
+		for _, m := range pkg.Methods {
+			if m.Experimental != experimentalOnes || m.Side == model.Protocol || m.Side == model.Proxy {
+				continue
+			}
+			hook := jen.Id("Notification").Types(jen.Qual(types, m.Params.Base().Go))
+			route := "notification"
+			if m.Request() {
+				hook = jen.Id("Request").Types(jen.Qual(types, m.Params.Base().Go), jen.Qual(types, m.Result.Base().Go))
+				route = "request"
+			}
+			lines := wrap(m.Go+" runs for "+m.Name+", "+kind(m)+" of "+sender(m.Side)+".", "", "", width-3-4)
+			fields = append(fields, comment(experimental(lines, m.Experimental, nil, 4))...)
+			fields = append(fields, jen.Id(m.Go).Add(hook))
+			// The side that sends a message is not the one that handles it.
+			if m.Side != model.Client {
+				list = append(list, jen.Id(route).Call(jen.Id("Client"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
+			}
+			if m.Side != model.Agent {
+				list = append(list, jen.Id(route).Call(jen.Id("Agent"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
+			}
+		}
+	}
+	fields = append(fields,
+		jen.Comment("// Raw are the hooks of other methods, by name: extensions, and methods of other versions of the protocol."),
+		jen.Id("Raw").Map(jen.String()).Id("Raw"))
+	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a method gets its" +
+		" requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are passed on."
+	add(f, append(comment(wrap(doc, "", "", width-3)),
+		jen.Type().Id("Hooks").Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, fields...))...)
+	add(f, comment([]string{"typed returns the hooks that are set, and nil for others."})[0],
+		jen.Func().Params(jen.Id("h").Op("*").Id("Hooks")).Id("typed").Params().Index().Op("*").Id("hook").Block(
+			jen.Return(jen.Index().Op("*").Id("hook").Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, list...))))
+	return render(f)
+}
+
+// sender says who sends the messages that a side handles.
+func sender(s model.Side) string {
+	switch s {
+	case model.Agent:
+		return "the client"
+	case model.Client:
+		return "the agent"
+	}
+	return "either side"
+}
