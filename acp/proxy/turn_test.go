@@ -30,8 +30,8 @@ import (
 func allTransparent() proxy.Hooks {
 	var hooks proxy.Hooks
 	v := reflect.ValueOf(&hooks).Elem()
-	for i := range v.NumField() {
-		if f := v.Field(i); f.Kind() == reflect.Func {
+	for _, f := range v.Fields() {
+		if f.Kind() == reflect.Func {
 			f.Set(reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
 				return args[2].Call(args[:2]) // next(ctx, req)
 			}))

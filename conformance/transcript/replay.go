@@ -98,7 +98,7 @@ func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport 
 		p.options = *options
 	}
 	if len(p.options.Replace)%2 != 0 {
-		return &p.result, errors.New("Replace has a text without its replacement")
+		return &p.result, errors.New("the last text in ReplayOptions.Replace has no replacement")
 	}
 	p.texts = strings.NewReplacer(p.options.Replace...)
 	p.options.Patience = cmp.Or(p.options.Patience, time.Second)
