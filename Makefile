@@ -29,9 +29,9 @@ UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
 RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/subject internal/talk internal/tui
 
-# CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
+# CONTRIB are modules of their own that join this library to others, and NESTED also the examples that use one of them.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
-NESTED      := $(CONTRIB) examples/kit-agent
+NESTED      := $(CONTRIB) examples/coder examples/kit-agent
 
 .DEFAULT_GOAL := help
 

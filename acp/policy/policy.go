@@ -98,13 +98,19 @@ func (p *Policy) Answer(cwd string, call acp.ToolCall) (kind acp.PermissionOptio
 	if err != nil {
 		return "", "", err
 	}
+	return d.Kind(), d.Why, nil
+}
+
+// Kind returns the kind of the option that carries out the decision, or "" if the user is to be asked. With Explain it
+// is what Config.Policy of acp/agentkit returns, for an agent that remembers its user's decisions.
+func (d Decision) Kind() acp.PermissionOptionKind {
 	switch d.Effect {
 	case Allow:
-		kind = acp.PermissionOptionKindAllowOnce
+		return acp.PermissionOptionKindAllowOnce
 	case Reject:
-		kind = acp.PermissionOptionKindRejectOnce
+		return acp.PermissionOptionKindRejectOnce
 	}
-	return kind, d.Why, nil
+	return ""
 }
 
 // verdict reports whether a rule matches.

@@ -593,3 +593,29 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 }
+
+// An agent may remember its user's decisions.
+func TestDecisionKind(t *testing.T) {
+	p, err := policy.New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: "/w/a.go"}}}
+	req := policy.Request{Agent: "mine", Cwd: "/w", ToolCall: call}
+	var remembered []policy.Rule
+	for _, want := range []acp.PermissionOptionKind{"", acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindRejectOnce} {
+		d, err := p.Explain(req, remembered...)
+		if err != nil || d.Kind() != want {
+			t.Errorf("with %v: %q, %v, want %q", remembered, d.Kind(), err, want)
+		}
+		kind := acp.PermissionOptionKindAllowAlways
+		if want != "" {
+			kind = acp.PermissionOptionKindRejectAlways
+		}
+		rule, err := p.RuleFor(req, kind, policy.NewFile("unused"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		remembered = append(remembered, rule)
+	}
+}

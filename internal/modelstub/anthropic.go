@@ -91,6 +91,8 @@ func blocks(content json.RawMessage) (turn, error) {
 			t.results = append(t.results, strings.Join(inner.texts, "\n"))
 		case b.Type == "tool_use":
 			t.calls = append(t.calls, b.Name)
+		case b.Type == "image" || b.Type == "image_url":
+			t.images++
 		case b.Text != "":
 			t.texts = append(t.texts, b.Text)
 		}
@@ -103,6 +105,8 @@ func (messages) stopReason(r *reply) string {
 	switch {
 	case r.refusal:
 		return "refusal"
+	case r.full:
+		return "max_tokens"
 	case len(r.calls) > 0:
 		return "tool_use"
 	}

@@ -71,7 +71,10 @@ func (chat) usage(c *conversation, r *reply) map[string]any {
 }
 
 func (chat) finish(r *reply) string {
-	if len(r.calls) > 0 {
+	switch {
+	case r.full:
+		return "length"
+	case len(r.calls) > 0:
 		return "tool_calls"
 	}
 	return "stop" // also of a refusal, which has a member of its own

@@ -27,6 +27,11 @@ type Options struct {
 	Pace time.Duration
 	// Log gets a line of JSON for each request. It may be nil.
 	Log io.Writer
+	// Script, if set, answers in place of the scripts of this package, unless it returns nil. It may be called by several
+	// goroutines at once.
+	Script func(Request) *Answer
+	// Strict refuses conversations that the real APIs refuse, such as those with a call that has no result.
+	Strict bool
 }
 
 // Server is the fake model. Serve it with package net/http.
@@ -71,6 +76,7 @@ type turn struct {
 	texts   []string // what the user, or the model, says
 	results []string // of tools
 	calls   []string // the names of the tools that the model calls
+	images  int
 }
 
 // tool is what the agent can do for the model.
@@ -85,6 +91,7 @@ type reply struct {
 	text    []string // in pieces
 	slow    bool     // the pieces come one after the other
 	refusal bool     // the text is a refusal
+	full    bool     // the model has run out of tokens
 	calls   []call
 }
 
@@ -166,7 +173,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"totalTokens": tokens(string(body))})
 		return
 	}
-	answer := s.decide(c)
+	if sh, ok := sh.(strict); ok && s.options.Strict {
+		if err := sh.check(body); err != nil {
+			writeJSON(w, http.StatusBadRequest, sh.(shape).failure(http.StatusBadRequest, err.Error()))
+			return
+		}
+	}
+	script := s.scripted(c)
+	if script != nil && (script.Status != 0 || len(script.Text) == 0 && (script.Hang || script.Cut)) {
+		s.served.Add(1)
+		script.fail(w, r)
+		return
+	}
+	var answer *reply
+	if script != nil {
+		answer = script.reply()
+	} else {
+		answer = s.decide(c)
+	}
 	s.served.Add(1)
 	s.log(r, c, answer)
 	if !c.stream && !stream {
@@ -174,6 +198,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := &events{w: w, done: r.Context().Done(), pace: s.options.Pace}
+	if script != nil && (script.Hang || script.Cut) {
+		e.broken = func() { script.fail(w, r) }
+	}
 	sh.stream(e, c, answer)
 }
 
@@ -231,6 +258,7 @@ type events struct {
 	w       http.ResponseWriter
 	done    <-chan struct{} // closed when nobody reads any more
 	pace    time.Duration
+	broken  func() // called after the text, in place of what follows it; may be nil
 	begun   bool
 	stopped bool
 }
@@ -282,16 +310,16 @@ func (e *events) write(text []byte) {
 func (e *events) pieces(r *reply, send func(piece string)) {
 	for i, piece := range r.text {
 		if r.slow && i > 0 {
-			select {
-			case <-e.done:
-				e.stopped = true
-			case <-time.After(e.pace):
-			}
+			e.wait()
 		}
 		if e.stopped {
 			return
 		}
 		send(piece)
+	}
+	if e.broken != nil {
+		e.broken()
+		e.stopped = true
 	}
 }
 

@@ -1,0 +1,46 @@
+//go:build linux || darwin
+
+package terminal
+
+import (
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/internal/modelstub"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+)
+
+// A person works with examples/coder, whose model is a fake one.
+func TestRunCoder(t *testing.T) {
+	acp := acpPath(t)
+	coder := buildtest.Program(t, "../../../../examples/coder")
+	t.Cleanup(buildtest.Remove)
+	model := httptest.NewServer(modelstub.New(&modelstub.Options{Strict: true}))
+	t.Cleanup(model.Close)
+	home, dir := t.TempDir(), t.TempDir()
+	notes := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(notes, []byte("the notes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(acp, "run", "--", coder, "-state", filepath.Join(home, "state"), "-api", "openai")
+	cmd.Dir = dir
+	cmd.Env = screen.Env("HOME="+home, "OPENAI_BASE_URL="+model.URL+"/v1", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	x := screen.Start(t, cmd, 100, 40)
+	x.Wait(" ready ")
+	x.Type("read the file notes.txt\r")
+	x.Wait("The file says: the notes")
+	x.Type("edit the file notes.txt and append the line \"the end\"\r")
+	x.Wait("Coder asks for permission", "the end", "Always allow")
+	x.Gone("Ctrl-G: answer")
+	x.Press("y")
+	x.Wait("Done.")
+	x.Press("ctrl+d")
+	x.Leave(statusOK)
+	if text, err := os.ReadFile(notes); err != nil || string(text) != "the notes\nthe end\n" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}

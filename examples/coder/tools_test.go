@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/modelstub"
+)
+
+// serveMCP serves one tool on standard input and output.
+func serveMCP() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	type input struct {
+		Name string `json:"name"`
+	}
+	greet := func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello " + in.Name}}}, nil, nil
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "greet", Title: "Greet", Description: "Greets"}, greet)
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The model calls tools of an MCP server of the session, if the user allows it, and remembers them when the session is loaded.
+func TestMCP(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			tools := ""
+			script := func(r modelstub.Request) *modelstub.Answer {
+				tools = strings.Join(r.Tools, " ")
+				return steps(use("greeter__greet", `{"name": "Ada"}`))(r)
+			}
+			h := start(t, setup{api: api, script: script})
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers := []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{
+				Name: "greeter", Command: self, Args: []string{}, Env: []acp.EnvVariable{{Name: runAs, Value: "server"}},
+			})}
+			s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir, MCPServers: servers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "allowed", h.prompt(t, s, "Greet"), `other: greeter: Greet, completed "Hello Ada"`+"\nagent: Result: Hello Ada")
+			if !strings.HasSuffix(tools, " greeter__greet") {
+				t.Errorf("the model has the tools %s", tools)
+			}
+			h.answers("no")
+			got := h.prompt(t, s, "Greet again")
+			if !strings.HasSuffix(got, "agent: Result: the user did not allow it") {
+				t.Errorf("rejected: %s", got)
+			}
+			h.stop(t)
+			h = start(t, setup{api: api, state: h.state, dir: h.dir, script: func(r modelstub.Request) *modelstub.Answer {
+				return say(fmt.Sprintf("%d messages", r.Messages))
+			}})
+			if s, err = h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir}); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "loaded", h.prompt(t, s, "More"), "agent: 9 messages") // twice prompt, call, result and answer, and a prompt
+		})
+	}
+}
+
+// Files come from the client if it offers them, and from all directories of the session.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	other := t.TempDir()
+	write(t, other, "other.txt", "in another directory")
+	name := filepath.Join(other, "other.txt")
+	h := start(t, setup{file: func(string) string { return "not saved yet" }, script: steps(use("read", `{"path": "a.txt"}`))})
+	write(t, h.dir, "a.txt", "saved")
+	same(t, "unsaved text", h.prompt(t, h.session(t), "Read"), "read: Read a.txt, completed \"```\\nnot saved yet\\n```\"\nagent: Result: not saved yet")
+
+	h = start(t, setup{bare: true, script: steps(with("read", "path", name))})
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir, AdditionalDirectories: []string{other}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.prompt(t, s, "Read"); !strings.HasSuffix(got, "agent: Result: in another directory") {
+		t.Errorf("another directory: %s", got)
+	}
+	if got := h.prompt(t, h.session(t), "Read"); !strings.HasSuffix(got, "is outside the directories of the session") {
+		t.Errorf("a directory of another session: %s", got)
+	}
+}
+
+// Calls of one answer that only read are made at the same time.
+func TestParallelReads(t *testing.T) {
+	t.Parallel()
+	var arrived sync.WaitGroup
+	arrived.Add(3)
+	h := start(t, setup{
+		script: steps(&modelstub.Answer{Calls: []modelstub.Call{
+			{ID: "1", Name: "read", Args: `{"path": "a"}`}, {ID: "2", Name: "read", Args: `{"path": "b"}`}, {ID: "3", Name: "read", Args: `{"path": "c"}`},
+		}}),
+		file: func(name string) string {
+			if name == "AGENTS.md" {
+				return ""
+			}
+			arrived.Done()
+			arrived.Wait() // for the other two
+			return "the text of " + name
+		},
+	})
+	if got := h.prompt(t, h.session(t), "Read"); !strings.HasSuffix(got, "agent: Result: the text of c") { // results are in the order of the calls
+		t.Errorf("the client was told %s", got)
+	}
+}
+
+// Commands do not see the key, and ripgrep searches if it is installed.
+func TestPrograms(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the commands are those of Unix")
+	}
+	bin := t.TempDir()
+	write(t, bin, "rg", "#!/bin/sh\necho \"$@\"\n")
+	if err := os.Chmod(filepath.Join(bin, "rg"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	h := start(t, setup{bare: true, script: func(r modelstub.Request) *modelstub.Answer {
+		return steps(map[string]*modelstub.Answer{
+			"Run": use("run", `{"command": "echo key=$OPENAI_API_KEY$ANTHROPIC_API_KEY"}`), "Search": use("search", `{"pattern": "-x"}`),
+		}[r.Prompt])(r)
+	}})
+	s := h.session(t)
+	if got := h.prompt(t, s, "Run"); !strings.HasSuffix(got, "agent: Result: key=\n") {
+		t.Errorf("the command printed %s", got)
+	}
+	if got := h.prompt(t, s, "Search"); !strings.HasSuffix(got, "-e -x -- "+h.dir+"\n") {
+		t.Errorf("ripgrep was started with %s", got)
+	}
+}
