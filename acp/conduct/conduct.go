@@ -33,8 +33,8 @@ type Options struct {
 	Trace io.Writer
 	// Logger receives warnings about the chain that are not errors of Run. Nil means slog.Default.
 	Logger *slog.Logger
-	// InitTime is how long a component may take to answer initialize. The default is 2 minutes, because agents may
-	// be downloaded first.
+	// InitTime is how long a component may take to initialize its successor, and then to answer its own initialize. The
+	// default is 2 minutes, because agents may be downloaded first.
 	InitTime time.Duration
 	// DrainTime is how long requests may still be answered after the client has ended its input. The default is 1 s.
 	DrainTime time.Duration
@@ -94,6 +94,7 @@ func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *
 	if err := c.connect(ctx, c.client()); err != nil {
 		return err
 	}
+	c.initTimer = time.AfterFunc(c.options.InitTime, c.initTimeout)
 	stop := context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -117,19 +118,20 @@ type chain struct {
 	ended   chan struct{}
 	running sync.WaitGroup // readers and writers
 
-	mu       sync.Mutex
-	room     *sync.Cond // a queue has become shorter, or full
-	decode   *codec.Decoder
-	inside   *codec.Decoder // for parts of messages
-	lastID   int64          // one count for all hops: an id occurs once in the trace
-	started  bool
-	draining bool // the client has ended its input
-	finish   bool // the chain ends after this message, with the error why
-	why      error
-	over     bool
-	closed   bool  // the components are, after the end
-	err      error // of Run
-	trace    []byte
+	mu        sync.Mutex
+	room      *sync.Cond // a queue has become shorter, or full
+	decode    *codec.Decoder
+	inside    *codec.Decoder // for parts of messages
+	lastID    int64          // one count for all hops: an id occurs once in the trace
+	initTimer *time.Timer    // reset when an initialize is sent or answered
+	started   bool
+	draining  bool // the client has ended its input
+	finish    bool // the chain ends after this message, with the error why
+	why       error
+	over      bool
+	closed    bool  // the components are, after the end
+	err       error // of Run
+	trace     []byte
 }
 
 func (c *chain) client() *port { return c.ports[0] }
@@ -204,13 +206,9 @@ func (c *chain) end(err error) {
 	c.writeTrace()
 	close(c.ended)
 	c.room.Broadcast()
+	c.initTimer.Stop()
 	for _, p := range c.ports {
 		p.wake.Signal()
-		for _, call := range p.calls {
-			if call.initialize != nil {
-				call.initialize.Stop()
-			}
-		}
 	}
 }
 

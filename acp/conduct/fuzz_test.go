@@ -20,6 +20,7 @@ func initialized(trace io.Writer) *chain {
 		decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), options: Options{InitTime: time.Hour, Trace: trace},
 	}
 	c.room = sync.NewCond(&c.mu)
+	c.initTimer = time.AfterFunc(time.Hour, c.initTimeout)
 	for _, place := range []string{"client", "proxy:0", "proxy:1", "agent"} {
 		c.add(place, Component{})
 	}
@@ -66,13 +67,7 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("the trace has %s: %v", line, err)
 			}
 		}
-		for _, p := range c.ports {
-			for _, call := range p.calls {
-				if call.initialize != nil {
-					call.initialize.Stop()
-				}
-			}
-		}
+		c.initTimer.Stop()
 	})
 }
 

@@ -32,7 +32,7 @@ type call struct {
 	method     string    // at to, without the envelope of proxy/successor
 	between    [2]string // from and to in the trace
 	began      time.Time
-	initialize *time.Timer // of an initialize; nil for others
+	initialize bool // it goes to a successor
 }
 
 // waits reports whether a request from a port is in flight.
@@ -102,7 +102,7 @@ func (c *chain) response(p *port, line []byte, m *wire.Message) {
 		c.fail(p, m.ID, fmt.Errorf("malformed answer: %w", m.Broken))
 		return
 	}
-	if call.initialize != nil && m.Result != nil {
+	if call.initialize && m.Result != nil {
 		if err := c.initialized(p, call, m.Result); err != nil {
 			c.answer(call, failureOf(c.failure(p, err)))
 			return
@@ -135,8 +135,8 @@ func (c *chain) settle(call *call) {
 	if key := wire.Canonical(call.id); call.from.requests[key] == call {
 		delete(call.from.requests, key)
 	}
-	if call.initialize != nil {
-		call.initialize.Stop()
+	if call.initialize {
+		c.initTimer.Reset(c.options.InitTime) // from now on for the component before it
 	}
 	if c.draining && !c.waits(c.client()) {
 		c.finish = true
@@ -185,10 +185,11 @@ func (c *chain) member(object []byte, name string) []byte {
 
 // outgoing is a request or notification to send.
 type outgoing struct {
-	to      *port
-	method  []byte
-	params  []byte // nil when absent
-	wrapped bool   // in proxy/successor
+	to         *port
+	method     []byte
+	params     []byte // nil when absent
+	wrapped    bool   // in proxy/successor
+	initialize bool   // an initialize to a successor
 }
 
 // refusal is an error of the conductor itself.
@@ -222,9 +223,9 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		sent = &call{from: p, to: out.to, id: m.ID, n: c.lastID, method: string(out.method), began: time.Now()}
 		out.to.calls[sent.n] = sent
 		p.requests[wire.Canonical(m.ID)] = sent
-		if sent.method == methodInitialize || sent.method == methodProxyInitialize {
+		if sent.initialize = out.initialize; sent.initialize {
 			out.to.below = nil
-			sent.initialize = time.AfterFunc(c.options.InitTime, func() { c.initTimeout(sent) })
+			c.initTimer.Reset(c.options.InitTime)
 		}
 	}
 	if c.options.Trace != nil {
@@ -322,7 +323,7 @@ func (c *chain) toSuccessor(p *port, params []byte) (outgoing, *wire.Error) {
 	case refused != nil:
 		return out, refused
 	case p.index == len(c.ports)-1:
-		out.to = c.client()
+		out.to, out.initialize = c.client(), string(out.method) == methodInitialize
 		return c.wrap(out, true)
 	case string(out.method) == methodInitialize:
 		return c.initialize(out, c.ports[p.index+1]), nil
@@ -333,7 +334,7 @@ func (c *chain) toSuccessor(p *port, params []byte) (outgoing, *wire.Error) {
 
 // initialize gives a message the method by which a component learns whether it has a successor.
 func (c *chain) initialize(out outgoing, to *port) outgoing {
-	out.to = to
+	out.to, out.initialize = to, true
 	switch {
 	case to != c.agent:
 		out.method = []byte(methodProxyInitialize)
@@ -429,25 +430,26 @@ func (c *chain) cancel(p *port, params []byte) {
 	})
 }
 
-// initTimeout ends the chain because an initialize was not answered in time, by the last component that has received one:
-// those before it wait for it.
-func (c *chain) initTimeout(late *call) {
+// initTimeout ends the chain because no initialize was sent or answered for InitTime. The last component that has received
+// one is late, because those before it wait for it.
+func (c *chain) initTimeout() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if late.to.calls[late.n] != late {
-		return
-	}
-	for _, call := range c.client().calls {
-		if call.initialize != nil {
-			return // for the successor, the other conductor has a timeout
+	initializing := func(p *port) *call {
+		for _, call := range p.calls {
+			if call.initialize {
+				return call
+			}
 		}
+		return nil
+	}
+	if initializing(c.client()) != nil {
+		return // for the successor, the other conductor has a timeout
 	}
 	for _, p := range slices.Backward(c.ports) {
-		for _, call := range p.calls {
-			if call.initialize != nil {
-				c.end(c.failure(p, fmt.Errorf("has not answered %s within %v", call.method, c.options.InitTime)))
-				return
-			}
+		if call := initializing(p); call != nil {
+			c.end(c.failure(p, fmt.Errorf("has not answered %s within %v", call.method, c.options.InitTime)))
+			return
 		}
 	}
 }
