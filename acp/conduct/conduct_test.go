@@ -472,6 +472,13 @@ func TestBadInput(t *testing.T) {
 			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
 			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: neither result nor error"`},
 		},
+		"proxy: an answer with neither, twice": { // a refusal would have an id that can be one of its own requests
+			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
+			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: neither result nor error"`},
+			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)" id=3`},
+		},
+		"proxy: a broken answer to nothing": {{from: "proxy", line: `{"jsonrpc":"2.0","id":77,"result":[}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)"`}},
+		"client: nested too deeply":         {{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, reply: `{"jsonrpc":"2.0","id":"x","error":{"code":-32600,"message":"Invalid request: nested too deeply"}}`}},
 		"proxy: a broken answer": {
 			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
 			{from: "proxy", line: `{"jsonrpc":"2.0","id":3,"result":[}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},

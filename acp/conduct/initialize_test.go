@@ -50,3 +50,17 @@ func TestInitializeUpstream(t *testing.T) {
 		agent.want(`{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no"}}`)
 	})
 }
+
+// A proxy may write the number of the version in another way.
+func TestVersionOfOtherForm(t *testing.T) {
+	c := start(t, 1, true, nil)
+	proxy, agent := c.components[0], c.components[1]
+	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+	proxy.next()
+	proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"initialize"}}`)
+	agent.next()
+	agent.send(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1.0}}`)
+	proxy.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1.0}}`)
+	proxy.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+	c.client.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+}

@@ -36,7 +36,7 @@ type port struct {
 
 	calls    map[int64]*call  // requests to it in flight, by the conductor's ids
 	requests map[rpc.ID]*call // requests from it in flight, by its own ids
-	below    []byte           // of a proxy: its successor's answer to the last initialize: the protocolVersion
+	below    *rpc.ID          // of a proxy: the protocolVersion in its successor's answer to the last initialize
 	noisy    bool             // something that was not a message was logged
 	touched  []*port          // appended to since the reader has flushed
 

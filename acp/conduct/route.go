@@ -1,7 +1,6 @@
 package conduct
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -29,7 +28,7 @@ type call struct {
 	from, to   *port
 	id         rpc.ID    // its sender's
 	n          int64     // its id at to
-	method     string    // at to, without the envelope of proxy/successor
+	method     string    // at to, without the envelope of proxy/successor; shortened
 	between    [2]string // from and to in the trace
 	began      time.Time
 	initialize bool // it goes to a successor
@@ -65,25 +64,36 @@ func (c *chain) inFlight(from *port) []*call {
 func (c *chain) message(p *port, line []byte) {
 	m := wire.Parse(c.decode, line)
 	switch {
-	case m.Kind == wire.KindResponse || m.Broken != nil && p.calls[number(m.ID)] != nil:
+	case m.Kind == wire.KindResponse || m.Broken != nil && c.isOwn(m.ID):
 		c.response(p, line, &m)
 	case m.Kind != wire.KindInvalid:
 		c.forward(p, line, &m)
 	case p != c.client() && wire.IsNoise(line):
 		if !p.noisy {
 			p.noisy = true
-			c.log.Warn("dropped text that is not a message", "from", label(p.place, p.Name), "text", string(line[:min(len(line), 200)]))
+			c.log.Warn("dropped text that is not a message", "from", label(p.place, p.Name), "text", short(line))
 		}
 	default:
-		// Where an answer cannot be read, its call must still end.
+		// Where a request or an answer cannot be read, its call must still end.
 		head, tail := line[:min(len(line), searched)], line[max(0, len(line)-searched):]
-		if id, response, known := wire.RecoverID(head, tail); known && response && p.calls[number(id)] != nil {
+		id, response, known := wire.RecoverID(head, tail)
+		switch {
+		case known && response:
 			c.fail(p, id, fmt.Errorf("malformed answer: %s", m.Failure.Message))
 			return
+		case known && m.ID.IsNull() && m.Failure.Code == int(rpc.ErrInvalidRequest):
+			m.ID = id
 		}
 		c.refuse(p, m.ID, m.Failure)
 	}
 }
+
+// isOwn reports whether an id is that of a request of the conductor, answered or not. If a malformed answer to it were
+// refused, the component would take that for the answer to a request of its own.
+func (c *chain) isOwn(id rpc.ID) bool { n := number(id); return n > 0 && n <= c.lastID }
+
+// short returns at most 200 bytes of a peer's text, for logs.
+func short[T string | []byte](text T) string { return string(text[:min(len(text), 200)]) }
 
 // number returns an id as one of the conductor's own, or 0.
 func number(id rpc.ID) int64 {
@@ -96,7 +106,7 @@ func (c *chain) response(p *port, line []byte, m *wire.Message) {
 	call := p.calls[number(m.ID)]
 	switch {
 	case call == nil:
-		c.log.Warn("dropped an answer that matches no request", "from", label(p.place, p.Name), "id", m.ID.String())
+		c.log.Warn("dropped an answer that matches no request", "from", label(p.place, p.Name), "id", short(m.ID.String()))
 		return
 	case m.Broken != nil:
 		c.fail(p, m.ID, fmt.Errorf("malformed answer: %w", m.Broken))
@@ -145,19 +155,18 @@ func (c *chain) settle(call *call) {
 
 // initialized checks the successful answer of a component to initialize: see rule 5 of the package.
 func (c *chain) initialized(p *port, call *call, result []byte) error {
-	version := c.member(result, "protocolVersion")
-	if version == nil {
-		version = []byte("null")
-	}
+	var version rpc.ID // like an id, a version is a number or a text, and 1 equals 1.0
+	_ = codec.Unmarshal(c.member(result, "protocolVersion"), &version)
+	version = wire.Canonical(version)
 	if p != c.agent && p != c.client() {
 		switch {
 		case p.below == nil:
 			return fmt.Errorf("answered %s without initializing its successor", methodProxyInitialize)
-		case !bytes.Equal(p.below, version):
+		case *p.below != version:
 			return fmt.Errorf("changed the protocolVersion of its successor from %.20s to %.20s", p.below, version)
 		}
 	}
-	call.from.below = bytes.Clone(version)
+	call.from.below = &version
 	return nil
 }
 
@@ -214,13 +223,13 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		c.refuse(p, m.ID, refused)
 		return
 	default:
-		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", string(m.Method[:min(len(m.Method), 100)]), "error", refused)
+		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", short(m.Method), "error", refused)
 		return
 	}
 	var sent *call
 	if request {
 		c.lastID++
-		sent = &call{from: p, to: out.to, id: m.ID, n: c.lastID, method: string(out.method), began: time.Now()}
+		sent = &call{from: p, to: out.to, id: m.ID, n: c.lastID, method: short(out.method), began: time.Now()}
 		out.to.calls[sent.n] = sent
 		p.requests[wire.Canonical(m.ID)] = sent
 		if sent.initialize = out.initialize; sent.initialize {
