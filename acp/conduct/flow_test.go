@@ -130,6 +130,27 @@ func TestNobodyReads(t *testing.T) {
 	})
 }
 
+// A client that reads slowly does not end the chain, even if it takes more than a minute for what was collected.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 400 // 40 MB
+		c := start(t, 0, true, nil)
+		c.initialize(answer1)
+		go echo(c.components[0])
+		go func() {
+			for n := range all {
+				if c.client.Write([]byte(big(n))) != nil {
+					return
+				}
+			}
+		}()
+		for n := range all {
+			time.Sleep(time.Second)
+			c.client.want(big(n))
+		}
+	})
+}
+
 // A component that asks what it is refused, and does not read the refusals, is stopped, and ends the chain.
 func TestRefusalsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

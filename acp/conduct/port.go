@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -145,6 +146,9 @@ func (c *chain) awaitRoom(p, to *port) {
 			stalled = time.AfterFunc(stallTime, func() {
 				c.mu.Lock()
 				defer c.mu.Unlock()
+				if !full() {
+					return // it was read at the last moment
+				}
 				c.end(c.failure(to, fmt.Errorf("does not read: %d bytes wait for it, and %d for %s", to.queued(), p.queued(), label(p.place, p.Name))))
 			})
 		} else if !mutual && stalled != nil {
@@ -207,9 +211,19 @@ func (c *chain) write(p *port) {
 		}
 		lines := p.pending
 		p.pending, p.spare, p.writing = p.spare[:0], nil, len(lines)
-		c.mu.Unlock()
-		err := p.stream.WriteLines(lines)
-		c.mu.Lock()
+		var err error
+		for rest := lines; len(rest) > 0 && err == nil; { // in parts, so that a slow reader is seen to read
+			part := rest
+			if len(rest) > soft {
+				part = rest[:soft+bytes.IndexByte(rest[soft:], '\n')+1]
+			}
+			c.mu.Unlock()
+			err = p.stream.WriteLines(part)
+			c.mu.Lock()
+			rest = rest[len(part):]
+			p.writing = len(rest)
+			c.room.Broadcast()
+		}
 		p.writing, p.handed = 0, len(p.pending) > 0
 		if cap(lines) <= soft {
 			p.spare = lines
