@@ -124,6 +124,7 @@ type chain struct {
 	inside    *codec.Decoder // for parts of messages
 	lastID    int64          // one count for all hops: an id occurs once in the trace
 	initTimer *time.Timer    // reset when an initialize is sent or answered
+	initSince time.Time      // of the last reset
 	started   bool
 	draining  bool // the client has ended its input
 	finish    bool // the chain ends after this message, with the error why

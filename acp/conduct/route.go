@@ -146,7 +146,7 @@ func (c *chain) settle(call *call) {
 		delete(call.from.requests, key)
 	}
 	if call.initialize {
-		c.initTimer.Reset(c.options.InitTime) // from now on for the component before it
+		c.restartInit() // for the component before it
 	}
 	if c.draining && !c.waits(c.client()) {
 		c.finish = true
@@ -234,7 +234,7 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		p.requests[wire.Canonical(m.ID)] = sent
 		if sent.initialize = out.initialize; sent.initialize {
 			out.to.below = nil
-			c.initTimer.Reset(c.options.InitTime)
+			c.restartInit()
 		}
 	}
 	if c.options.Trace != nil {
@@ -439,6 +439,12 @@ func (c *chain) cancel(p *port, params []byte) {
 	})
 }
 
+// restartInit gives the component that is to act next the whole InitTime.
+func (c *chain) restartInit() {
+	c.initSince = time.Now()
+	c.initTimer.Reset(c.options.InitTime)
+}
+
 // initTimeout ends the chain because no initialize was sent or answered for InitTime. The last component that has received
 // one is late, because those before it wait for it.
 func (c *chain) initTimeout() {
@@ -451,6 +457,9 @@ func (c *chain) initTimeout() {
 			}
 		}
 		return nil
+	}
+	if time.Since(c.initSince) < c.options.InitTime {
+		return // restarted while this waited for the lock
 	}
 	if initializing(c.client()) != nil {
 		return // for the successor, the other conductor has a timeout
