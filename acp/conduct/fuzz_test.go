@@ -80,3 +80,17 @@ func BenchmarkUpdate(b *testing.B) {
 		c.ports[2].pending = c.ports[2].pending[:0]
 	}
 }
+
+// A timeout that has waited for the lock, while an initialize was sent, does not end the chain.
+func TestInitTimeoutWaited(t *testing.T) {
+	c := initialized(nil)
+	defer c.initTimer.Stop()
+	c.message(c.client(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`))
+	c.ended = make(chan struct{})
+	for _, p := range c.ports {
+		p.handed = true // no stream is written
+	}
+	if c.initTimeout(); c.over {
+		t.Errorf("the chain has ended: %v", c.err)
+	}
+}
