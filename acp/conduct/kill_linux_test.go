@@ -105,7 +105,8 @@ func killAt(t *testing.T, dir string, victim int, place string, at int, failed *
 	var count atomic.Int32
 	var killing sync.WaitGroup
 	defer killing.Wait()
-	tap := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{OnMessage: func(conformance.Message) {
+	accept := map[string]string{"TRM-7": "an agent that is killed releases no terminals"}
+	tap := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Accept: accept, OnMessage: func(conformance.Message) {
 		if int(count.Add(1)) == at {
 			kill := func() {
 				if err := process(all[victim]).Kill(); err != nil {

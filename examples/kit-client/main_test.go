@@ -134,7 +134,7 @@ func mortal() error {
 }
 
 // unanswered is what the death of an agent leaves.
-const unanswered = "PRM-5 MUST: session/prompt request 4: never answered"
+const unanswered = "PRM-5 MUST: session/prompt request 4: the prompt was never answered"
 
 // talk runs the client in a directory, and returns what it prints.
 func talk(t *testing.T, dir, rules, input string, agent ...string) string {
