@@ -57,7 +57,8 @@ type Options struct {
 	MaxMessage int
 	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512.
 	MaxTools int
-	// Logger receives messages that could not be sent to the user. Nil means slog.Default.
+	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled. Nil
+	// means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -320,7 +321,18 @@ func (v *server) client() *mcp.Client {
 			progressed(ctx, req)
 		}
 	}
-	return mcp.NewClient(v.set.opts.Info, &opts)
+	client := mcp.NewClient(v.set.opts.Info, &opts)
+	// The MCP SDK panics on some messages of servers, which would end the agent.
+	logger := v.set.opts.Logger.With("server", v.title)
+	survive := func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+			defer recovered(logger, method, &res, &err, fmt.Errorf("handling %q panicked", method))
+			return next(ctx, method, req)
+		}
+	}
+	client.AddSendingMiddleware(survive)
+	client.AddReceivingMiddleware(survive)
+	return client
 }
 
 // change calls f, which changes fields that the mutex guards, and wakes the goroutines that wait for a change.

@@ -32,6 +32,12 @@ func misbehave(mode string) {
 		wrong := tool("wrong", `{"type":"object","properties":7}`)
 		tools = append(tools, tool("number", "7"), tool("text", `{"type":"string"}`), wrong, tool("", object), tool("echo", object))
 	}
+	var raw map[string]string // results by their methods, and what precedes them
+	if text, ok := strings.CutPrefix(mode, "raw "); ok {
+		if err := json.Unmarshal([]byte(text), &raw); err != nil {
+			panic(err)
+		}
+	}
 	var asked json.RawMessage // the id of a call that was not answered
 	cancelled := 0
 	in := bufio.NewScanner(os.Stdin)
@@ -56,8 +62,14 @@ func misbehave(mode string) {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
 		}
 		text := func(text string) string { return fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, text) }
+		if line, ok := raw["before "+m.Method]; ok {
+			fmt.Println(line)
+		}
+		result, replaced := raw[m.Method]
 		switch {
 		case mode == "never":
+		case replaced && m.ID != nil:
+			reply(m.ID, result)
 		case m.Method == "initialize" && mode == "bare":
 			reply(m.ID, `{"protocolVersion":"2025-06-18"}`)
 		case m.Method == "initialize":

@@ -274,13 +274,17 @@ func guard(server *mcp.Server) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(c.ctx, cancel)()
-			defer func() {
-				if v := recover(); v != nil {
-					c.offer.logger.Error("mcpacp: a handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
-					res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the handler of " + method + " panicked"}
-				}
-			}()
+			failed := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the handler of " + method + " panicked"}
+			defer recovered(c.offer.logger, method, &res, &err, failed)
 			return next(ctx, method, req)
 		}
 	})
+}
+
+// recovered is deferred by functions that handle a message of MCP: it logs a panic, and returns failed in its place.
+func recovered(logger *slog.Logger, method string, res *mcp.Result, err *error, failed error) {
+	if v := recover(); v != nil {
+		logger.Error("mcpacp: a handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+		*res, *err = nil, failed
+	}
 }
