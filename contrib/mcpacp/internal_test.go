@@ -1,8 +1,11 @@
 package mcpacp
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,6 +22,50 @@ func TestPace(t *testing.T) {
 	if left := time.Until(p.next); left < 30*time.Second || left > time.Minute {
 		t.Errorf("after a minute's messages more the next one is read in %v", left)
 	}
+}
+
+// The messages of a stream of events are counted however it is divided into reads.
+func TestPaceOfEvents(t *testing.T) {
+	text := strings.Repeat("data:1\n\nevent: x\ndata: 2\n\n", 500)
+	for name, r := range map[string]io.Reader{
+		"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			b := &body{ReadCloser: io.NopCloser(r), events: true, tail: []byte("\n")}
+			if got, err := io.ReadAll(b); string(got) != text || err != nil {
+				t.Errorf("%s: read %q, %v", name, got, err)
+			}
+			if got := b.pace.next.Sub(start); got != 0 { // a second's messages, from a second ago
+				t.Errorf("%s: the next message is due %v after the start", name, got)
+			}
+		})
+	}
+}
+
+// Tools waits for two seconds for lists that have changed, also if two servers change theirs by turns.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &server{state: ready}, &server{state: ready}
+		s := &Set{servers: []*server{a, b}, ctx: t.Context(), changed: make(chan struct{})}
+		s.change(func() { a.stale = time.Now() })
+		done := make(chan time.Time, 1)
+		go func() {
+			if err := s.settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+			done <- time.Now()
+		}()
+		start := time.Now()
+		for range 10 {
+			time.Sleep(pauseTime)
+			s.change(func() { a.stale, b.stale = time.Time{}, time.Now() })
+			a, b = b, a
+		}
+		if got := (<-done).Sub(start); got != 2*pauseTime {
+			t.Errorf("Tools waited %v", got)
+		}
+	})
 }
 
 // Names are what models accept, and no two names of a server become one.

@@ -63,12 +63,16 @@ func (s *Set) Changed() <-chan struct{} {
 
 // settle waits until no server is starting or listing its tools again, within the limits that Tools documents.
 func (s *Set) settle(ctx context.Context) error {
+	latest := time.Now().Add(2 * pauseTime) // for changed lists, also if servers change theirs again and again
 	for {
 		s.mu.Lock()
 		changed := s.changed
 		var until time.Time
 		for _, v := range s.servers {
 			due := v.stale.Add(2 * pauseTime)
+			if due.After(latest) {
+				due = latest
+			}
 			if v.state == starting {
 				due = s.patience
 			}

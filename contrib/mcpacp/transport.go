@@ -286,7 +286,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream"}
+	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream", tail: []byte("\n")}
 	return res, nil
 }
 
@@ -298,13 +298,17 @@ type body struct {
 	stop      <-chan struct{}
 	left, max int64
 	events    bool
+	tail      []byte // what was read last, of a stream of events: a line may arrive in pieces
 	pace      pace
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.events {
-		b.pace.wait(bytes.Count(p[:n], []byte("\ndata:")), b.stop)
+		const line = "\ndata:"
+		b.tail = append(b.tail, p[:n]...)
+		b.pace.wait(bytes.Count(b.tail, []byte(line)), b.stop)
+		b.tail = append(b.tail[:0], b.tail[max(0, len(b.tail)-len(line)+1):]...)
 		return n, err
 	}
 	if b.left -= int64(n); b.left < 0 {
