@@ -152,6 +152,13 @@ func TestBadInput(t *testing.T) {
 				`notice: The MCP server "bad" has ended: subprocess ended: exit status 1: out of memory`,
 			},
 		}, {
+			name: "stops reading", mode: "deaf", prompt: []string{"bad__ask", "good__ask"}, until: "notice",
+			want: []string{
+				`other: bad: ask, failed: "the MCP server \"bad\": ANY"`, `agent: failed: the MCP server "bad": ANY. `,
+				`other: good: ask, completed: "fine"`, `agent: result: fine. `,
+				`notice: The MCP server "bad" has ended: write ANY: broken pipe`,
+			},
+		}, {
 			name: "input that is no object", mode: "plain", prompt: []string{"bad__ask [1]", "bad__ask {"},
 			want: []string{
 				`other: bad: ask, failed: "the input is not a JSON object"`, `agent: failed: the input is not a JSON object. `,

@@ -77,7 +77,15 @@ func misbehave(mode string) {
 		case m.Method == "tools/list" && mode == "circle":
 			reply(m.ID, `{"tools":[`+tool(fmt.Sprint("page", m.Params.Cursor), object)+`],"nextCursor":"x"}`)
 		case m.Method == "tools/list":
+			if mode == "deaf" { // before the client knows the tools and could write a call
+				if err := os.Stdin.Close(); err != nil {
+					panic(err)
+				}
+			}
 			reply(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
+			if mode == "deaf" {
+				time.Sleep(time.Hour)
+			}
 			if mode == "rename" && asked != nil {
 				reply(asked, text("renamed"))
 			}

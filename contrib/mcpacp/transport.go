@@ -133,7 +133,8 @@ func (c *streamConn) write() {
 		case message := <-c.out:
 			if err := c.stream.Write(message); err != nil {
 				c.fail(err)
-				return // the reader sees the end, too
+				go c.Close() // a process that no longer reads may still write
+				return
 			}
 		case <-c.closed:
 			return
