@@ -12,7 +12,7 @@ RACE        ?= -race
 # RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them and
 # version 2, whose connections share the code of version 1, and every night all. The others judge one value after the other:
 # the race detector would find nothing in them, and take ten times as long.
-RACED       := acp acp/agentkit acp/conduct acp/local acp/negotiate acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
+RACED       := acp acp/agentkit acp/conduct acp/local acp/negotiate acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
 	internal/turns internal/wire
 ifneq ($(ACP_TEST),)
 RACED       += acp/v2draft acp/v2draft/agentkit acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \

@@ -235,9 +235,9 @@ func TestConductorInChain(t *testing.T) {
 {"type":"notification","ts":0.7,"protocol":"acp","from":"proxy:1","to":"successor","method":"y","params":{}}
 `
 	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
-		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2 on: messages of other hops`)
+		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2: messages of other hops`)
 	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:1"}),
-		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1 on: messages of other hops`)
+		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1: messages of other hops`)
 }
 
 // Of a conductor's trace, one hop is read.
