@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// A runtime of another generation does not have this constant.
+// This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
 // EncodeJSON writes x; it is for generated code.
@@ -25,7 +25,7 @@ func (x *WriteTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	*x = WriteTextFileRequest{}
 	o := d.Object()
@@ -63,7 +63,7 @@ func (x *ReadTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ReadTextFileRequest{}
 	o := d.Object()
@@ -104,7 +104,7 @@ func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionRequest{}
 	o := d.Object()
@@ -152,7 +152,7 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallUpdate{}
 	o := d.Object()
@@ -216,7 +216,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallContent{}
 	tag, ok := d.Tag("type")
@@ -261,7 +261,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	*x = ContentBlock{}
 	tag, ok := d.Tag("type")
@@ -297,7 +297,7 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 	*x = Annotations{}
 	for o := d.Object(); o.Next(); {
@@ -332,7 +332,7 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	*x = TextContent{}
 	o := d.Object()
@@ -367,7 +367,7 @@ func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 	*x = ImageContent{}
 	o := d.Object()
@@ -407,7 +407,7 @@ func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 	*x = AudioContent{}
 	o := d.Object()
@@ -448,7 +448,7 @@ func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 	*x = ResourceLink{}
 	o := d.Object()
@@ -497,7 +497,7 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
 	switch {
@@ -508,7 +508,7 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 		d.Drops("text")
 		x.Variant = codec.New[BlobResourceContents](d)
 	default:
-		d.Failf("no variant of EmbeddedResourceResource fits: none of the members text or blob is there")
+		d.Failf("no variant of EmbeddedResourceResource fits: it has none of the members text and blob")
 	}
 }
 
@@ -524,7 +524,7 @@ func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = TextResourceContents{}
 	o := d.Object()
@@ -561,7 +561,7 @@ func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = BlobResourceContents{}
 	o := d.Object()
@@ -596,7 +596,7 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResource{}
 	o := d.Object()
@@ -627,7 +627,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Content) DecodeJSON(d *codec.Decoder) {
 	*x = Content{}
 	o := d.Object()
@@ -658,7 +658,7 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Diff) DecodeJSON(d *codec.Decoder) {
 	*x = Diff{}
 	o := d.Object()
@@ -692,7 +692,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 	*x = Terminal{}
 	o := d.Object()
@@ -721,7 +721,7 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallLocation{}
 	o := d.Object()
@@ -756,7 +756,7 @@ func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 	*x = PermissionOption{}
 	o := d.Object()
@@ -802,7 +802,7 @@ func (x *CreateTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateTerminalRequest{}
 	o := d.Object()
@@ -851,7 +851,7 @@ func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 	*x = EnvVariable{}
 	o := d.Object()
@@ -884,7 +884,7 @@ func (x *TerminalOutputRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutputRequest{}
 	o := d.Object()
@@ -917,7 +917,7 @@ func (x *ReleaseTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ReleaseTerminalRequest{}
 	o := d.Object()
@@ -950,7 +950,7 @@ func (x *WaitForTerminalExitRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 	*x = WaitForTerminalExitRequest{}
 	o := d.Object()
@@ -983,7 +983,7 @@ func (x *KillTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	*x = KillTerminalRequest{}
 	o := d.Object()
@@ -1031,7 +1031,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationRequest{}
 	start := d.Mark()
@@ -1040,7 +1040,7 @@ func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1083,7 +1083,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSessionScope{}
 	o := d.Object()
@@ -1111,7 +1111,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationRequestScope{}
 	o := d.Object()
@@ -1146,7 +1146,7 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSchema{}
 	for o := d.Object(); o.Next(); {
@@ -1200,7 +1200,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationPropertySchema{}
 	tag, ok := d.Tag("type")
@@ -1236,7 +1236,7 @@ func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 	*x = EnumOption{}
 	o := d.Object()
@@ -1277,7 +1277,7 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = StringPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1330,7 +1330,7 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = NumberPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1371,7 +1371,7 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = IntegerPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1410,7 +1410,7 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = BooleanPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1452,7 +1452,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectItems{}
 	tag, ok := d.Tag("type")
@@ -1477,7 +1477,7 @@ func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = StringMultiSelectItems{}
 	o := d.Object()
@@ -1505,7 +1505,7 @@ func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = TitledMultiSelectItems{}
 	o := d.Object()
@@ -1538,7 +1538,7 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectPropertySchema{}
 	o := d.Object()
@@ -1588,7 +1588,7 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormMode{}
 	start := d.Mark()
@@ -1597,7 +1597,7 @@ func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1621,7 +1621,7 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
-		d.Failf("no variant of ElicitationFormMode fits: none of the members sessionId or requestId is there")
+		d.Failf("no variant of ElicitationFormMode fits: it has none of the members sessionId and requestId")
 	}
 }
 
@@ -1644,7 +1644,7 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
@@ -1653,7 +1653,7 @@ func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1680,7 +1680,7 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
-		d.Failf("no variant of ElicitationURLMode fits: none of the members sessionId or requestId is there")
+		d.Failf("no variant of ElicitationURLMode fits: it has none of the members sessionId and requestId")
 	}
 }
 
@@ -1698,7 +1698,7 @@ func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPRequest{}
 	o := d.Object()
@@ -1742,7 +1742,7 @@ func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeResponse{}
 	o := d.Object()
@@ -1798,7 +1798,7 @@ func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AgentCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1849,7 +1849,7 @@ func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PromptCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1891,7 +1891,7 @@ func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = MCPCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1931,7 +1931,7 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1982,7 +1982,7 @@ func (x *SessionListCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionListCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionListCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2003,7 +2003,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionDeleteCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2024,7 +2024,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionAdditionalDirectoriesCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2046,7 +2046,7 @@ func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2071,7 +2071,7 @@ func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptModeCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2095,7 +2095,7 @@ func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptOverrideCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2116,7 +2116,7 @@ func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionForkCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2137,7 +2137,7 @@ func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionArchiveCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2158,7 +2158,7 @@ func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2179,7 +2179,7 @@ func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionTitleCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2200,7 +2200,7 @@ func (x *SessionResumeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionResumeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionResumeCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2221,7 +2221,7 @@ func (x *SessionCloseCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionCloseCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionCloseCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2244,7 +2244,7 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AgentAuthCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2271,7 +2271,7 @@ func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2292,7 +2292,7 @@ func (x *LogoutCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LogoutCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = LogoutCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2313,7 +2313,7 @@ func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ProvidersCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2346,7 +2346,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethod{}
 	fits := d.Fits("id", `"`, "name", `"`)
@@ -2389,7 +2389,7 @@ func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethodTerminal{}
 	o := d.Object()
@@ -2436,7 +2436,7 @@ func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethodAgent{}
 	o := d.Object()
@@ -2473,7 +2473,7 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 	*x = Implementation{}
 	o := d.Object()
@@ -2505,7 +2505,7 @@ func (x *AuthenticateResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthenticateResponse) DecodeJSON(d *codec.Decoder) {
 	*x = AuthenticateResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2528,7 +2528,7 @@ func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ListProvidersResponse{}
 	o := d.Object()
@@ -2561,7 +2561,7 @@ func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 	*x = ProviderInfo{}
 	o := d.Object()
@@ -2602,7 +2602,7 @@ func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 	*x = ProviderCurrentConfig{}
 	o := d.Object()
@@ -2631,7 +2631,7 @@ func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetProviderResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2652,7 +2652,7 @@ func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 	*x = DisableProviderResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2673,7 +2673,7 @@ func (x *LogoutResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LogoutResponse) DecodeJSON(d *codec.Decoder) {
 	*x = LogoutResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2700,7 +2700,7 @@ func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusResponse{}
 	o := d.Object()
@@ -2735,7 +2735,7 @@ func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 	*x = AuthAccount{}
 	o := d.Object()
@@ -2777,7 +2777,7 @@ func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = NewSessionResponse{}
 	o := d.Object()
@@ -2813,7 +2813,7 @@ func (x *SessionModeState) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 	*x = SessionModeState{}
 	o := d.Object()
@@ -2847,7 +2847,7 @@ func (x *SessionMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 	*x = SessionMode{}
 	o := d.Object()
@@ -2902,7 +2902,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOption{}
 	start := d.Mark()
@@ -2911,7 +2911,7 @@ func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -2966,7 +2966,7 @@ func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
@@ -2994,7 +2994,7 @@ func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOption{}
 	o := d.Object()
@@ -3032,7 +3032,7 @@ func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectGroup{}
 	o := d.Object()
@@ -3067,7 +3067,7 @@ func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelect{}
 	o := d.Object()
@@ -3094,7 +3094,7 @@ func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigBoolean{}
 	o := d.Object()
@@ -3119,7 +3119,7 @@ func (x *LoadSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LoadSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = LoadSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3149,7 +3149,7 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ListSessionsResponse{}
 	o := d.Object()
@@ -3189,7 +3189,7 @@ func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfo{}
 	o := d.Object()
@@ -3230,7 +3230,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = DeleteSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3255,7 +3255,7 @@ func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ForkSessionResponse{}
 	o := d.Object()
@@ -3287,7 +3287,7 @@ func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ArchiveSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3308,7 +3308,7 @@ func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = UnarchiveSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3331,7 +3331,7 @@ func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusResponse{}
 	o := d.Object()
@@ -3359,7 +3359,7 @@ func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionTitleResponse{}
 	o := d.Object()
@@ -3387,7 +3387,7 @@ func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ResumeSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3414,7 +3414,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CloseSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3435,7 +3435,7 @@ func (x *SetSessionModeResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionModeResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionModeResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3458,7 +3458,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionResponse{}
 	o := d.Object()
@@ -3487,7 +3487,7 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	*x = PromptResponse{}
 	o := d.Object()
@@ -3525,7 +3525,7 @@ func (x *Usage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Usage) DecodeJSON(d *codec.Decoder) {
 	*x = Usage{}
 	o := d.Object()
@@ -3570,7 +3570,7 @@ func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 	*x = SessionNotification{}
 	o := d.Object()
@@ -3645,7 +3645,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionUpdate{}
 	tag, ok := d.Tag("sessionUpdate")
@@ -3707,7 +3707,7 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	*x = ContentChunk{}
 	o := d.Object()
@@ -3765,7 +3765,7 @@ func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCall{}
 	o := d.Object()
@@ -3821,7 +3821,7 @@ func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 	*x = PlanEntry{}
 	o := d.Object()
@@ -3855,7 +3855,7 @@ func (x *Plan) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Plan) DecodeJSON(d *codec.Decoder) {
 	*x = Plan{}
 	o := d.Object()
@@ -3895,7 +3895,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdateContent{}
 	tag, ok := d.Tag("type")
@@ -3926,7 +3926,7 @@ func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 	*x = PlanItems{}
 	o := d.Object()
@@ -3959,7 +3959,7 @@ func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 	*x = PlanFile{}
 	o := d.Object()
@@ -3992,7 +3992,7 @@ func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 	*x = PlanMarkdown{}
 	o := d.Object()
@@ -4023,7 +4023,7 @@ func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdate{}
 	o := d.Object()
@@ -4051,7 +4051,7 @@ func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 	*x = PlanRemoved{}
 	o := d.Object()
@@ -4082,7 +4082,7 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommand{}
 	o := d.Object()
@@ -4117,7 +4117,7 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandInput{}
 	x.Variant = (*AvailableCommandInputUnstructured)(codec.New[UnstructuredCommandInput](d))
@@ -4132,7 +4132,7 @@ func (x *UnstructuredCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnstructuredCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = UnstructuredCommandInput{}
 	o := d.Object()
@@ -4160,7 +4160,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandsUpdate{}
 	o := d.Object()
@@ -4188,7 +4188,7 @@ func (x *CurrentModeUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = CurrentModeUpdate{}
 	o := d.Object()
@@ -4216,7 +4216,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ConfigOptionUpdate{}
 	o := d.Object()
@@ -4244,7 +4244,7 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfoUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4275,7 +4275,7 @@ func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Cost) DecodeJSON(d *codec.Decoder) {
 	*x = Cost{}
 	o := d.Object()
@@ -4309,7 +4309,7 @@ func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = UsageUpdate{}
 	o := d.Object()
@@ -4347,7 +4347,7 @@ func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	*x = Notice{}
 	o := d.Object()
@@ -4386,7 +4386,7 @@ func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionUpdate{}
 	o := d.Object()
@@ -4425,7 +4425,7 @@ func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionSummaryChunk{}
 	o := d.Object()
@@ -4455,7 +4455,7 @@ func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SubagentSessionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -4479,7 +4479,7 @@ func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionCancelCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -4519,7 +4519,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = StateUpdate{}
 	tag, ok := d.Tag("state")
@@ -4548,7 +4548,7 @@ func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = RunningStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4569,7 +4569,7 @@ func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 	*x = ErrorStopReason{}
 	for o := d.Object(); o.Next(); {
@@ -4622,7 +4622,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = IdleStateUpdate{}
 	start := d.Mark()
@@ -4631,7 +4631,7 @@ func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
@@ -4775,7 +4775,7 @@ func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = RequiresActionStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4796,7 +4796,7 @@ func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = UnknownStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4825,7 +4825,7 @@ func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SubagentUpdate{}
 	o := d.Object()
@@ -4876,7 +4876,7 @@ func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 	*x = SessionMessage{}
 	o := d.Object()
@@ -4921,7 +4921,7 @@ func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 	*x = SessionMessageChunk{}
 	o := d.Object()
@@ -4952,7 +4952,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CompleteElicitationNotification{}
 	o := d.Object()
@@ -4984,7 +4984,7 @@ func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusUpdateNotification{}
 	o := d.Object()
@@ -5018,7 +5018,7 @@ func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeRequest{}
 	o := d.Object()
@@ -5066,7 +5066,7 @@ func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ClientCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5116,7 +5116,7 @@ func (x *FileSystemCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *FileSystemCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = FileSystemCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5146,7 +5146,7 @@ func (x *ClientSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ClientSessionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5176,7 +5176,7 @@ func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5192,7 +5192,7 @@ func (x *SessionConfigOptionsCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigOptionsCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOptionsCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5216,7 +5216,7 @@ func (x *BooleanConfigOptionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = BooleanConfigOptionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5237,7 +5237,7 @@ func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = NoticeCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5252,7 +5252,7 @@ func (x *SubagentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SubagentCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SubagentCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5273,7 +5273,7 @@ func (x *PlanCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PlanCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5298,7 +5298,7 @@ func (x *AuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AuthCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5324,7 +5324,7 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5351,7 +5351,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5372,7 +5372,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5395,7 +5395,7 @@ func (x *AuthenticateRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 	*x = AuthenticateRequest{}
 	o := d.Object()
@@ -5421,7 +5421,7 @@ func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ListProvidersRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5452,7 +5452,7 @@ func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetProviderRequest{}
 	o := d.Object()
@@ -5489,7 +5489,7 @@ func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 	*x = DisableProviderRequest{}
 	o := d.Object()
@@ -5515,7 +5515,7 @@ func (x *LogoutRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LogoutRequest) DecodeJSON(d *codec.Decoder) {
 	*x = LogoutRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5536,7 +5536,7 @@ func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5566,7 +5566,7 @@ func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = NewSessionRequest{}
 	o := d.Object()
@@ -5621,7 +5621,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
 	fits := d.Fits("name", `"`, "command", `"`, "args", `[n`, "env", `[n`)
@@ -5665,7 +5665,7 @@ func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 	*x = HTTPHeader{}
 	o := d.Object()
@@ -5700,7 +5700,7 @@ func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerHTTP{}
 	o := d.Object()
@@ -5740,7 +5740,7 @@ func (x *MCPServerSSE) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerSSE) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerSSE{}
 	o := d.Object()
@@ -5778,7 +5778,7 @@ func (x *MCPServerACP) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerACP{}
 	o := d.Object()
@@ -5815,7 +5815,7 @@ func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerStdio{}
 	o := d.Object()
@@ -5858,7 +5858,7 @@ func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 	*x = SystemPrompt{}
 	o := d.Object()
@@ -5898,7 +5898,7 @@ func (x *LoadSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = LoadSessionRequest{}
 	o := d.Object()
@@ -5943,7 +5943,7 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ListSessionsRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5975,7 +5975,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = DeleteSessionRequest{}
 	o := d.Object()
@@ -6014,7 +6014,7 @@ func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ForkSessionRequest{}
 	o := d.Object()
@@ -6058,7 +6058,7 @@ func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ArchiveSessionRequest{}
 	o := d.Object()
@@ -6086,7 +6086,7 @@ func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = UnarchiveSessionRequest{}
 	o := d.Object()
@@ -6114,7 +6114,7 @@ func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusRequest{}
 	o := d.Object()
@@ -6144,7 +6144,7 @@ func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionTitleRequest{}
 	o := d.Object()
@@ -6186,7 +6186,7 @@ func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ResumeSessionRequest{}
 	o := d.Object()
@@ -6230,7 +6230,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CloseSessionRequest{}
 	o := d.Object()
@@ -6260,7 +6260,7 @@ func (x *SetSessionModeRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionModeRequest{}
 	o := d.Object()
@@ -6310,7 +6310,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionRequest{}
 	start := d.Mark()
@@ -6319,7 +6319,7 @@ func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -6422,7 +6422,7 @@ func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	*x = PromptRequest{}
 	o := d.Object()
@@ -6451,7 +6451,7 @@ func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	*x = WriteTextFileResponse{}
 	for o := d.Object(); o.Next(); {
@@ -6474,7 +6474,7 @@ func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ReadTextFileResponse{}
 	o := d.Object()
@@ -6502,7 +6502,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionResponse{}
 	o := d.Object()
@@ -6543,7 +6543,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionOutcome{}
 	tag, ok := d.Tag("outcome")
@@ -6585,7 +6585,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = SelectedPermissionOutcome{}
 	o := d.Object()
@@ -6613,7 +6613,7 @@ func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateTerminalResponse{}
 	o := d.Object()
@@ -6644,7 +6644,7 @@ func (x *TerminalOutputResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutputResponse{}
 	o := d.Object()
@@ -6678,7 +6678,7 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalExitStatus{}
 	for o := d.Object(); o.Next(); {
@@ -6705,7 +6705,7 @@ func (x *ReleaseTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReleaseTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ReleaseTerminalResponse{}
 	for o := d.Object(); o.Next(); {
@@ -6728,7 +6728,7 @@ func (x *WaitForTerminalExitResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WaitForTerminalExitResponse) DecodeJSON(d *codec.Decoder) {
 	*x = WaitForTerminalExitResponse{}
 	for o := d.Object(); o.Next(); {
@@ -6755,7 +6755,7 @@ func (x *KillTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *KillTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	*x = KillTerminalResponse{}
 	for o := d.Object(); o.Next(); {
@@ -6796,7 +6796,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationResponse{}
 	start := d.Mark()
@@ -6805,7 +6805,7 @@ func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
@@ -6884,7 +6884,7 @@ func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationContentValue{}
 	switch d.Kind() {
@@ -6912,7 +6912,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationAcceptAction{}
 	for o := d.Object(); o.Next(); {
@@ -6942,7 +6942,7 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	switch {
@@ -6957,7 +6957,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		v.decodeMembers(d)
 		x.Variant = v
 	default:
-		d.Failf("no variant of MessageMCPResponse fits: none of the members result or error is there")
+		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
 	}
 }
 
@@ -7030,7 +7030,7 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	*x = MCPError{}
 	o := d.Object()
@@ -7061,7 +7061,7 @@ func (x *CancelNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelNotification{}
 	o := d.Object()
@@ -7094,7 +7094,7 @@ func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPNotification{}
 	o := d.Object()
@@ -7132,7 +7132,7 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelRequestNotification{}
 	o := d.Object()
@@ -7166,7 +7166,7 @@ func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeProxyRequest{}
 	o := d.Object()
@@ -7204,7 +7204,7 @@ func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ProxySuccessorRequest{}
 	o := d.Object()
@@ -7244,7 +7244,7 @@ func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeProxyResponse{}
 	o := d.Object()
@@ -7275,7 +7275,7 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }
 
 // EncodeJSON writes x; it is for generated code.
@@ -7291,7 +7291,7 @@ func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 	*x = ProxySuccessorNotification{}
 	o := d.Object()

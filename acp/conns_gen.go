@@ -30,7 +30,7 @@ func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest)
 
 // ListProviders lists providers that can be configured by the client (providers/list).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
@@ -46,7 +46,7 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 
 // SetProvider replaces the configuration for a provider (providers/set).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
@@ -62,7 +62,7 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 
 // DisableProvider disables a provider (providers/disable).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
@@ -81,7 +81,7 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 // After a successful logout, all new sessions will require authentication. There is no guarantee
 // about the behavior of already running sessions.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise auth.logout.
+// It returns ErrUnsupported without sending anything if the peer does not advertise auth.logout.
 func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodLogout, req); err != nil {
@@ -98,7 +98,7 @@ func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutRes
 // This method is only available if the agent advertises the `auth.status` capability. It MUST NOT
 // change any agent state, and agents MUST NOT reject it with `auth_required`.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
+// It returns ErrUnsupported without sending anything if the peer does not advertise auth.status.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
@@ -112,8 +112,8 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// newSession calls session/new. The reader calls then with the answer, before anything behind it is
-// handled.
+// newSession calls session/new. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodNewSession, req); err != nil {
@@ -125,8 +125,8 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
-// loadSession calls session/load. The reader calls then with the answer, before anything behind it
-// is handled.
+// loadSession calls session/load. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodLoadSession, req); err != nil {
@@ -144,7 +144,8 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 //
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodListSessions, req); err != nil {
@@ -156,8 +157,8 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// deleteSession calls session/delete. The reader calls then with the answer, before anything behind
-// it is handled.
+// deleteSession calls session/delete. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
@@ -169,8 +170,8 @@ func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionReques
 	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
-// forkSession calls session/fork. The reader calls then with the answer, before anything behind it
-// is handled.
+// forkSession calls session/fork. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodForkSession, req); err != nil {
@@ -188,7 +189,7 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 // This method is only available if the agent advertises the `sessionCapabilities.archive`
 // capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise
+// It returns ErrUnsupported without sending anything if the peer does not advertise
 // sessionCapabilities.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
@@ -209,7 +210,7 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 // This method is only available if the agent advertises the `sessionCapabilities.archive`
 // capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise
+// It returns ErrUnsupported without sending anything if the peer does not advertise
 // sessionCapabilities.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
@@ -230,7 +231,8 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 // This method is only available if the agent advertises the `sessionCapabilities.status`
 // capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.status.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// sessionCapabilities.status.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
@@ -251,7 +253,8 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 // The session does not need to be active on the connection. The agent stores the title and returns
 // the stored title, which may be normalized.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.title.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// sessionCapabilities.title.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
@@ -265,8 +268,8 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
-// it is handled.
+// resumeSession calls session/resume. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodResumeSession, req); err != nil {
@@ -278,8 +281,8 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// closeSession calls session/close. The reader calls then with the answer, before anything behind
-// it is handled.
+// closeSession calls session/close. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
@@ -309,7 +312,8 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 //
 // See protocol docs: [Client]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise fs.writeTextFile.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// fs.writeTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
@@ -330,7 +334,8 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 //
 // See protocol docs: [Client]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise fs.readTextFile.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// fs.readTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
@@ -378,7 +383,7 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // See protocol docs: [Terminals]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
+// It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
@@ -399,7 +404,7 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 //
 // See protocol docs: [Terminals]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
+// It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
@@ -426,7 +431,7 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 //
 // See protocol docs: [Terminals]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
+// It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
@@ -445,7 +450,7 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 //
 // See protocol docs: [Terminals]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
+// It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
@@ -471,7 +476,7 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 //
 // See protocol docs: [Terminals]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
+// It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
@@ -489,7 +494,8 @@ func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) 
 //
 // See protocol docs: [Elicitation]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/draft/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
@@ -525,7 +531,8 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 //
 // See protocol docs: [Agent Reports Output]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
@@ -541,7 +548,8 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) e
 
 // CompleteElicitation serves elicitation/complete.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCompleteElicitation, n); err != nil {

@@ -257,7 +257,7 @@ func newValue[T any, P interface {
 	return P(new(T))
 }
 
-// scalar is a value of a type that others write and read.
+// scalar is a value of a type without codec methods.
 type scalar[T any] struct {
 	value T
 	enc   func(*codec.Encoder, T)

@@ -199,7 +199,7 @@ func (x StringFormat) Known() bool {
 //
 // Schema: LlmProtocol.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type LLMProtocol string
@@ -233,7 +233,7 @@ func (x LLMProtocol) Known() bool {
 
 // AuthState is the agent's overall authentication state.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type AuthState string
@@ -273,7 +273,7 @@ func (x AuthState) Known() bool {
 // Category names beginning with `_` are free for custom use, like other ACP extension methods.
 // Category names that do not begin with `_` are reserved for the ACP spec.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
 
 // The known values of SessionConfigOptionCategory.
@@ -302,7 +302,7 @@ func (x SessionConfigOptionCategory) Known() bool {
 
 // SessionStatus: Whether the Agent has a session in memory, as reported by `session/status`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatus string
@@ -438,7 +438,7 @@ func (x PlanEntryStatus) Known() bool {
 
 // NoticeSeverity is the severity hint for a session notice.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type NoticeSeverity string
 
 // The known values of NoticeSeverity.
@@ -464,7 +464,7 @@ func (x NoticeSeverity) Known() bool {
 
 // CompactionStatus is the lifecycle state of a context compaction.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type CompactionStatus string
 
 // The known values of CompactionStatus.
@@ -497,7 +497,7 @@ func (x CompactionStatus) Known() bool {
 // Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an
 // error for a mode it does not support rather than treating it as `append` or `override`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPromptMode string
@@ -536,7 +536,7 @@ func (x SystemPromptMode) Known() bool {
 // Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return
 // `-32602` for a value it does not support rather than treating it as `exclude`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveFilter string

@@ -191,8 +191,8 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 	return ""
 }
 
-// capabilities are those that follow from which handlers are set. It is an error to set only some
-// of those that one capability stands for.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
+// the handlers of one capability.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	if all, err := allOrNone(
 		"providers",
@@ -308,8 +308,8 @@ func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationN
 	return ""
 }
 
-// capabilities are those that follow from which handlers are set. It is an error to set only some
-// of those that one capability stands for.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
+// the handlers of one capability.
 func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	if h.WriteTextFile != nil {
 		x.FS.WriteTextFile = true

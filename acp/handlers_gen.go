@@ -10,11 +10,11 @@ import (
 	engine "github.com/acpgo/sdk/internal/engine"
 )
 
-// AgentHandlers are the functions that serve the requests and notifications which an agent
-// receives. A handler that is nil is not there: its request is answered with method not found, its
-// notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order. A
-// handler whose parameters name a session is given that session, any other the connection.
+// AgentHandlers has the functions that handle the requests and notifications that an agent
+// receives. If a handler is nil, its requests are answered with method not found, its notifications
+// are ignored, and the capabilities that depend on it are not advertised. Handlers run
+// concurrently, except that the notifications of one session are handled in order. A handler whose
+// parameters name a session receives that session; the others receive the connection.
 type AgentHandlers struct {
 	// Authenticate authenticates the client using the specified authentication method
 	// (authenticate).
@@ -279,7 +279,7 @@ type AgentHandlers struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error
 
-	// Extensions serve methods outside the protocol; nil serves none.
+	// Extensions handle methods outside the protocol; nil means none.
 	Extensions *rpc.Extensions[AgentConn]
 }
 
@@ -310,11 +310,11 @@ func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
 	}
 }
 
-// ClientHandlers are the functions that serve the requests and notifications which a client
-// receives. A handler that is nil is not there: its request is answered with method not found, its
-// notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order. A
-// handler whose parameters name a session is given that session, any other the connection.
+// ClientHandlers has the functions that handle the requests and notifications that a client
+// receives. If a handler is nil, its requests are answered with method not found, its notifications
+// are ignored, and the capabilities that depend on it are not advertised. Handlers run
+// concurrently, except that the notifications of one session are handled in order. A handler whose
+// parameters name a session receives that session; the others receive the connection.
 type ClientHandlers struct {
 	// WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 	//
@@ -468,7 +468,7 @@ type ClientHandlers struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error
 
-	// Extensions serve methods outside the protocol; nil serves none.
+	// Extensions handle methods outside the protocol; nil means none.
 	Extensions *rpc.Extensions[ClientConn]
 }
 
@@ -490,11 +490,10 @@ func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
 	}
 }
 
-// ProxyHandlers are the functions that serve the requests and notifications which a proxy, or its
-// conductor, receives. A handler that is nil is not there: its request is answered with method not
-// found, its notification is ignored, and the capabilities that it would serve are not advertised.
-// Handlers are called concurrently, except that the notifications of one session are handled in
-// order.
+// ProxyHandlers has the functions that handle the requests and notifications that a proxy, or its
+// conductor, receives. If a handler is nil, its requests are answered with method not found, its
+// notifications are ignored, and the capabilities that depend on it are not advertised. Handlers
+// run concurrently, except that the notifications of one session are handled in order.
 type ProxyHandlers struct {
 	// InitializeProxy initializes a component as a proxy (proxy/initialize).
 	//
@@ -522,7 +521,7 @@ type ProxyHandlers struct {
 	// Experimental: any minor release may change or remove it.
 	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error
 
-	// Extensions serve methods outside the protocol; nil serves none.
+	// Extensions handle methods outside the protocol; nil means none.
 	Extensions *rpc.Extensions[ProxyConn]
 }
 

@@ -35,7 +35,7 @@ func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ToolCallContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -44,7 +44,7 @@ func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ContentBlock) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -83,7 +83,7 @@ func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -178,7 +178,7 @@ func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -205,7 +205,7 @@ func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -244,7 +244,7 @@ func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MultiSelectItems) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -271,7 +271,7 @@ func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationFormMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -280,7 +280,7 @@ func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationURLMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -437,7 +437,7 @@ func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x AuthMethod) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -536,7 +536,7 @@ func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionConfigOption) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -547,7 +547,7 @@ func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -678,7 +678,7 @@ func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -711,7 +711,7 @@ func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x PlanUpdateContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -756,7 +756,7 @@ func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x AvailableCommandInput) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -839,7 +839,7 @@ func (x StateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x StateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -860,7 +860,7 @@ func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x IdleStateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1049,7 +1049,7 @@ func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MCPServer) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1162,7 +1162,7 @@ func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1195,7 +1195,7 @@ func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1248,7 +1248,7 @@ func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1257,7 +1257,7 @@ func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationContentValue) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1272,7 +1272,7 @@ func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MessageMCPResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.

@@ -103,7 +103,7 @@ const (
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	MethodMessageMCPNotification = "mcp/message"
-	// MethodCancelRequest names a notification that connections handle by themselves.
+	// MethodCancelRequest names a notification that connections handle.
 	MethodCancelRequest = "$/cancel_request"
 	// MethodInitializeProxy names a request that proxies and their conductors handle.
 	//

@@ -12,7 +12,7 @@ import "context"
 //
 // See protocol docs: [Client]
 //
-// The session's id is filled in; req is not changed. See [AgentConn.WriteTextFile].
+// It sets the session's id in a copy of req. See [AgentConn.WriteTextFile].
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
@@ -28,7 +28,7 @@ func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequ
 //
 // See protocol docs: [Client]
 //
-// The session's id is filled in; req is not changed. See [AgentConn.ReadTextFile].
+// It sets the session's id in a copy of req. See [AgentConn.ReadTextFile].
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {

@@ -23,7 +23,7 @@ type WriteTextFileRequest struct {
 	// The text content to write to the file.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -55,7 +55,7 @@ type ReadTextFileRequest struct {
 	// Maximum number of lines to read.
 	Limit codec.Opt[uint32] `json:"limit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -76,7 +76,7 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -119,7 +119,7 @@ type ToolCallUpdate struct {
 	// Update the raw output.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -140,7 +140,7 @@ type Annotations struct {
 	// Relative importance of this content when clients choose what to surface.
 	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -152,7 +152,7 @@ type TextContent struct {
 	// Text payload carried by this content block.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -170,7 +170,7 @@ type ImageContent struct {
 	// URI associated with this resource or media payload.
 	URI codec.Opt[string] `json:"uri,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -185,7 +185,7 @@ type AudioContent struct {
 	// MIME type describing the encoded media payload.
 	MimeType string `json:"mimeType"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -213,7 +213,7 @@ type ResourceLink struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -228,7 +228,7 @@ type TextResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -243,7 +243,7 @@ type BlobResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -255,7 +255,7 @@ type EmbeddedResource struct {
 	// Embedded resource payload, either text or binary data.
 	Resource EmbeddedResourceResource `json:"resource"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -264,7 +264,7 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -285,7 +285,7 @@ type Diff struct {
 	// The new content after modification.
 	NewText string `json:"newText"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -305,7 +305,7 @@ type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -324,7 +324,7 @@ type ToolCallLocation struct {
 	// Optional 1-based line number within the file.
 	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -339,7 +339,7 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -374,7 +374,7 @@ type CreateTerminalRequest struct {
 	// output, even if this means the retained output is slightly less than the specified limit.
 	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -386,7 +386,7 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -398,7 +398,7 @@ type TerminalOutputRequest struct {
 	// The ID of the terminal to get output from.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -410,7 +410,7 @@ type ReleaseTerminalRequest struct {
 	// The ID of the terminal to release.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -422,7 +422,7 @@ type WaitForTerminalExitRequest struct {
 	// The ID of the terminal to wait for.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -434,7 +434,7 @@ type KillTerminalRequest struct {
 	// The ID of the terminal to kill.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -487,11 +487,11 @@ type ElicitationSchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// TypeOrDefault returns Type or, when it is absent, the schema's default, "object".
+// TypeOrDefault returns Type or, if it is absent, the schema's default, "object".
 func (x *ElicitationSchema) TypeOrDefault() ElicitationSchemaType {
 	if x.Type == "" {
 		return ElicitationSchemaTypeObject
@@ -513,7 +513,7 @@ type EnumOption struct {
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -564,7 +564,7 @@ type StringPropertySchema struct {
 	// equivalent and mean no titled single-select choices are declared by `oneOf`.
 	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -595,7 +595,7 @@ type NumberPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -626,7 +626,7 @@ type IntegerPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -647,7 +647,7 @@ type BooleanPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -656,7 +656,7 @@ type StringMultiSelectItems struct {
 	// Allowed enum values.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -665,7 +665,7 @@ type TitledMultiSelectItems struct {
 	// Titled enum options.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -700,7 +700,7 @@ type MultiSelectPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
 	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -729,7 +729,7 @@ type MessageMCPRequest struct {
 	// If omitted or set to `null`, the inner MCP message has no params.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -778,7 +778,7 @@ type InitializeResponse struct {
 	// Note: in future versions of the protocol, this will be required.
 	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -819,11 +819,11 @@ type AgentCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x AgentCapabilities) IsZero() bool {
 	return !x.LoadSession &&
 		x.PromptCapabilities.IsZero() &&
@@ -862,11 +862,11 @@ type PromptCapabilities struct {
 	// for pieces of context that are referenced in the message.
 	EmbeddedContext bool `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x PromptCapabilities) IsZero() bool {
 	return !x.Image &&
 		!x.Audio &&
@@ -889,11 +889,11 @@ type MCPCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	ACP bool `json:"acp,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x MCPCapabilities) IsZero() bool {
 	return !x.HTTP &&
 		!x.SSE &&
@@ -994,11 +994,11 @@ type SessionCapabilities struct {
 	// means the agent supports closing sessions.
 	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x SessionCapabilities) IsZero() bool {
 	return x.List.IsZero() &&
 		x.Delete.IsZero() &&
@@ -1017,7 +1017,7 @@ func (x SessionCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports listing sessions.
 type SessionListCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1025,7 +1025,7 @@ type SessionListCapabilities struct {
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1037,7 +1037,7 @@ type SessionDeleteCapabilities struct {
 // `SessionInfo.additionalDirectories` to report the complete ordered additional-root list
 // associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1053,7 +1053,7 @@ type SessionSystemPromptCapabilities struct {
 	// Optional. Omitted or `null` both mean the agent supports only `append`.
 	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1072,7 +1072,7 @@ type SessionSystemPromptModeCapabilities struct {
 	// system prompt.
 	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1084,7 +1084,7 @@ type SessionSystemPromptModeCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1094,7 +1094,7 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1105,7 +1105,7 @@ type SessionForkCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1115,7 +1115,7 @@ type SessionArchiveCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1126,7 +1126,7 @@ type SessionStatusCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1134,7 +1134,7 @@ type SessionTitleCapabilities struct {
 //
 // Supplying `{}` means the agent supports resuming sessions.
 type SessionResumeCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1142,7 +1142,7 @@ type SessionResumeCapabilities struct {
 //
 // Supplying `{}` means the agent supports closing sessions.
 type SessionCloseCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1162,11 +1162,11 @@ type AgentAuthCapabilities struct {
 	// means the agent supports the logout method.
 	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x AgentAuthCapabilities) IsZero() bool {
 	return x.Status.IsZero() &&
 		x.Logout.IsZero() &&
@@ -1179,7 +1179,7 @@ func (x AgentAuthCapabilities) IsZero() bool {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1187,7 +1187,7 @@ type AuthStatusCapabilities struct {
 //
 // Supplying `{}` means the agent supports the logout method.
 type LogoutCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1197,7 +1197,7 @@ type LogoutCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1229,7 +1229,7 @@ type AuthMethodTerminal struct {
 	// These values override same-named variables in the base launch configuration.
 	Env map[string]string `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1246,7 +1246,7 @@ type AuthMethodAgent struct {
 	// Optional human-readable description of this authentication method.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1267,13 +1267,13 @@ type Implementation struct {
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthenticateResponse is the response to the `authenticate` method.
 type AuthenticateResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1284,7 +1284,7 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1305,7 +1305,7 @@ type ProviderInfo struct {
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
 	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1326,7 +1326,7 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1334,7 +1334,7 @@ type ProviderCurrentConfig struct {
 //
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1342,13 +1342,13 @@ type SetProviderResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutResponse is the response to the `logout` method.
 type LogoutResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1369,7 +1369,7 @@ type AuthStatusResponse struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1408,7 +1408,7 @@ type AuthAccount struct {
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
 	Organization codec.Opt[string] `json:"organization,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1433,7 +1433,7 @@ type NewSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1445,7 +1445,7 @@ type SessionModeState struct {
 	// The set of modes that the Agent can operate in.
 	AvailableModes []SessionMode `json:"availableModes"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1469,7 +1469,7 @@ type SessionMode struct {
 	// Optional human-readable details shown with this protocol object.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1494,7 +1494,7 @@ type SessionConfigSelectOption struct {
 	// Optional description for this option value.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1509,7 +1509,7 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1545,7 +1545,7 @@ type LoadSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1558,7 +1558,7 @@ type ListSessionsResponse struct {
 	// the next page. If absent, there are no more results.
 	NextCursor codec.Opt[string] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1591,13 +1591,13 @@ type SessionInfo struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[bool] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1618,7 +1618,7 @@ type ForkSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1626,7 +1626,7 @@ type ForkSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1634,7 +1634,7 @@ type ArchiveSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1650,7 +1650,7 @@ type SessionStatusResponse struct {
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
 	Status SessionStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1664,7 +1664,7 @@ type SetSessionTitleResponse struct {
 	// value rather than the one they sent.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1680,19 +1680,19 @@ type ResumeSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionModeResponse is the response to `session/set_mode` method.
 type SetSessionModeResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1701,7 +1701,7 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1719,7 +1719,7 @@ type PromptResponse struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
 	Usage codec.Opt[Usage] `json:"usage,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1745,7 +1745,7 @@ type Usage struct {
 	// Total cache write tokens.
 	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1763,7 +1763,7 @@ type SessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1783,7 +1783,7 @@ type ContentChunk struct {
 	// indicates a new message has started.
 	MessageID codec.Opt[MessageID] `json:"messageId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1826,7 +1826,7 @@ type ToolCall struct {
 	// Raw output returned by the tool.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1847,7 +1847,7 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1867,7 +1867,7 @@ type Plan struct {
 	// status. The client replaces the entire plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1891,7 +1891,7 @@ type PlanItems struct {
 	// their current status. The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1905,7 +1905,7 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1919,7 +1919,7 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1930,7 +1930,7 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1941,7 +1941,7 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1956,7 +1956,7 @@ type AvailableCommand struct {
 	// Input for the command if required.
 	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1965,7 +1965,7 @@ type UnstructuredCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1974,7 +1974,7 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1987,7 +1987,7 @@ type CurrentModeUpdate struct {
 	// The ID of the current mode.
 	CurrentModeID SessionModeID `json:"currentModeId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1996,7 +1996,7 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2012,7 +2012,7 @@ type SessionInfoUpdate struct {
 	// ISO 8601 timestamp of last activity. Set to null to clear.
 	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2025,7 +2025,7 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2040,7 +2040,7 @@ type UsageUpdate struct {
 	// Cumulative session cost (optional).
 	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2066,7 +2066,7 @@ type Notice struct {
 	// Omitted and `null` are equivalent and mean no description was supplied.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2094,7 +2094,7 @@ type CompactionUpdate struct {
 	// Human-readable error details for the compaction.
 	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2108,7 +2108,7 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2124,7 +2124,7 @@ type SubagentSessionCapabilities struct {
 	// `null` means unsupported. An object (including `{}`) means supported.
 	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2135,7 +2135,7 @@ type SubagentSessionCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2143,7 +2143,7 @@ type SessionCancelCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type RunningStateUpdate struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2162,7 +2162,7 @@ type ErrorStopReason struct {
 //
 // Experimental: any minor release may change or remove it.
 type RequiresActionStateUpdate struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2177,7 +2177,7 @@ type RequiresActionStateUpdate struct {
 //
 // Experimental: any minor release may change or remove it.
 type UnknownStateUpdate struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2248,7 +2248,7 @@ type SubagentUpdate struct {
 	// directories. Clients use these values for the child's root set.
 	AdditionalDirectories codec.Opt[[]string] `json:"additionalDirectories,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2287,7 +2287,7 @@ type SessionMessage struct {
 	// content.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2304,7 +2304,7 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2314,7 +2314,7 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2340,7 +2340,7 @@ type AuthStatusUpdateNotification struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2363,7 +2363,7 @@ type InitializeRequest struct {
 	// Note: in future versions of the protocol, this will be required.
 	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2415,11 +2415,11 @@ type ClientCapabilities struct {
 	// Optional. Omitted or `null` both mean the client does not advertise elicitation support.
 	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x ClientCapabilities) IsZero() bool {
 	return x.FS.IsZero() &&
 		!x.Terminal &&
@@ -2443,11 +2443,11 @@ type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/write_text_file` requests.
 	WriteTextFile bool `json:"writeTextFile,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x FileSystemCapabilities) IsZero() bool {
 	return !x.ReadTextFile &&
 		!x.WriteTextFile &&
@@ -2472,7 +2472,7 @@ type ClientSessionCapabilities struct {
 	// means the client can present notices to the user.
 	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2493,7 +2493,7 @@ type SessionConfigOptionsCapabilities struct {
 	// send `session/set_config_option` requests with `type: "boolean"` and a boolean `value`.
 	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2501,7 +2501,7 @@ type SessionConfigOptionsCapabilities struct {
 //
 // Supplying `{}` means the client supports boolean session configuration options.
 type BooleanConfigOptionCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2521,7 +2521,7 @@ type NoticeCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SubagentCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2530,7 +2530,7 @@ type SubagentCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type PlanCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2546,11 +2546,11 @@ type AuthCapabilities struct {
 	// in its authentication methods.
 	Terminal bool `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x AuthCapabilities) IsZero() bool {
 	return !x.Terminal &&
 		x.Meta == nil
@@ -2570,7 +2570,7 @@ type ElicitationCapabilities struct {
 	// means the client supports URL-based elicitation.
 	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2578,7 +2578,7 @@ type ElicitationCapabilities struct {
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2588,7 +2588,7 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2600,7 +2600,7 @@ type AuthenticateRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2608,7 +2608,7 @@ type AuthenticateRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2631,7 +2631,7 @@ type SetProviderRequest struct {
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2642,7 +2642,7 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2650,7 +2650,7 @@ type DisableProviderRequest struct {
 //
 // Terminates the current authenticated session.
 type LogoutRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2663,7 +2663,7 @@ type LogoutRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2695,7 +2695,7 @@ type NewSessionRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2709,7 +2709,7 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2726,7 +2726,7 @@ type MCPServerHTTP struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2743,7 +2743,7 @@ type MCPServerSSE struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2765,7 +2765,7 @@ type MCPServerACP struct {
 	// same ACP connection.
 	ServerID MCPServerACPID `json:"serverId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2785,7 +2785,7 @@ type MCPServerStdio struct {
 	// Environment variables to set when launching the MCP server.
 	Env []EnvVariable `json:"env"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2813,7 +2813,7 @@ type SystemPrompt struct {
 	// loading, resuming, or forking the session.
 	Content []ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2851,7 +2851,7 @@ type LoadSessionRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2874,7 +2874,7 @@ type ListSessionsRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2885,7 +2885,7 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2921,7 +2921,7 @@ type ForkSessionRequest struct {
 	// they used for the source session.
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2939,7 +2939,7 @@ type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2957,7 +2957,7 @@ type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2974,7 +2974,7 @@ type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3001,7 +3001,7 @@ type SetSessionTitleRequest struct {
 	// with `-32602`.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3038,7 +3038,7 @@ type ResumeSessionRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3052,7 +3052,7 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3064,7 +3064,7 @@ type SetSessionModeRequest struct {
 	// The ID of the mode to set.
 	ModeID SessionModeID `json:"modeId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3093,13 +3093,13 @@ type PromptRequest struct {
 	// to include pieces of context from sources the agent may not have access to.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WriteTextFileResponse is the response to `fs/write_text_file`.
 type WriteTextFileResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3108,7 +3108,7 @@ type ReadTextFileResponse struct {
 	// Content payload returned by this response.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3117,7 +3117,7 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3126,7 +3126,7 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3135,7 +3135,7 @@ type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3150,7 +3150,7 @@ type TerminalOutputResponse struct {
 	// Exit status if the command has completed.
 	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3162,13 +3162,13 @@ type TerminalExitStatus struct {
 	// The signal that terminated the process (may be null if exited normally).
 	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReleaseTerminalResponse is the response to terminal/release method.
 type ReleaseTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3180,13 +3180,13 @@ type WaitForTerminalExitResponse struct {
 	// The signal that terminated the process (may be null if exited normally).
 	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // KillTerminalResponse is the response to `terminal/kill` method.
 type KillTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3228,7 +3228,7 @@ type CancelNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3255,7 +3255,7 @@ type MessageMCPNotification struct {
 	// If omitted or set to `null`, the inner MCP message has no params.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3268,7 +3268,7 @@ type CancelRequestNotification struct {
 	// The ID of the request to cancel.
 	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3299,7 +3299,7 @@ type InitializeProxyRequest struct {
 	// Note: in future versions of the protocol, this will be required.
 	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3332,7 +3332,7 @@ type ProxySuccessorRequest struct {
 	// `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3361,7 +3361,7 @@ type InitializeProxyResponse struct {
 	// Note: in future versions of the protocol, this will be required.
 	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3393,6 +3393,6 @@ type ProxySuccessorNotification struct {
 	// notification's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }

@@ -16,16 +16,16 @@ import (
 //
 // See protocol docs: [Content]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
 type ToolCallContent struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ToolCallContentVariant `json:"-"`
 }
 
-// ToolCallContentVariant is implemented by the variants of [ToolCallContent] alone:
-// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal or
+// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]:
+// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal and
 // *ToolCallContentUnknown.
 type ToolCallContentVariant interface {
 	isToolCallContent()
@@ -52,11 +52,11 @@ type ToolCallContentDiff Diff
 // [Terminal]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 type ToolCallContentTerminal Terminal
 
-// ToolCallContentUnknown keeps a variant of [ToolCallContent] that this package does not know.
+// ToolCallContentUnknown is a variant of [ToolCallContent] that this package does not know.
 type ToolCallContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -94,16 +94,16 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 //
 // See protocol docs: [Content]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v1/draft/content
 type ContentBlock struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ContentBlockVariant `json:"-"`
 }
 
-// ContentBlockVariant is implemented by the variants of [ContentBlock] alone: *ContentBlockText,
-// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource or
+// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText,
+// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and
 // *ContentBlockUnknown.
 type ContentBlockVariant interface {
 	isContentBlock()
@@ -147,11 +147,11 @@ type ContentBlockResourceLink ResourceLink
 // type: "resource"
 type ContentBlockResource EmbeddedResource
 
-// ContentBlockUnknown keeps a variant of [ContentBlock] that this package does not know.
+// ContentBlockUnknown is a variant of [ContentBlock] that this package does not know.
 type ContentBlockUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -189,14 +189,14 @@ func ResourceBlock(resource EmbeddedResourceResource) ContentBlock {
 
 // EmbeddedResourceResource is resource content that can be embedded in a message.
 //
-// The variants are told apart by the members text or blob.
+// The members text and blob distinguish the variants.
 type EmbeddedResourceResource struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant EmbeddedResourceResourceVariant `json:"-"`
 }
 
-// EmbeddedResourceResourceVariant is implemented by the variants of [EmbeddedResourceResource]
-// alone: *TextResourceContents or *BlobResourceContents.
+// EmbeddedResourceResourceVariant is implemented only by the variants of
+// [EmbeddedResourceResource]: *TextResourceContents and *BlobResourceContents.
 type EmbeddedResourceResourceVariant interface {
 	isEmbeddedResourceResource()
 }
@@ -220,20 +220,20 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 // directing them to a URL. Elicitations are tied to a session (optionally a tool call) or a
 // request.
 //
-// The member mode tells the variants apart.
+// The member mode distinguishes the variants.
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
 }
 
-// CreateElicitationRequestVariant is implemented by the variants of [CreateElicitationRequest]
-// alone: *CreateElicitationRequestForm, *CreateElicitationRequestURL or
+// CreateElicitationRequestVariant is implemented only by the variants of
+// [CreateElicitationRequest]: *CreateElicitationRequestForm, *CreateElicitationRequestURL and
 // *CreateElicitationRequestUnknown.
 type CreateElicitationRequestVariant interface {
 	isCreateElicitationRequest()
@@ -250,8 +250,8 @@ type CreateElicitationRequestForm ElicitationFormMode
 // mode: "url"
 type CreateElicitationRequestURL ElicitationURLMode
 
-// CreateElicitationRequestUnknown keeps a variant of [CreateElicitationRequest] that this package
-// does not know.
+// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does
+// not know.
 //
 // Custom or future elicitation mode.
 //
@@ -264,7 +264,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -289,16 +289,16 @@ func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) 
 // Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type:
 // "string"` with `enum` or `oneOf` set. Multi-select enums use `type: "array"`.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationPropertySchemaVariant `json:"-"`
 }
 
-// ElicitationPropertySchemaVariant is implemented by the variants of [ElicitationPropertySchema]
-// alone: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
+// ElicitationPropertySchemaVariant is implemented only by the variants of
+// [ElicitationPropertySchema]: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
 // *ElicitationPropertySchemaInteger, *ElicitationPropertySchemaBoolean,
-// *ElicitationPropertySchemaArray or *ElicitationPropertySchemaUnknown.
+// *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
 type ElicitationPropertySchemaVariant interface {
 	isElicitationPropertySchema()
 }
@@ -329,7 +329,7 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 // type: "array"
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
-// ElicitationPropertySchemaUnknown keeps a variant of [ElicitationPropertySchema] that this package
+// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package
 // does not know.
 //
 // Custom or future elicitation property schema.
@@ -343,7 +343,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -386,14 +386,14 @@ func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) Elicit
 
 // MultiSelectItems holds the items for a multi-select (array) property schema.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type MultiSelectItems struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MultiSelectItemsVariant `json:"-"`
 }
 
-// MultiSelectItemsVariant is implemented by the variants of [MultiSelectItems] alone:
-// *MultiSelectItemsString, *MultiSelectItemsTitled or *MultiSelectItemsUnknown.
+// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]:
+// *MultiSelectItemsString, *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
 type MultiSelectItemsVariant interface {
 	isMultiSelectItems()
 }
@@ -408,13 +408,13 @@ type MultiSelectItemsString StringMultiSelectItems
 // As in MCP, titled items omit `type` and are identified by `anyOf`.
 type MultiSelectItemsTitled TitledMultiSelectItems
 
-// MultiSelectItemsUnknown keeps a variant of [MultiSelectItems] that this package does not know.
+// MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
 //
 // Custom or future typed multi-select items.
 type MultiSelectItemsUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -435,17 +435,17 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 // ElicitationFormMode: Form-based elicitation mode where the client renders a form from the
 // provided schema.
 //
-// The variants are told apart by the members sessionId or requestId.
+// The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
 	// A JSON Schema describing the form fields to present to the user.
 	RequestedSchema ElicitationSchema `json:"requestedSchema"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationFormModeVariant `json:"-"`
 }
 
-// ElicitationFormModeVariant is implemented by the variants of [ElicitationFormMode] alone:
-// *ElicitationFormModeSession or *ElicitationFormModeRequest.
+// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]:
+// *ElicitationFormModeSession and *ElicitationFormModeRequest.
 type ElicitationFormModeVariant interface {
 	isElicitationFormMode()
 }
@@ -477,7 +477,7 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 //
 // Schema: ElicitationUrlMode.
 //
-// The variants are told apart by the members sessionId or requestId.
+// The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
 	ElicitationID ElicitationID `json:"elicitationId"`
@@ -485,12 +485,12 @@ type ElicitationURLMode struct {
 	// The URL to direct the user to.
 	URL string `json:"url"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationURLModeVariant `json:"-"`
 }
 
-// ElicitationURLModeVariant is implemented by the variants of [ElicitationURLMode] alone:
-// *ElicitationURLModeSession or *ElicitationURLModeRequest.
+// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]:
+// *ElicitationURLModeSession and *ElicitationURLModeRequest.
 type ElicitationURLModeVariant interface {
 	isElicitationURLMode()
 }
@@ -523,29 +523,29 @@ func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, paylo
 // The `type` field acts as the discriminator in the serialized JSON form. When no `type` is
 // present, the method is treated as `agent`.
 //
-// The member type tells the variants apart. Without it, or with a value whose variant this is not,
-// the members that an [AuthMethodAgent] must have make one; see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the
+// variant of its value, is an [AuthMethodAgent] if it has the required members; see Type.
 type AuthMethod struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
 
-	// Type is the member type beside an [AuthMethodAgent], which needs none: a value that the
-	// schema does not know, or whose variant this is not. It is written as it came, and beside
-	// other variants it means nothing.
+	// Type is the member type of an [AuthMethodAgent], which needs none: a value that the schema
+	// does not know, or the value of another variant. It is written unchanged, and ignored for
+	// other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// AuthMethodVariant is implemented by the variants of [AuthMethod] alone: *AuthMethodTerminal,
-// *AuthMethodAgent or *AuthMethodUnknown.
+// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal,
+// *AuthMethodAgent and *AuthMethodUnknown.
 type AuthMethodVariant interface {
 	isAuthMethod()
 }
 
-// AuthMethodUnknown keeps a variant of [AuthMethod] that this package does not know.
+// AuthMethodUnknown is a variant of [AuthMethod] that this package does not know.
 type AuthMethodUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -565,7 +565,7 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 
 // SessionConfigOption is a session configuration option selector and its current state.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
 	ID SessionConfigID `json:"id"`
@@ -579,15 +579,15 @@ type SessionConfigOption struct {
 	// Optional semantic category for this option (UX only).
 	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
 }
 
-// SessionConfigOptionVariant is implemented by the variants of [SessionConfigOption] alone:
-// *SessionConfigOptionSelect, *SessionConfigOptionBoolean or *SessionConfigOptionUnknown.
+// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]:
+// *SessionConfigOptionSelect, *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
 type SessionConfigOptionVariant interface {
 	isSessionConfigOption()
 }
@@ -602,12 +602,11 @@ type SessionConfigOptionSelect SessionConfigSelect
 // type: "boolean"
 type SessionConfigOptionBoolean SessionConfigBoolean
 
-// SessionConfigOptionUnknown keeps a variant of [SessionConfigOption] that this package does not
-// know.
+// SessionConfigOptionUnknown is a variant of [SessionConfigOption] that this package does not know.
 type SessionConfigOptionUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -629,14 +628,15 @@ func NewSessionConfigOptionBoolean(id SessionConfigID, name string, payload Sess
 
 // SessionConfigSelectOptions holds the possible values for a session configuration option.
 //
-// The variants are told apart by the members value or group.
+// The members value and group distinguish the variants.
 type SessionConfigSelectOptions struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionConfigSelectOptionsVariant `json:"-"`
 }
 
-// SessionConfigSelectOptionsVariant is implemented by the variants of [SessionConfigSelectOptions]
-// alone: SessionConfigSelectOptionsUngrouped or SessionConfigSelectOptionsGrouped.
+// SessionConfigSelectOptionsVariant is implemented only by the variants of
+// [SessionConfigSelectOptions]: SessionConfigSelectOptionsUngrouped and
+// SessionConfigSelectOptionsGrouped.
 type SessionConfigSelectOptionsVariant interface {
 	isSessionConfigSelectOptions()
 }
@@ -669,22 +669,22 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 //
 // See protocol docs: [Agent Reports Output]
 //
-// The member sessionUpdate tells the variants apart.
+// The member sessionUpdate distinguishes the variants.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionUpdate struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionUpdateVariant `json:"-"`
 }
 
-// SessionUpdateVariant is implemented by the variants of [SessionUpdate] alone:
+// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]:
 // *SessionUpdateUserMessageChunk, *SessionUpdateAgentMessageChunk, *SessionUpdateAgentThoughtChunk,
 // *SessionUpdateToolCall, *SessionUpdateToolCallUpdate, *SessionUpdatePlan,
 // *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved, *SessionUpdateAvailableCommandsUpdate,
 // *SessionUpdateCurrentModeUpdate, *SessionUpdateConfigOptionUpdate,
 // *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate, *SessionUpdateNotice,
 // *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk,
-// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk or
+// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk and
 // *SessionUpdateUnknown.
 type SessionUpdateVariant interface {
 	isSessionUpdate()
@@ -816,11 +816,11 @@ type SessionUpdateSessionMessage SessionMessage
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSessionMessageChunk SessionMessageChunk
 
-// SessionUpdateUnknown keeps a variant of [SessionUpdate] that this package does not know.
+// SessionUpdateUnknown is a variant of [SessionUpdate] that this package does not know.
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -962,16 +962,16 @@ func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpd
 
 // PlanUpdateContent: Updated content for a plan.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // Experimental: any minor release may change or remove it.
 type PlanUpdateContent struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant PlanUpdateContentVariant `json:"-"`
 }
 
-// PlanUpdateContentVariant is implemented by the variants of [PlanUpdateContent] alone:
-// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown or
+// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]:
+// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown and
 // *PlanUpdateContentUnknown.
 //
 // Experimental: any minor release may change or remove it.
@@ -1000,13 +1000,13 @@ type PlanUpdateContentFile PlanFile
 // Experimental: any minor release may change or remove it.
 type PlanUpdateContentMarkdown PlanMarkdown
 
-// PlanUpdateContentUnknown keeps a variant of [PlanUpdateContent] that this package does not know.
+// PlanUpdateContentUnknown is a variant of [PlanUpdateContent] that this package does not know.
 //
 // Experimental: any minor release may change or remove it.
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1038,13 +1038,13 @@ func NewPlanUpdateContentMarkdown(payload PlanMarkdown) PlanUpdateContent {
 
 // AvailableCommandInput is the input specification for a command.
 //
-// The variants are told apart by the kind of JSON value.
+// The kind of JSON value distinguishes the variants.
 type AvailableCommandInput struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant AvailableCommandInputVariant `json:"-"`
 }
 
-// AvailableCommandInputVariant is implemented by the variants of [AvailableCommandInput] alone:
+// AvailableCommandInputVariant is implemented only by the variants of [AvailableCommandInput]:
 // *AvailableCommandInputUnstructured.
 type AvailableCommandInputVariant interface {
 	isAvailableCommandInput()
@@ -1068,16 +1068,16 @@ func NewAvailableCommandInputUnstructured(payload UnstructuredCommandInput) Avai
 // it again, transitioning it back to running. Background activity may still emit other session
 // updates while idle.
 //
-// The member state tells the variants apart.
+// The member state distinguishes the variants.
 //
 // Experimental: any minor release may change or remove it.
 type StateUpdate struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant StateUpdateVariant `json:"-"`
 }
 
-// StateUpdateVariant is implemented by the variants of [StateUpdate] alone: *StateUpdateRunning,
-// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown or *StateUpdateUnknown.
+// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning,
+// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
 type StateUpdateVariant interface {
@@ -1114,7 +1114,7 @@ type StateUpdateRequiresAction RequiresActionStateUpdate
 // Experimental: any minor release may change or remove it.
 type StateUpdateStateUnknown UnknownStateUpdate
 
-// StateUpdateUnknown keeps a variant of [StateUpdate] that this package does not know.
+// StateUpdateUnknown is a variant of [StateUpdate] that this package does not know.
 //
 // Custom or future state.
 //
@@ -1125,7 +1125,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1167,7 +1167,7 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 //
 // An omitted, `null`, or malformed `stopReason` means not reported.
 //
-// The member stopReason tells the variants apart.
+// The member stopReason distinguishes the variants.
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdate struct {
@@ -1176,17 +1176,17 @@ type IdleStateUpdate struct {
 	// Optional. Omitted or `null` means not reported.
 	Usage codec.Opt[Usage] `json:"usage,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
 }
 
-// IdleStateUpdateVariant is implemented by the variants of [IdleStateUpdate] alone:
+// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]:
 // *IdleStateUpdateEndTurn, *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests,
 // *IdleStateUpdateRefusal, *IdleStateUpdateCancelled, *IdleStateUpdateError, *IdleStateUpdateNone
-// or *IdleStateUpdateUnknown.
+// and *IdleStateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateVariant interface {
@@ -1245,7 +1245,7 @@ type IdleStateUpdateNone struct {
 	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
 }
 
-// IdleStateUpdateUnknown keeps a variant of [IdleStateUpdate] that this package does not know.
+// IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
 //
 // Custom or future stop reason.
 //
@@ -1256,7 +1256,7 @@ type IdleStateUpdateNone struct {
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1327,31 +1327,31 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // Schema: McpServer.
 //
-// The member type tells the variants apart. Without it, or with a value whose variant this is not,
-// the members that an [MCPServerStdio] must have make one; see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the
+// variant of its value, is an [MCPServerStdio] if it has the required members; see Type.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MCPServerVariant `json:"-"`
 
-	// Type is the member type beside an [MCPServerStdio], which needs none: a value that the schema
-	// does not know, or whose variant this is not. It is written as it came, and beside other
-	// variants it means nothing.
+	// Type is the member type of an [MCPServerStdio], which needs none: a value that the schema
+	// does not know, or the value of another variant. It is written unchanged, and ignored for
+	// other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// MCPServerVariant is implemented by the variants of [MCPServer] alone: *MCPServerHTTP,
-// *MCPServerSSE, *MCPServerACP, *MCPServerStdio or *MCPServerUnknown.
+// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP,
+// *MCPServerSSE, *MCPServerACP, *MCPServerStdio and *MCPServerUnknown.
 type MCPServerVariant interface {
 	isMCPServer()
 }
 
-// MCPServerUnknown keeps a variant of [MCPServer] that this package does not know.
+// MCPServerUnknown is a variant of [MCPServer] that this package does not know.
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1385,8 +1385,9 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 
 // SetSessionConfigOptionRequest holds the parameters for setting a session configuration option.
 //
-// The member type tells the variants apart. Without it, or with a value whose variant this is not,
-// the members that a [SetSessionConfigOptionRequestValueID] must have make one; see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the
+// variant of its value, is a [SetSessionConfigOptionRequestValueID] if it has the required members;
+// see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
 	SessionID SessionID `json:"sessionId"`
@@ -1394,21 +1395,21 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
 
-	// Type is the member type beside a [SetSessionConfigOptionRequestValueID], which needs none: a
-	// value that the schema does not know, or whose variant this is not. It is written as it came,
-	// and beside other variants it means nothing.
+	// Type is the member type of a [SetSessionConfigOptionRequestValueID], which needs none: a
+	// value that the schema does not know, or the value of another variant. It is written
+	// unchanged, and ignored for other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// SetSessionConfigOptionRequestVariant is implemented by the variants of
-// [SetSessionConfigOptionRequest] alone: *SetSessionConfigOptionRequestBoolean,
-// *SetSessionConfigOptionRequestValueID or *SetSessionConfigOptionRequestUnknown.
+// SetSessionConfigOptionRequestVariant is implemented only by the variants of
+// [SetSessionConfigOptionRequest]: *SetSessionConfigOptionRequestBoolean,
+// *SetSessionConfigOptionRequestValueID and *SetSessionConfigOptionRequestUnknown.
 type SetSessionConfigOptionRequestVariant interface {
 	isSetSessionConfigOptionRequest()
 }
@@ -1430,12 +1431,12 @@ type SetSessionConfigOptionRequestValueID struct {
 	Value SessionConfigValueID `json:"value"`
 }
 
-// SetSessionConfigOptionRequestUnknown keeps a variant of [SetSessionConfigOptionRequest] that this
+// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
 // package does not know.
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1457,15 +1458,15 @@ func NewSetSessionConfigOptionRequestValueID(sessionID SessionID, configID Sessi
 
 // RequestPermissionOutcome is the outcome of a permission request.
 //
-// The member outcome tells the variants apart.
+// The member outcome distinguishes the variants.
 type RequestPermissionOutcome struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant RequestPermissionOutcomeVariant `json:"-"`
 }
 
-// RequestPermissionOutcomeVariant is implemented by the variants of [RequestPermissionOutcome]
-// alone: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected or
-// *RequestPermissionOutcomeUnknown.
+// RequestPermissionOutcomeVariant is implemented only by the variants of
+// [RequestPermissionOutcome]: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected
+// and *RequestPermissionOutcomeUnknown.
 type RequestPermissionOutcomeVariant interface {
 	isRequestPermissionOutcome()
 }
@@ -1488,12 +1489,12 @@ type RequestPermissionOutcomeCancelled struct{}
 // outcome: "selected"
 type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
-// RequestPermissionOutcomeUnknown keeps a variant of [RequestPermissionOutcome] that this package
-// does not know.
+// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does
+// not know.
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1515,18 +1516,18 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 
 // CreateElicitationResponse is the response from the client to an elicitation request.
 //
-// The member action tells the variants apart.
+// The member action distinguishes the variants.
 type CreateElicitationResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
 }
 
-// CreateElicitationResponseVariant is implemented by the variants of [CreateElicitationResponse]
-// alone: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
-// *CreateElicitationResponseCancel or *CreateElicitationResponseUnknown.
+// CreateElicitationResponseVariant is implemented only by the variants of
+// [CreateElicitationResponse]: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
+// *CreateElicitationResponseCancel and *CreateElicitationResponseUnknown.
 type CreateElicitationResponseVariant interface {
 	isCreateElicitationResponse()
 }
@@ -1546,7 +1547,7 @@ type CreateElicitationResponseDecline struct{}
 // action: "cancel"
 type CreateElicitationResponseCancel struct{}
 
-// CreateElicitationResponseUnknown keeps a variant of [CreateElicitationResponse] that this package
+// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package
 // does not know.
 //
 // Custom or future elicitation action.
@@ -1560,7 +1561,7 @@ type CreateElicitationResponseCancel struct{}
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1589,15 +1590,15 @@ func NewCreateElicitationResponseCancel() CreateElicitationResponse {
 
 // ElicitationContentValue is one of the allowed wire representations for `ElicitationContentValue`.
 //
-// The variants are told apart by the kind of JSON value.
+// The kind of JSON value distinguishes the variants.
 type ElicitationContentValue struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationContentValueVariant `json:"-"`
 }
 
-// ElicitationContentValueVariant is implemented by the variants of [ElicitationContentValue] alone:
+// ElicitationContentValueVariant is implemented only by the variants of [ElicitationContentValue]:
 // ElicitationContentValueString, ElicitationContentValueInteger, ElicitationContentValueNumber,
-// ElicitationContentValueBoolean or ElicitationContentValueStringArray.
+// ElicitationContentValueBoolean and ElicitationContentValueStringArray.
 type ElicitationContentValueVariant interface {
 	isElicitationContentValue()
 }
@@ -1664,16 +1665,16 @@ func NewElicitationContentValueStringArray(value []string) ElicitationContentVal
 //
 // Schema: MessageMcpResponse.
 //
-// The variants are told apart by the members result or error.
+// The members result and error distinguish the variants.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponse struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MessageMCPResponseVariant `json:"-"`
 }
 
-// MessageMCPResponseVariant is implemented by the variants of [MessageMCPResponse] alone:
-// *MessageMCPResponseResult or *MessageMCPResponseError.
+// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]:
+// *MessageMCPResponseResult and *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseVariant interface {
@@ -1687,7 +1688,7 @@ type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
 	Result json.RawMessage `json:"result"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1698,7 +1699,7 @@ type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
 	Error MCPError `json:"error"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 

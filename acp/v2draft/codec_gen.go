@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// A runtime of another generation does not have this constant.
+// This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
 // EncodeJSON writes x; it is for generated code.
@@ -28,7 +28,7 @@ func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionRequest{}
 	o := d.Object()
@@ -79,7 +79,7 @@ func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionSubject{}
 	tag, ok := d.Tag("type")
@@ -121,7 +121,7 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallUpdate{}
 	o := d.Object()
@@ -188,7 +188,7 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallContent{}
 	tag, ok := d.Tag("type")
@@ -233,7 +233,7 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	*x = ContentBlock{}
 	tag, ok := d.Tag("type")
@@ -273,7 +273,7 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 	*x = Annotations{}
 	for o := d.Object(); o.Next(); {
@@ -313,7 +313,7 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	*x = TextContent{}
 	o := d.Object()
@@ -351,7 +351,7 @@ func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 	*x = ImageContent{}
 	o := d.Object()
@@ -391,7 +391,7 @@ func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 	*x = AudioContent{}
 	o := d.Object()
@@ -429,7 +429,7 @@ func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Icon) DecodeJSON(d *codec.Decoder) {
 	*x = Icon{}
 	o := d.Object()
@@ -475,7 +475,7 @@ func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 	*x = ResourceLink{}
 	o := d.Object()
@@ -527,7 +527,7 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
 	switch {
@@ -538,7 +538,7 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 		d.Drops("text")
 		x.Variant = codec.New[BlobResourceContents](d)
 	default:
-		d.Failf("no variant of EmbeddedResourceResource fits: none of the members text or blob is there")
+		d.Failf("no variant of EmbeddedResourceResource fits: it has none of the members text and blob")
 	}
 }
 
@@ -555,7 +555,7 @@ func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = TextResourceContents{}
 	o := d.Object()
@@ -593,7 +593,7 @@ func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = BlobResourceContents{}
 	o := d.Object()
@@ -628,7 +628,7 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResource{}
 	o := d.Object()
@@ -659,7 +659,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Content) DecodeJSON(d *codec.Decoder) {
 	*x = Content{}
 	o := d.Object()
@@ -713,7 +713,7 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
 	*x = DiffChange{}
 	start := d.Mark()
@@ -722,7 +722,7 @@ func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *DiffChange) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
@@ -771,7 +771,7 @@ func (x *DiffPathChange) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
 	*x = DiffPathChange{}
 	o := d.Object()
@@ -797,7 +797,7 @@ func (x *DiffPathPairChange) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 	*x = DiffPathPairChange{}
 	o := d.Object()
@@ -827,7 +827,7 @@ func (x *DiffPatch) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 	*x = DiffPatch{}
 	o := d.Object()
@@ -859,7 +859,7 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Diff) DecodeJSON(d *codec.Decoder) {
 	*x = Diff{}
 	o := d.Object()
@@ -890,7 +890,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 	*x = Terminal{}
 	o := d.Object()
@@ -922,7 +922,7 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallLocation{}
 	o := d.Object()
@@ -956,7 +956,7 @@ func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -980,7 +980,7 @@ func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallCancelCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1003,7 +1003,7 @@ func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallPermissionSubject{}
 	o := d.Object()
@@ -1035,7 +1035,7 @@ func (x *CommandPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 	*x = CommandPermissionSubject{}
 	o := d.Object()
@@ -1076,7 +1076,7 @@ func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 	*x = PermissionOption{}
 	o := d.Object()
@@ -1127,7 +1127,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationRequest{}
 	start := d.Mark()
@@ -1136,7 +1136,7 @@ func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1179,7 +1179,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSessionScope{}
 	o := d.Object()
@@ -1207,7 +1207,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationRequestScope{}
 	o := d.Object()
@@ -1238,7 +1238,7 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSchema{}
 	o := d.Object()
@@ -1294,7 +1294,7 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationPropertySchema{}
 	tag, ok := d.Tag("type")
@@ -1330,7 +1330,7 @@ func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 	*x = EnumOption{}
 	o := d.Object()
@@ -1377,7 +1377,7 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = StringPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1438,7 +1438,7 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = NumberPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1479,7 +1479,7 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = IntegerPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1518,7 +1518,7 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = BooleanPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1560,7 +1560,7 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectItems{}
 	tag, ok := d.Tag("type")
@@ -1586,7 +1586,7 @@ func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = StringMultiSelectItems{}
 	o := d.Object()
@@ -1616,7 +1616,7 @@ func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = TitledMultiSelectItems{}
 	o := d.Object()
@@ -1650,7 +1650,7 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectPropertySchema{}
 	o := d.Object()
@@ -1700,7 +1700,7 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormMode{}
 	start := d.Mark()
@@ -1709,7 +1709,7 @@ func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1733,7 +1733,7 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
-		d.Failf("no variant of ElicitationFormMode fits: none of the members sessionId or requestId is there")
+		d.Failf("no variant of ElicitationFormMode fits: it has none of the members sessionId and requestId")
 	}
 }
 
@@ -1756,7 +1756,7 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
@@ -1765,7 +1765,7 @@ func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -1792,7 +1792,7 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 		d.Drops("sessionId", "toolCallId")
 		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
-		d.Failf("no variant of ElicitationURLMode fits: none of the members sessionId or requestId is there")
+		d.Failf("no variant of ElicitationURLMode fits: it has none of the members sessionId and requestId")
 	}
 }
 
@@ -1810,7 +1810,7 @@ func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPRequest{}
 	o := d.Object()
@@ -1855,7 +1855,7 @@ func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeResponse{}
 	o := d.Object()
@@ -1895,7 +1895,7 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 	*x = Implementation{}
 	o := d.Object()
@@ -1930,7 +1930,7 @@ func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AgentCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1969,7 +1969,7 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2020,7 +2020,7 @@ func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PromptCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2050,7 +2050,7 @@ func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PromptImageCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2071,7 +2071,7 @@ func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PromptAudioCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2092,7 +2092,7 @@ func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = PromptEmbeddedContextCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2116,7 +2116,7 @@ func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = MCPCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2146,7 +2146,7 @@ func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = MCPStdioCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2167,7 +2167,7 @@ func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = MCPHTTPCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2188,7 +2188,7 @@ func (x *MCPACPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPACPCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = MCPACPCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2209,7 +2209,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionDeleteCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2230,7 +2230,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionAdditionalDirectoriesCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2252,7 +2252,7 @@ func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2277,7 +2277,7 @@ func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptModeCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2301,7 +2301,7 @@ func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionSystemPromptOverrideCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2322,7 +2322,7 @@ func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionForkCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2343,7 +2343,7 @@ func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionArchiveCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2364,7 +2364,7 @@ func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2385,7 +2385,7 @@ func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionTitleCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2407,7 +2407,7 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AgentAuthCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2431,7 +2431,7 @@ func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2452,7 +2452,7 @@ func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ProvidersCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -2489,7 +2489,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethod{}
 	tag, ok := d.Tag("type")
@@ -2518,7 +2518,7 @@ func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 	*x = EnvVariable{}
 	o := d.Object()
@@ -2560,7 +2560,7 @@ func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethodTerminal{}
 	o := d.Object()
@@ -2607,7 +2607,7 @@ func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethodAgent{}
 	o := d.Object()
@@ -2639,7 +2639,7 @@ func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
 	*x = LoginAuthResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2662,7 +2662,7 @@ func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ListProvidersResponse{}
 	o := d.Object()
@@ -2695,7 +2695,7 @@ func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 	*x = ProviderInfo{}
 	o := d.Object()
@@ -2737,7 +2737,7 @@ func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 	*x = ProviderCurrentConfig{}
 	o := d.Object()
@@ -2766,7 +2766,7 @@ func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetProviderResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2787,7 +2787,7 @@ func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 	*x = DisableProviderResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2808,7 +2808,7 @@ func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
 	*x = LogoutAuthResponse{}
 	for o := d.Object(); o.Next(); {
@@ -2835,7 +2835,7 @@ func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusResponse{}
 	o := d.Object()
@@ -2870,7 +2870,7 @@ func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 	*x = AuthAccount{}
 	o := d.Object()
@@ -2918,7 +2918,7 @@ func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = NewSessionResponse{}
 	o := d.Object()
@@ -2973,7 +2973,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOption{}
 	start := d.Mark()
@@ -2982,7 +2982,7 @@ func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -3039,7 +3039,7 @@ func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
@@ -3071,7 +3071,7 @@ func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOption{}
 	o := d.Object()
@@ -3110,7 +3110,7 @@ func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectGroup{}
 	o := d.Object()
@@ -3149,7 +3149,7 @@ func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelect{}
 	o := d.Object()
@@ -3176,7 +3176,7 @@ func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigBoolean{}
 	o := d.Object()
@@ -3213,7 +3213,7 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommand{}
 	tag, ok := d.Tag("type")
@@ -3246,7 +3246,7 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandInput{}
 	tag, ok := d.Tag("type")
@@ -3271,7 +3271,7 @@ func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = TextCommandInput{}
 	o := d.Object()
@@ -3302,7 +3302,7 @@ func (x *SlashCommand) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
 	*x = SlashCommand{}
 	o := d.Object()
@@ -3337,7 +3337,7 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ListSessionsResponse{}
 	o := d.Object()
@@ -3380,7 +3380,7 @@ func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfo{}
 	o := d.Object()
@@ -3423,7 +3423,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = DeleteSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3454,7 +3454,7 @@ func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ForkSessionResponse{}
 	o := d.Object()
@@ -3486,7 +3486,7 @@ func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ArchiveSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3507,7 +3507,7 @@ func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = UnarchiveSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -3531,7 +3531,7 @@ func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusResponse{}
 	o := d.Object()
@@ -3579,7 +3579,7 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = StateUpdate{}
 	tag, ok := d.Tag("state")
@@ -3622,7 +3622,7 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 	*x = BackgroundWork{}
 	tag, ok := d.Tag("type")
@@ -3651,7 +3651,7 @@ func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 	*x = BackgroundTerminal{}
 	o := d.Object()
@@ -3679,7 +3679,7 @@ func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 	*x = BackgroundToolCall{}
 	o := d.Object()
@@ -3707,7 +3707,7 @@ func (x *BackgroundSubagent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder) {
 	*x = BackgroundSubagent{}
 	o := d.Object()
@@ -3734,7 +3734,7 @@ func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = RunningStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -3758,7 +3758,7 @@ func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 	*x = ErrorStopReason{}
 	for o := d.Object(); o.Next(); {
@@ -3788,7 +3788,7 @@ func (x *Usage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Usage) DecodeJSON(d *codec.Decoder) {
 	*x = Usage{}
 	o := d.Object()
@@ -3862,7 +3862,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = IdleStateUpdate{}
 	start := d.Mark()
@@ -3871,7 +3871,7 @@ func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
@@ -4019,7 +4019,7 @@ func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = RequiresActionStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4044,7 +4044,7 @@ func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = UnknownStateUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -4070,7 +4070,7 @@ func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionTitleResponse{}
 	o := d.Object()
@@ -4104,7 +4104,7 @@ func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ResumeSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -4131,7 +4131,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CloseSessionResponse{}
 	for o := d.Object(); o.Next(); {
@@ -4152,7 +4152,7 @@ func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CancelToolCallResponse{}
 	for o := d.Object(); o.Next(); {
@@ -4173,7 +4173,7 @@ func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CancelTerminalResponse{}
 	for o := d.Object(); o.Next(); {
@@ -4196,7 +4196,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionResponse{}
 	o := d.Object()
@@ -4224,7 +4224,7 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	*x = PromptResponse{}
 	o := d.Object()
@@ -4254,7 +4254,7 @@ func (x *UpdateSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 	*x = UpdateSessionNotification{}
 	o := d.Object()
@@ -4340,7 +4340,7 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionUpdate{}
 	tag, ok := d.Tag("sessionUpdate")
@@ -4411,7 +4411,7 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	*x = ContentChunk{}
 	o := d.Object()
@@ -4443,7 +4443,7 @@ func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 	*x = UserMessage{}
 	o := d.Object()
@@ -4475,7 +4475,7 @@ func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 	*x = AgentMessage{}
 	o := d.Object()
@@ -4507,7 +4507,7 @@ func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 	*x = AgentThought{}
 	o := d.Object()
@@ -4540,7 +4540,7 @@ func (x *ToolCallContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallContentChunk{}
 	o := d.Object()
@@ -4571,7 +4571,7 @@ func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutput{}
 	o := d.Object()
@@ -4599,7 +4599,7 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalExitStatus{}
 	for o := d.Object(); o.Next(); {
@@ -4632,7 +4632,7 @@ func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalSize{}
 	o := d.Object()
@@ -4664,7 +4664,7 @@ func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -4688,7 +4688,7 @@ func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalCancelCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -4717,7 +4717,7 @@ func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalUpdate{}
 	o := d.Object()
@@ -4765,7 +4765,7 @@ func (x *TerminalOutputChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutputChunk{}
 	o := d.Object()
@@ -4812,7 +4812,7 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdateContent{}
 	tag, ok := d.Tag("type")
@@ -4845,7 +4845,7 @@ func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 	*x = PlanEntry{}
 	o := d.Object()
@@ -4881,7 +4881,7 @@ func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 	*x = PlanItems{}
 	o := d.Object()
@@ -4915,7 +4915,7 @@ func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 	*x = PlanFile{}
 	o := d.Object()
@@ -4948,7 +4948,7 @@ func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 	*x = PlanMarkdown{}
 	o := d.Object()
@@ -4979,7 +4979,7 @@ func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdate{}
 	o := d.Object()
@@ -5007,7 +5007,7 @@ func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 	*x = PlanRemoved{}
 	o := d.Object()
@@ -5035,7 +5035,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandsUpdate{}
 	o := d.Object()
@@ -5063,7 +5063,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ConfigOptionUpdate{}
 	o := d.Object()
@@ -5094,7 +5094,7 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfoUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -5125,7 +5125,7 @@ func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Cost) DecodeJSON(d *codec.Decoder) {
 	*x = Cost{}
 	o := d.Object()
@@ -5159,7 +5159,7 @@ func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = UsageUpdate{}
 	o := d.Object()
@@ -5197,7 +5197,7 @@ func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	*x = Notice{}
 	o := d.Object()
@@ -5236,7 +5236,7 @@ func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionUpdate{}
 	o := d.Object()
@@ -5275,7 +5275,7 @@ func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionSummaryChunk{}
 	o := d.Object()
@@ -5305,7 +5305,7 @@ func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SubagentSessionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5329,7 +5329,7 @@ func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = SessionCancelCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5360,7 +5360,7 @@ func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SubagentUpdate{}
 	o := d.Object()
@@ -5413,7 +5413,7 @@ func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 	*x = SessionMessage{}
 	o := d.Object()
@@ -5458,7 +5458,7 @@ func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 	*x = SessionMessageChunk{}
 	o := d.Object()
@@ -5489,7 +5489,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CompleteElicitationNotification{}
 	o := d.Object()
@@ -5521,7 +5521,7 @@ func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusUpdateNotification{}
 	o := d.Object()
@@ -5556,7 +5556,7 @@ func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeRequest{}
 	o := d.Object()
@@ -5590,7 +5590,7 @@ func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ClientCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5618,7 +5618,7 @@ func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ClientAuthCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5642,7 +5642,7 @@ func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalAuthCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5665,7 +5665,7 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5692,7 +5692,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5713,7 +5713,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -5736,7 +5736,7 @@ func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 	*x = LoginAuthRequest{}
 	o := d.Object()
@@ -5762,7 +5762,7 @@ func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ListProvidersRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5794,7 +5794,7 @@ func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetProviderRequest{}
 	o := d.Object()
@@ -5831,7 +5831,7 @@ func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 	*x = DisableProviderRequest{}
 	o := d.Object()
@@ -5857,7 +5857,7 @@ func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
 	*x = LogoutAuthRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5878,7 +5878,7 @@ func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 	*x = AuthStatusRequest{}
 	for o := d.Object(); o.Next(); {
@@ -5910,7 +5910,7 @@ func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = NewSessionRequest{}
 	o := d.Object()
@@ -5963,7 +5963,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
 	tag, ok := d.Tag("type")
@@ -5994,7 +5994,7 @@ func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 	*x = HTTPHeader{}
 	o := d.Object()
@@ -6032,7 +6032,7 @@ func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerHTTP{}
 	o := d.Object()
@@ -6070,7 +6070,7 @@ func (x *MCPServerACP) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerACP{}
 	o := d.Object()
@@ -6111,7 +6111,7 @@ func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerStdio{}
 	o := d.Object()
@@ -6154,7 +6154,7 @@ func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 	*x = SystemPrompt{}
 	o := d.Object()
@@ -6186,7 +6186,7 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ListSessionsRequest{}
 	for o := d.Object(); o.Next(); {
@@ -6218,7 +6218,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = DeleteSessionRequest{}
 	o := d.Object()
@@ -6257,7 +6257,7 @@ func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ForkSessionRequest{}
 	o := d.Object()
@@ -6301,7 +6301,7 @@ func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ArchiveSessionRequest{}
 	o := d.Object()
@@ -6329,7 +6329,7 @@ func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = UnarchiveSessionRequest{}
 	o := d.Object()
@@ -6357,7 +6357,7 @@ func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SessionStatusRequest{}
 	o := d.Object()
@@ -6387,7 +6387,7 @@ func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionTitleRequest{}
 	o := d.Object()
@@ -6430,7 +6430,7 @@ func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ResumeSessionRequest{}
 	o := d.Object()
@@ -6485,7 +6485,7 @@ func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 	*x = ReplayFrom{}
 	tag, ok := d.Tag("type")
@@ -6508,7 +6508,7 @@ func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
 	*x = ReplayFromStart{}
 	for o := d.Object(); o.Next(); {
@@ -6531,7 +6531,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CloseSessionRequest{}
 	o := d.Object()
@@ -6561,7 +6561,7 @@ func (x *CancelToolCallRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CancelToolCallRequest{}
 	o := d.Object()
@@ -6594,7 +6594,7 @@ func (x *CancelTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CancelTerminalRequest{}
 	o := d.Object()
@@ -6648,7 +6648,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionRequest{}
 	start := d.Mark()
@@ -6657,7 +6657,7 @@ func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
@@ -6756,7 +6756,7 @@ func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	*x = PromptRequest{}
 	o := d.Object()
@@ -6788,7 +6788,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionResponse{}
 	o := d.Object()
@@ -6826,7 +6826,7 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionOutcome{}
 	tag, ok := d.Tag("outcome")
@@ -6851,7 +6851,7 @@ func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = CancelledPermissionOutcome{}
 	for o := d.Object(); o.Next(); {
@@ -6874,7 +6874,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = SelectedPermissionOutcome{}
 	o := d.Object()
@@ -6920,7 +6920,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationResponse{}
 	start := d.Mark()
@@ -6929,7 +6929,7 @@ func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	x.decodeVariant(d)
 }
 
-// decodeMembers reads what the variants have in common.
+// decodeMembers reads the members that all variants share.
 func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
@@ -7010,7 +7010,7 @@ func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationContentValue{}
 	start := d.Mark()
@@ -7042,7 +7042,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationAcceptAction{}
 	for o := d.Object(); o.Next(); {
@@ -7072,7 +7072,7 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	switch {
@@ -7087,7 +7087,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		v.decodeMembers(d)
 		x.Variant = v
 	default:
-		d.Failf("no variant of MessageMCPResponse fits: none of the members result or error is there")
+		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
 	}
 }
 
@@ -7160,7 +7160,7 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	*x = MCPError{}
 	o := d.Object()
@@ -7191,7 +7191,7 @@ func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelSessionNotification{}
 	o := d.Object()
@@ -7224,7 +7224,7 @@ func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPNotification{}
 	o := d.Object()
@@ -7262,7 +7262,7 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelRequestNotification{}
 	o := d.Object()
@@ -7297,7 +7297,7 @@ func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeProxyRequest{}
 	o := d.Object()
@@ -7335,7 +7335,7 @@ func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ProxySuccessorRequest{}
 	o := d.Object()
@@ -7376,7 +7376,7 @@ func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 	*x = InitializeProxyResponse{}
 	o := d.Object()
@@ -7407,7 +7407,7 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }
 
 // EncodeJSON writes x; it is for generated code.
@@ -7423,7 +7423,7 @@ func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 	*x = ProxySuccessorNotification{}
 	o := d.Object()

@@ -33,7 +33,7 @@ func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Log
 
 // ListProviders lists providers that can be configured by the client (providers/list).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
@@ -49,7 +49,7 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 
 // SetProvider replaces the configuration for a provider (providers/set).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
@@ -65,7 +65,7 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 
 // DisableProvider disables a provider (providers/disable).
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
+// It returns ErrUnsupported without sending anything if the peer does not advertise providers.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
@@ -102,7 +102,7 @@ func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*L
 // This method is only available if the agent advertises the `auth.status` capability. It MUST NOT
 // change any agent state, and agents MUST NOT reject it with `auth_required`.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
+// It returns ErrUnsupported without sending anything if the peer does not advertise auth.status.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
@@ -116,8 +116,8 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// newSession calls session/new. The reader calls then with the answer, before anything behind it is
-// handled.
+// newSession calls session/new. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodNewSession, req); err != nil {
@@ -133,7 +133,8 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 //
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodListSessions, req); err != nil {
@@ -145,8 +146,8 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// deleteSession calls session/delete. The reader calls then with the answer, before anything behind
-// it is handled.
+// deleteSession calls session/delete. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
@@ -158,8 +159,8 @@ func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionReques
 	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
-// forkSession calls session/fork. The reader calls then with the answer, before anything behind it
-// is handled.
+// forkSession calls session/fork. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodForkSession, req); err != nil {
@@ -176,7 +177,8 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 //
 // This method is only available if the agent advertises the `session.archive` capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// session.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
@@ -195,7 +197,8 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 //
 // This method is only available if the agent advertises the `session.archive` capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise
+// session.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
@@ -214,7 +217,7 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 //
 // This method is only available if the agent advertises the `session.status` capability.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.status.
+// It returns ErrUnsupported without sending anything if the peer does not advertise session.status.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
@@ -235,7 +238,7 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 // The session does not need to be active on the connection. The agent stores the title and returns
 // the stored title, which may be normalized.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.title.
+// It returns ErrUnsupported without sending anything if the peer does not advertise session.title.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
@@ -249,8 +252,8 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
-// it is handled.
+// resumeSession calls session/resume. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodResumeSession, req); err != nil {
@@ -262,8 +265,8 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// closeSession calls session/close. The reader calls then with the answer, before anything behind
-// it is handled.
+// closeSession calls session/close. The reader calls then with the answer before it handles the
+// messages that follow it.
 func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
@@ -321,7 +324,8 @@ func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequ
 //
 // See protocol docs: [Prompt Lifecycle]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
@@ -371,7 +375,8 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // See protocol docs: [Elicitation]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
@@ -418,7 +423,8 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotificat
 
 // CompleteElicitation serves elicitation/complete.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
+// needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCompleteElicitation, n); err != nil {

@@ -10,7 +10,7 @@ package v2draft
 //
 // See protocol docs: [Reporting]
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // [Reporting]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#reporting
 type ToolKind string
@@ -65,7 +65,7 @@ func (x ToolKind) Known() bool {
 //
 // See protocol docs: [Status]
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // [Status]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#status
 type ToolCallStatus string
@@ -104,7 +104,7 @@ func (x ToolCallStatus) Known() bool {
 
 // Role is the sender or recipient of messages and data in a conversation.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type Role string
 
 // The known values of Role.
@@ -127,7 +127,7 @@ func (x Role) Known() bool {
 
 // IconTheme: Theme an icon is designed for.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type IconTheme string
 
 // The known values of IconTheme.
@@ -150,7 +150,7 @@ func (x IconTheme) Known() bool {
 
 // DiffFileType: Kind of file content represented by a diff change.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type DiffFileType string
 
 // The known values of DiffFileType.
@@ -179,7 +179,7 @@ func (x DiffFileType) Known() bool {
 
 // DiffPatchFormat: Text patch format used by `DiffPatch`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type DiffPatchFormat string
 
 // The known values of DiffPatchFormat.
@@ -203,7 +203,7 @@ func (x DiffPatchFormat) Known() bool { return x == DiffPatchFormatGitPatch }
 //
 // Helps clients choose appropriate icons and UI treatment.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type PermissionOptionKind string
 
 // The known values of PermissionOptionKind.
@@ -246,7 +246,7 @@ func (x ElicitationSchemaType) Known() bool { return x == ElicitationSchemaTypeO
 
 // StringFormat: String format types for string properties in elicitation schemas.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type StringFormat string
 
 // The known values of StringFormat.
@@ -282,7 +282,7 @@ func (x StringFormat) Known() bool {
 //
 // Schema: LlmProtocol.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type LLMProtocol string
@@ -316,7 +316,7 @@ func (x LLMProtocol) Known() bool {
 
 // AuthState is the agent's overall authentication state.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type AuthState string
@@ -356,7 +356,7 @@ func (x AuthState) Known() bool {
 // Category names beginning with `_` are free for custom use, like other ACP extension methods.
 // Category names that do not begin with `_` are reserved for the ACP spec.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
 
 // The known values of SessionConfigOptionCategory.
@@ -385,7 +385,7 @@ func (x SessionConfigOptionCategory) Known() bool {
 
 // SessionStatus: Whether the Agent has a session in memory, as reported by `session/status`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatus string
@@ -419,7 +419,7 @@ func (x SessionStatus) Known() bool {
 // Used to indicate the relative importance or urgency of different tasks in the execution plan. See
 // protocol docs: [Plan Entries]
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryPriority string
@@ -450,7 +450,7 @@ func (x PlanEntryPriority) Known() bool {
 // Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan
 // Entries]
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryStatus string
@@ -481,7 +481,7 @@ func (x PlanEntryStatus) Known() bool {
 
 // NoticeSeverity is the severity hint for a session notice.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type NoticeSeverity string
 
 // The known values of NoticeSeverity.
@@ -507,7 +507,7 @@ func (x NoticeSeverity) Known() bool {
 
 // CompactionStatus is the lifecycle state of a context compaction.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type CompactionStatus string
 
 // The known values of CompactionStatus.
@@ -540,7 +540,7 @@ func (x CompactionStatus) Known() bool {
 // Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an
 // error for a mode it does not support rather than treating it as `append` or `override`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPromptMode string
@@ -579,7 +579,7 @@ func (x SystemPromptMode) Known() bool {
 // Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return
 // `-32602` for a value it does not support rather than treating it as `exclude`.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveFilter string

@@ -17,7 +17,7 @@ func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x RequestPermissionSubject) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -32,7 +32,7 @@ func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ToolCallContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -41,7 +41,7 @@ func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ContentBlock) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -86,7 +86,7 @@ func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -119,7 +119,7 @@ func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x DiffChange) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -196,7 +196,7 @@ func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -223,7 +223,7 @@ func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -262,7 +262,7 @@ func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MultiSelectItems) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -289,7 +289,7 @@ func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationFormMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -298,7 +298,7 @@ func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationURLMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -477,7 +477,7 @@ func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x AuthMethod) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -564,7 +564,7 @@ func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionConfigOption) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -575,7 +575,7 @@ func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -608,7 +608,7 @@ func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x AvailableCommand) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -617,7 +617,7 @@ func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x AvailableCommandInput) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -680,7 +680,7 @@ func (x StateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x StateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -689,7 +689,7 @@ func (x BackgroundWork) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundWork) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x BackgroundWork) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -734,7 +734,7 @@ func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x IdleStateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -805,7 +805,7 @@ func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -888,7 +888,7 @@ func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x PlanUpdateContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1117,7 +1117,7 @@ func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MCPServer) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1204,7 +1204,7 @@ func (x ReplayFrom) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReplayFrom) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ReplayFrom) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1239,7 +1239,7 @@ func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1260,7 +1260,7 @@ func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1283,7 +1283,7 @@ func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1292,7 +1292,7 @@ func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x ElicitationContentValue) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1307,7 +1307,7 @@ func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x MessageMCPResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.

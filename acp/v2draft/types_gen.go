@@ -42,7 +42,7 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from. Must contain at least one option.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -120,7 +120,7 @@ type ToolCallUpdate struct {
 	// whole previous value. A new tool call starts with none.
 	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -150,7 +150,7 @@ type Annotations struct {
 	// Omitted and `null` are equivalent and mean no priority is specified.
 	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -164,7 +164,7 @@ type TextContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -189,7 +189,7 @@ type ImageContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -206,7 +206,7 @@ type AudioContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -236,7 +236,7 @@ type Icon struct {
 	// Omitted and `null` are equivalent and mean the icon is not theme-specific.
 	Theme codec.Opt[IconTheme] `json:"theme,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -279,7 +279,7 @@ type ResourceLink struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -296,7 +296,7 @@ type TextResourceContents struct {
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -313,7 +313,7 @@ type BlobResourceContents struct {
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -327,7 +327,7 @@ type EmbeddedResource struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -336,7 +336,7 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -369,7 +369,7 @@ type DiffPatch struct {
 	// Patch text in the format named by `format`.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -395,7 +395,7 @@ type Diff struct {
 	// mean no renderable patch text was provided.
 	Patch codec.Opt[DiffPatch] `json:"patch,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -412,7 +412,7 @@ type Terminal struct {
 	// The ID of the terminal to display.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -432,7 +432,7 @@ type ToolCallLocation struct {
 	// specific line. `0` is invalid.
 	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -451,7 +451,7 @@ type ToolCallCapabilities struct {
 	// supported. Agents SHOULD stop advertising it once the tool call reaches a final status.
 	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -459,7 +459,7 @@ type ToolCallCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type ToolCallCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -472,7 +472,7 @@ type ToolCallPermissionSubject struct {
 	// the tool call.
 	ToolCall ToolCallUpdate `json:"toolCall"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -490,7 +490,7 @@ type CommandPermissionSubject struct {
 	// The associated terminal, when already known. Omitted and `null` are equivalent.
 	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -505,7 +505,7 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -563,7 +563,7 @@ type ElicitationSchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -581,7 +581,7 @@ type EnumOption struct {
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -634,7 +634,7 @@ type StringPropertySchema struct {
 	// are declared by `oneOf`.
 	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -665,7 +665,7 @@ type NumberPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -696,7 +696,7 @@ type IntegerPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -717,7 +717,7 @@ type BooleanPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -726,7 +726,7 @@ type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -735,7 +735,7 @@ type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -770,7 +770,7 @@ type MultiSelectPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
 	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -797,7 +797,7 @@ type MessageMCPRequest struct {
 	// Optional inner MCP params. Null is equivalent to omission.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -847,7 +847,7 @@ type InitializeResponse struct {
 	// `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -876,7 +876,7 @@ type Implementation struct {
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -912,11 +912,11 @@ type AgentCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x AgentCapabilities) IsZero() bool {
 	return x.Session.IsZero() &&
 		x.Auth.IsZero() &&
@@ -1009,7 +1009,7 @@ type SessionCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1050,7 +1050,7 @@ type PromptCapabilities struct {
 	// Supplying `{}` means the agent supports embedded context in prompts.
 	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1058,7 +1058,7 @@ type PromptCapabilities struct {
 //
 // Supplying `{}` means the agent supports image content in prompts.
 type PromptImageCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1066,7 +1066,7 @@ type PromptImageCapabilities struct {
 //
 // Supplying `{}` means the agent supports audio content in prompts.
 type PromptAudioCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1074,7 +1074,7 @@ type PromptAudioCapabilities struct {
 //
 // Supplying `{}` means the agent supports embedded context in prompts.
 type PromptEmbeddedContextCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1102,7 +1102,7 @@ type MCPCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1112,7 +1112,7 @@ type MCPCapabilities struct {
 //
 // Schema: McpStdioCapabilities.
 type MCPStdioCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1122,7 +1122,7 @@ type MCPStdioCapabilities struct {
 //
 // Schema: McpHttpCapabilities.
 type MCPHTTPCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1134,7 +1134,7 @@ type MCPHTTPCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type MCPACPCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1142,7 +1142,7 @@ type MCPACPCapabilities struct {
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1153,7 +1153,7 @@ type SessionDeleteCapabilities struct {
 // lifecycle requests. Agents may return `SessionInfo.additionalDirectories` in `session/list` to
 // report the complete ordered additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1169,7 +1169,7 @@ type SessionSystemPromptCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent supports only `append`.
 	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1187,7 +1187,7 @@ type SessionSystemPromptModeCapabilities struct {
 	// client-provided system prompt.
 	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1199,7 +1199,7 @@ type SessionSystemPromptModeCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1209,7 +1209,7 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1220,7 +1220,7 @@ type SessionForkCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1230,7 +1230,7 @@ type SessionArchiveCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1241,7 +1241,7 @@ type SessionStatusCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1258,7 +1258,7 @@ type AgentAuthCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1268,7 +1268,7 @@ type AgentAuthCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1278,7 +1278,7 @@ type AuthStatusCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1295,7 +1295,7 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1325,7 +1325,7 @@ type AuthMethodTerminal struct {
 	// configuration.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1344,13 +1344,13 @@ type AuthMethodAgent struct {
 	// Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoginAuthResponse is the response to the `auth/login` method.
 type LoginAuthResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1361,7 +1361,7 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1382,7 +1382,7 @@ type ProviderInfo struct {
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
 	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1403,7 +1403,7 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1411,7 +1411,7 @@ type ProviderCurrentConfig struct {
 //
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1419,13 +1419,13 @@ type SetProviderResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutAuthResponse is the response to the `auth/logout` method.
 type LogoutAuthResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1446,7 +1446,7 @@ type AuthStatusResponse struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1485,7 +1485,7 @@ type AuthAccount struct {
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
 	Organization codec.Opt[string] `json:"organization,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1518,7 +1518,7 @@ type NewSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1545,7 +1545,7 @@ type SessionConfigSelectOption struct {
 	// Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1560,7 +1560,7 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group. MUST contain at least one value.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1590,7 +1590,7 @@ type TextCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1613,7 +1613,7 @@ type SlashCommand struct {
 	// Omitted and `null` are equivalent and mean the command takes no input.
 	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1627,7 +1627,7 @@ type ListSessionsResponse struct {
 	// string is a valid cursor, not the end of results.
 	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1664,7 +1664,7 @@ type SessionInfo struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[bool] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1673,7 +1673,7 @@ type SessionListCursor string
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1698,7 +1698,7 @@ type ForkSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1706,7 +1706,7 @@ type ForkSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1714,7 +1714,7 @@ type ArchiveSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1739,7 +1739,7 @@ type SessionStatusResponse struct {
 	// as a new completion.
 	State codec.Opt[StateUpdate] `json:"state,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1748,7 +1748,7 @@ type BackgroundTerminal struct {
 	// The ID of the listed terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1757,7 +1757,7 @@ type BackgroundToolCall struct {
 	// The ID of the listed tool call.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1769,7 +1769,7 @@ type BackgroundSubagent struct {
 	// The ID of the listed session.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1787,7 +1787,7 @@ type RunningStateUpdate struct {
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1828,7 +1828,7 @@ type Usage struct {
 	// Omitted and `null` are equivalent and mean the count is not reported.
 	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1852,7 +1852,7 @@ type RequiresActionStateUpdate struct {
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1879,7 +1879,7 @@ type UnknownStateUpdate struct {
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1893,7 +1893,7 @@ type SetSessionTitleResponse struct {
 	// value rather than the one they sent.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1921,25 +1921,25 @@ type ResumeSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelToolCallResponse is the response from cancelling a tool call.
 type CancelToolCallResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelTerminalResponse is the response from cancelling a terminal.
 type CancelTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1948,7 +1948,7 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -1975,7 +1975,7 @@ type PromptResponse struct {
 	// not required to retain it. If retained and replayed, the message keeps this identifier.
 	MessageID MessageID `json:"messageId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2001,7 +2001,7 @@ type UpdateSessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2016,7 +2016,7 @@ type ContentChunk struct {
 	// A single item of content.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2038,7 +2038,7 @@ type UserMessage struct {
 	// Complete replacement content for this message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2060,7 +2060,7 @@ type AgentMessage struct {
 	// Complete replacement content for this message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2082,7 +2082,7 @@ type AgentThought struct {
 	// Complete replacement content for this thought message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2098,7 +2098,7 @@ type ToolCallContentChunk struct {
 	// A single item of content produced by the tool call.
 	Content ToolCallContent `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2107,7 +2107,7 @@ type TerminalOutput struct {
 	// Base64-encoded replacement terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2127,7 +2127,7 @@ type TerminalExitStatus struct {
 	// are equivalent.
 	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2139,7 +2139,7 @@ type TerminalSize struct {
 	// Number of rows.
 	Rows uint16 `json:"rows"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2158,7 +2158,7 @@ type TerminalCapabilities struct {
 	// supported. Agents SHOULD stop advertising it once the terminal reports `exitStatus`.
 	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2166,7 +2166,7 @@ type TerminalCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type TerminalCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2204,7 +2204,7 @@ type TerminalUpdate struct {
 	// whole previous value. A new terminal starts with none.
 	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2216,7 +2216,7 @@ type TerminalOutputChunk struct {
 	// Independently base64-encoded terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2242,7 +2242,7 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2257,7 +2257,7 @@ type PlanItems struct {
 	// their current status. The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2271,7 +2271,7 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2285,7 +2285,7 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2294,7 +2294,7 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2305,7 +2305,7 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2314,7 +2314,7 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2323,7 +2323,7 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2342,7 +2342,7 @@ type SessionInfoUpdate struct {
 	// RFC 3339 timestamp of last activity. Set to null to clear.
 	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2355,7 +2355,7 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2372,7 +2372,7 @@ type UsageUpdate struct {
 	// Omitted leaves the last reported cost unchanged. `null` clears it. A value replaces it.
 	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2397,7 +2397,7 @@ type Notice struct {
 	// Omitted and `null` are equivalent and mean no description was supplied.
 	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2425,7 +2425,7 @@ type CompactionUpdate struct {
 	// Human-readable error details for the compaction.
 	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2438,7 +2438,7 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2454,7 +2454,7 @@ type SubagentSessionCapabilities struct {
 	// and `null` are equivalent and mean unsupported. An object (including `{}`) means supported.
 	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2465,7 +2465,7 @@ type SubagentSessionCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2539,7 +2539,7 @@ type SubagentUpdate struct {
 	// directories.
 	AdditionalDirectories codec.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2578,7 +2578,7 @@ type SessionMessage struct {
 	// content collection.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2595,7 +2595,7 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2607,7 +2607,7 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2633,7 +2633,7 @@ type AuthStatusUpdateNotification struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2654,7 +2654,7 @@ type InitializeRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2680,11 +2680,11 @@ type ClientCapabilities struct {
 	// elicitation support.
 	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
-// IsZero reports whether nothing is set, which says the same as leaving x out.
+// IsZero reports whether nothing is set, which means the same as leaving x out.
 func (x ClientCapabilities) IsZero() bool {
 	return x.Auth.IsZero() &&
 		x.Elicitation.IsZero() &&
@@ -2704,7 +2704,7 @@ type ClientAuthCapabilities struct {
 	// authentication methods.
 	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2713,7 +2713,7 @@ type ClientAuthCapabilities struct {
 // Supplying `{}` means the client can reproduce the configured agent invocation in an interactive
 // terminal and supports terminal authentication methods.
 type TerminalAuthCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2731,7 +2731,7 @@ type ElicitationCapabilities struct {
 	// Supplying `{}` means the client supports URL-based elicitation.
 	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2739,7 +2739,7 @@ type ElicitationCapabilities struct {
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2749,7 +2749,7 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2764,7 +2764,7 @@ type LoginAuthRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2772,7 +2772,7 @@ type LoginAuthRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2795,7 +2795,7 @@ type SetProviderRequest struct {
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2806,7 +2806,7 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2817,7 +2817,7 @@ type DisableProviderRequest struct {
 // Agents MUST support this method when their `initialize` response included a non-empty
 // `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
 type LogoutAuthRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2830,7 +2830,7 @@ type LogoutAuthRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2860,7 +2860,7 @@ type NewSessionRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2874,7 +2874,7 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2892,7 +2892,7 @@ type MCPServerHTTP struct {
 	// are owned by the transport, and Agents use the transport's values for them.
 	Headers []HTTPHeader `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2914,7 +2914,7 @@ type MCPServerACP struct {
 	// same ACP connection.
 	ServerID MCPServerACPID `json:"serverId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2935,7 +2935,7 @@ type MCPServerStdio struct {
 	// MAY reject duplicates with `-32602`, and otherwise the last entry wins.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2963,7 +2963,7 @@ type SystemPrompt struct {
 	// resuming, or forking the session.
 	Content []ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2991,7 +2991,7 @@ type ListSessionsRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3002,7 +3002,7 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3038,7 +3038,7 @@ type ForkSessionRequest struct {
 	// for the source session.
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3056,7 +3056,7 @@ type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3074,7 +3074,7 @@ type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3091,7 +3091,7 @@ type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3118,7 +3118,7 @@ type SetSessionTitleRequest struct {
 	// with `-32602`.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3170,14 +3170,14 @@ type ResumeSessionRequest struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained
 // conversation history.
 type ReplayFromStart struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3204,7 +3204,7 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3229,7 +3229,7 @@ type CancelToolCallRequest struct {
 	// The ID of the tool call to cancel.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3255,7 +3255,7 @@ type CancelTerminalRequest struct {
 	// The ID of the terminal to cancel.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3287,7 +3287,7 @@ type PromptRequest struct {
 	// it.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3296,13 +3296,13 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelledPermissionOutcome says that the request was not approved and no option was selected.
 type CancelledPermissionOutcome struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3311,7 +3311,7 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3356,7 +3356,7 @@ type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3379,7 +3379,7 @@ type MessageMCPNotification struct {
 	// Optional inner MCP params. Null is equivalent to omission.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3393,7 +3393,7 @@ type CancelRequestNotification struct {
 	// Receivers match it only against requests they received from that sender.
 	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3422,7 +3422,7 @@ type InitializeProxyRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3455,7 +3455,7 @@ type ProxySuccessorRequest struct {
 	// `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3486,7 +3486,7 @@ type InitializeProxyResponse struct {
 	// `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -3518,6 +3518,6 @@ type ProxySuccessorNotification struct {
 	// notification's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }

@@ -11,15 +11,15 @@ import (
 
 // RequestPermissionSubject is the operation requiring permission.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type RequestPermissionSubject struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant RequestPermissionSubjectVariant `json:"-"`
 }
 
-// RequestPermissionSubjectVariant is implemented by the variants of [RequestPermissionSubject]
-// alone: *RequestPermissionSubjectToolCall, *RequestPermissionSubjectCommand or
-// *RequestPermissionSubjectUnknown.
+// RequestPermissionSubjectVariant is implemented only by the variants of
+// [RequestPermissionSubject]: *RequestPermissionSubjectToolCall, *RequestPermissionSubjectCommand
+// and *RequestPermissionSubjectUnknown.
 type RequestPermissionSubjectVariant interface {
 	isRequestPermissionSubject()
 }
@@ -34,8 +34,8 @@ type RequestPermissionSubjectToolCall ToolCallPermissionSubject
 // type: "command"
 type RequestPermissionSubjectCommand CommandPermissionSubject
 
-// RequestPermissionSubjectUnknown keeps a variant of [RequestPermissionSubject] that this package
-// does not know.
+// RequestPermissionSubjectUnknown is a variant of [RequestPermissionSubject] that this package does
+// not know.
 //
 // Custom or future permission subject.
 //
@@ -48,7 +48,7 @@ type RequestPermissionSubjectCommand CommandPermissionSubject
 type RequestPermissionSubjectUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -75,16 +75,16 @@ func PermissionForCommand(command string, cwd AbsolutePath) RequestPermissionSub
 //
 // See protocol docs: [Content]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
 type ToolCallContent struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ToolCallContentVariant `json:"-"`
 }
 
-// ToolCallContentVariant is implemented by the variants of [ToolCallContent] alone:
-// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal or
+// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]:
+// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal and
 // *ToolCallContentUnknown.
 type ToolCallContentVariant interface {
 	isToolCallContent()
@@ -105,7 +105,7 @@ type ToolCallContentDiff Diff
 // type: "terminal"
 type ToolCallContentTerminal Terminal
 
-// ToolCallContentUnknown keeps a variant of [ToolCallContent] that this package does not know.
+// ToolCallContentUnknown is a variant of [ToolCallContent] that this package does not know.
 //
 // Custom or future tool call content.
 //
@@ -118,7 +118,7 @@ type ToolCallContentTerminal Terminal
 type ToolCallContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -157,16 +157,16 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 //
 // See protocol docs: [Content]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v2/draft/content
 type ContentBlock struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ContentBlockVariant `json:"-"`
 }
 
-// ContentBlockVariant is implemented by the variants of [ContentBlock] alone: *ContentBlockText,
-// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource or
+// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText,
+// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and
 // *ContentBlockUnknown.
 type ContentBlockVariant interface {
 	isContentBlock()
@@ -210,7 +210,7 @@ type ContentBlockResourceLink ResourceLink
 // type: "resource"
 type ContentBlockResource EmbeddedResource
 
-// ContentBlockUnknown keeps a variant of [ContentBlock] that this package does not know.
+// ContentBlockUnknown is a variant of [ContentBlock] that this package does not know.
 //
 // Custom or future content block.
 //
@@ -224,7 +224,7 @@ type ContentBlockResource EmbeddedResource
 type ContentBlockUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -262,14 +262,14 @@ func ResourceBlock(resource EmbeddedResourceResource) ContentBlock {
 
 // EmbeddedResourceResource is resource content that can be embedded in a message.
 //
-// The variants are told apart by the members text or blob.
+// The members text and blob distinguish the variants.
 type EmbeddedResourceResource struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant EmbeddedResourceResourceVariant `json:"-"`
 }
 
-// EmbeddedResourceResourceVariant is implemented by the variants of [EmbeddedResourceResource]
-// alone: *TextResourceContents or *BlobResourceContents.
+// EmbeddedResourceResourceVariant is implemented only by the variants of
+// [EmbeddedResourceResource]: *TextResourceContents and *BlobResourceContents.
 type EmbeddedResourceResourceVariant interface {
 	isEmbeddedResourceResource()
 }
@@ -292,7 +292,7 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 // Structured change metadata lets clients identify affected files and operations without parsing
 // the text patch.
 //
-// The member operation tells the variants apart.
+// The member operation distinguishes the variants.
 type DiffChange struct {
 	// File content kind after the operation (for `delete`, of the deleted file).
 	//
@@ -304,15 +304,15 @@ type DiffChange struct {
 	// Omitted and `null` are equivalent and mean the MIME type is unknown.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant DiffChangeVariant `json:"-"`
 }
 
-// DiffChangeVariant is implemented by the variants of [DiffChange] alone: *DiffChangeAdd,
-// *DiffChangeDelete, *DiffChangeModify, *DiffChangeMove, *DiffChangeCopy or *DiffChangeUnknown.
+// DiffChangeVariant is implemented only by the variants of [DiffChange]: *DiffChangeAdd,
+// *DiffChangeDelete, *DiffChangeModify, *DiffChangeMove, *DiffChangeCopy and *DiffChangeUnknown.
 type DiffChangeVariant interface {
 	isDiffChange()
 }
@@ -342,7 +342,7 @@ type DiffChangeMove DiffPathPairChange
 // operation: "copy"
 type DiffChangeCopy DiffPathPairChange
 
-// DiffChangeUnknown keeps a variant of [DiffChange] that this package does not know.
+// DiffChangeUnknown is a variant of [DiffChange] that this package does not know.
 //
 // Custom or future file operation.
 //
@@ -351,7 +351,7 @@ type DiffChangeCopy DiffPathPairChange
 type DiffChangeUnknown struct {
 	// Tag is the value of operation.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -404,22 +404,22 @@ func NewDiffChangeCopy(payload DiffPathPairChange) DiffChange {
 //
 // See protocol docs: [Elicitation]
 //
-// The member mode tells the variants apart.
+// The member mode distinguishes the variants.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
 }
 
-// CreateElicitationRequestVariant is implemented by the variants of [CreateElicitationRequest]
-// alone: *CreateElicitationRequestForm, *CreateElicitationRequestURL or
+// CreateElicitationRequestVariant is implemented only by the variants of
+// [CreateElicitationRequest]: *CreateElicitationRequestForm, *CreateElicitationRequestURL and
 // *CreateElicitationRequestUnknown.
 type CreateElicitationRequestVariant interface {
 	isCreateElicitationRequest()
@@ -436,8 +436,8 @@ type CreateElicitationRequestForm ElicitationFormMode
 // mode: "url"
 type CreateElicitationRequestURL ElicitationURLMode
 
-// CreateElicitationRequestUnknown keeps a variant of [CreateElicitationRequest] that this package
-// does not know.
+// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does
+// not know.
 //
 // Custom or future elicitation mode.
 //
@@ -450,7 +450,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -475,16 +475,16 @@ func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) 
 // Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type:
 // "string"` with `enum` or `oneOf` set. Multi-select enums use `type: "array"`.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationPropertySchemaVariant `json:"-"`
 }
 
-// ElicitationPropertySchemaVariant is implemented by the variants of [ElicitationPropertySchema]
-// alone: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
+// ElicitationPropertySchemaVariant is implemented only by the variants of
+// [ElicitationPropertySchema]: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
 // *ElicitationPropertySchemaInteger, *ElicitationPropertySchemaBoolean,
-// *ElicitationPropertySchemaArray or *ElicitationPropertySchemaUnknown.
+// *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
 type ElicitationPropertySchemaVariant interface {
 	isElicitationPropertySchema()
 }
@@ -515,7 +515,7 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 // type: "array"
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
-// ElicitationPropertySchemaUnknown keeps a variant of [ElicitationPropertySchema] that this package
+// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package
 // does not know.
 //
 // Custom or future elicitation property schema.
@@ -529,7 +529,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -572,14 +572,14 @@ func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) Elicit
 
 // MultiSelectItems holds the items for a multi-select (array) property schema.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type MultiSelectItems struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MultiSelectItemsVariant `json:"-"`
 }
 
-// MultiSelectItemsVariant is implemented by the variants of [MultiSelectItems] alone:
-// *MultiSelectItemsString, *MultiSelectItemsTitled or *MultiSelectItemsUnknown.
+// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]:
+// *MultiSelectItemsString, *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
 type MultiSelectItemsVariant interface {
 	isMultiSelectItems()
 }
@@ -594,13 +594,13 @@ type MultiSelectItemsString StringMultiSelectItems
 // As in MCP, titled items omit `type` and are identified by `anyOf`.
 type MultiSelectItemsTitled TitledMultiSelectItems
 
-// MultiSelectItemsUnknown keeps a variant of [MultiSelectItems] that this package does not know.
+// MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
 //
 // Custom or future typed multi-select items.
 type MultiSelectItemsUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -621,17 +621,17 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 // ElicitationFormMode: Form-based elicitation mode where the client renders a form from the
 // provided schema.
 //
-// The variants are told apart by the members sessionId or requestId.
+// The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
 	// A JSON Schema describing the form fields to present to the user.
 	RequestedSchema ElicitationSchema `json:"requestedSchema"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationFormModeVariant `json:"-"`
 }
 
-// ElicitationFormModeVariant is implemented by the variants of [ElicitationFormMode] alone:
-// *ElicitationFormModeSession or *ElicitationFormModeRequest.
+// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]:
+// *ElicitationFormModeSession and *ElicitationFormModeRequest.
 type ElicitationFormModeVariant interface {
 	isElicitationFormMode()
 }
@@ -663,7 +663,7 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 //
 // Schema: ElicitationUrlMode.
 //
-// The variants are told apart by the members sessionId or requestId.
+// The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
 	ElicitationID ElicitationID `json:"elicitationId"`
@@ -671,12 +671,12 @@ type ElicitationURLMode struct {
 	// The URL to direct the user to.
 	URL string `json:"url"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationURLModeVariant `json:"-"`
 }
 
-// ElicitationURLModeVariant is implemented by the variants of [ElicitationURLMode] alone:
-// *ElicitationURLModeSession or *ElicitationURLModeRequest.
+// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]:
+// *ElicitationURLModeSession and *ElicitationURLModeRequest.
 type ElicitationURLModeVariant interface {
 	isElicitationURLMode()
 }
@@ -708,19 +708,19 @@ func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, paylo
 //
 // The `type` field acts as the discriminator in the serialized JSON form.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type AuthMethod struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
 }
 
-// AuthMethodVariant is implemented by the variants of [AuthMethod] alone: *AuthMethodTerminal,
-// *AuthMethodAgent or *AuthMethodUnknown.
+// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal,
+// *AuthMethodAgent and *AuthMethodUnknown.
 type AuthMethodVariant interface {
 	isAuthMethod()
 }
 
-// AuthMethodUnknown keeps a variant of [AuthMethod] that this package does not know.
+// AuthMethodUnknown is a variant of [AuthMethod] that this package does not know.
 //
 // Custom or future authentication method.
 //
@@ -733,7 +733,7 @@ type AuthMethodVariant interface {
 type AuthMethodUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -753,7 +753,7 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 
 // SessionConfigOption is a session configuration option selector and its current state.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
 	ConfigID SessionConfigID `json:"configId"`
@@ -771,15 +771,15 @@ type SessionConfigOption struct {
 	// Omitted and `null` are equivalent and mean no category is provided.
 	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
 }
 
-// SessionConfigOptionVariant is implemented by the variants of [SessionConfigOption] alone:
-// *SessionConfigOptionSelect, *SessionConfigOptionBoolean or *SessionConfigOptionUnknown.
+// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]:
+// *SessionConfigOptionSelect, *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
 type SessionConfigOptionVariant interface {
 	isSessionConfigOption()
 }
@@ -794,8 +794,7 @@ type SessionConfigOptionSelect SessionConfigSelect
 // type: "boolean"
 type SessionConfigOptionBoolean SessionConfigBoolean
 
-// SessionConfigOptionUnknown keeps a variant of [SessionConfigOption] that this package does not
-// know.
+// SessionConfigOptionUnknown is a variant of [SessionConfigOption] that this package does not know.
 //
 // Custom or future session configuration option payload.
 //
@@ -808,7 +807,7 @@ type SessionConfigOptionBoolean SessionConfigBoolean
 type SessionConfigOptionUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -830,14 +829,15 @@ func NewSessionConfigOptionBoolean(configID SessionConfigID, name string, payloa
 
 // SessionConfigSelectOptions holds the possible values for a session configuration option.
 //
-// The variants are told apart by the members value or groupId.
+// The members value and groupId distinguish the variants.
 type SessionConfigSelectOptions struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionConfigSelectOptionsVariant `json:"-"`
 }
 
-// SessionConfigSelectOptionsVariant is implemented by the variants of [SessionConfigSelectOptions]
-// alone: SessionConfigSelectOptionsUngrouped or SessionConfigSelectOptionsGrouped.
+// SessionConfigSelectOptionsVariant is implemented only by the variants of
+// [SessionConfigSelectOptions]: SessionConfigSelectOptionsUngrouped and
+// SessionConfigSelectOptionsGrouped.
 type SessionConfigSelectOptionsVariant interface {
 	isSessionConfigSelectOptions()
 }
@@ -867,14 +867,14 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 //
 // The `type` field acts as the discriminator in the serialized JSON form.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type AvailableCommand struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant AvailableCommandVariant `json:"-"`
 }
 
-// AvailableCommandVariant is implemented by the variants of [AvailableCommand] alone:
-// *AvailableCommandCommand or *AvailableCommandUnknown.
+// AvailableCommandVariant is implemented only by the variants of [AvailableCommand]:
+// *AvailableCommandCommand and *AvailableCommandUnknown.
 type AvailableCommandVariant interface {
 	isAvailableCommand()
 }
@@ -884,7 +884,7 @@ type AvailableCommandVariant interface {
 // type: "command"
 type AvailableCommandCommand SlashCommand
 
-// AvailableCommandUnknown keeps a variant of [AvailableCommand] that this package does not know.
+// AvailableCommandUnknown is a variant of [AvailableCommand] that this package does not know.
 //
 // Custom or future command kind.
 //
@@ -897,7 +897,7 @@ type AvailableCommandCommand SlashCommand
 type AvailableCommandUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -911,14 +911,14 @@ func NewAvailableCommandCommand(payload SlashCommand) AvailableCommand {
 
 // AvailableCommandInput is the input specification for a command.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type AvailableCommandInput struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant AvailableCommandInputVariant `json:"-"`
 }
 
-// AvailableCommandInputVariant is implemented by the variants of [AvailableCommandInput] alone:
-// *AvailableCommandInputText or *AvailableCommandInputUnknown.
+// AvailableCommandInputVariant is implemented only by the variants of [AvailableCommandInput]:
+// *AvailableCommandInputText and *AvailableCommandInputUnknown.
 type AvailableCommandInputVariant interface {
 	isAvailableCommandInput()
 }
@@ -929,8 +929,8 @@ type AvailableCommandInputVariant interface {
 // type: "text"
 type AvailableCommandInputText TextCommandInput
 
-// AvailableCommandInputUnknown keeps a variant of [AvailableCommandInput] that this package does
-// not know.
+// AvailableCommandInputUnknown is a variant of [AvailableCommandInput] that this package does not
+// know.
 //
 // Custom or future command input specification.
 //
@@ -943,7 +943,7 @@ type AvailableCommandInputText TextCommandInput
 type AvailableCommandInputUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -991,16 +991,16 @@ func NewAvailableCommandInputText(payload TextCommandInput) AvailableCommandInpu
 //
 // See protocol docs: [Session States]
 //
-// The member state tells the variants apart.
+// The member state distinguishes the variants.
 //
 // [Session States]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-states
 type StateUpdate struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant StateUpdateVariant `json:"-"`
 }
 
-// StateUpdateVariant is implemented by the variants of [StateUpdate] alone: *StateUpdateRunning,
-// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown or *StateUpdateUnknown.
+// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning,
+// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
 type StateUpdateVariant interface {
 	isStateUpdate()
 }
@@ -1028,7 +1028,7 @@ type StateUpdateRequiresAction RequiresActionStateUpdate
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type StateUpdateStateUnknown UnknownStateUpdate
 
-// StateUpdateUnknown keeps a variant of [StateUpdate] that this package does not know.
+// StateUpdateUnknown is a variant of [StateUpdate] that this package does not know.
 //
 // Custom or future session state.
 //
@@ -1041,7 +1041,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1082,16 +1082,16 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 //
 // See protocol docs: [Background Work]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 type BackgroundWork struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant BackgroundWorkVariant `json:"-"`
 }
 
-// BackgroundWorkVariant is implemented by the variants of [BackgroundWork] alone:
-// *BackgroundWorkTerminal, *BackgroundWorkToolCall, *BackgroundWorkSubagent or
+// BackgroundWorkVariant is implemented only by the variants of [BackgroundWork]:
+// *BackgroundWorkTerminal, *BackgroundWorkToolCall, *BackgroundWorkSubagent and
 // *BackgroundWorkUnknown.
 type BackgroundWorkVariant interface {
 	isBackgroundWork()
@@ -1118,7 +1118,7 @@ type BackgroundWorkToolCall BackgroundToolCall
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type BackgroundWorkSubagent BackgroundSubagent
 
-// BackgroundWorkUnknown keeps a variant of [BackgroundWork] that this package does not know.
+// BackgroundWorkUnknown is a variant of [BackgroundWork] that this package does not know.
 //
 // Custom or future background work.
 //
@@ -1130,7 +1130,7 @@ type BackgroundWorkSubagent BackgroundSubagent
 type BackgroundWorkUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1164,7 +1164,7 @@ func NewBackgroundWorkSubagent(payload BackgroundSubagent) BackgroundWork {
 // may carry the last stop reason for context. They MUST NOT be counted as new completions,
 // cancellations, or additional usage.
 //
-// The member stopReason tells the variants apart.
+// The member stopReason distinguishes the variants.
 type IdleStateUpdate struct {
 	// Token usage for completed foreground work.
 	//
@@ -1186,17 +1186,17 @@ type IdleStateUpdate struct {
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
 }
 
-// IdleStateUpdateVariant is implemented by the variants of [IdleStateUpdate] alone:
+// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]:
 // *IdleStateUpdateEndTurn, *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests,
 // *IdleStateUpdateRefusal, *IdleStateUpdateCancelled, *IdleStateUpdateError, *IdleStateUpdateNone
-// or *IdleStateUpdateUnknown.
+// and *IdleStateUpdateUnknown.
 type IdleStateUpdateVariant interface {
 	isIdleStateUpdate()
 }
@@ -1250,7 +1250,7 @@ type IdleStateUpdateNone struct {
 	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
 }
 
-// IdleStateUpdateUnknown keeps a variant of [IdleStateUpdate] that this package does not know.
+// IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
 //
 // Custom or future stop reason.
 //
@@ -1259,7 +1259,7 @@ type IdleStateUpdateNone struct {
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1313,15 +1313,15 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // See protocol docs: [Agent Reports Output]
 //
-// The member sessionUpdate tells the variants apart.
+// The member sessionUpdate distinguishes the variants.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type SessionUpdate struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SessionUpdateVariant `json:"-"`
 }
 
-// SessionUpdateVariant is implemented by the variants of [SessionUpdate] alone:
+// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]:
 // *SessionUpdateUserMessageChunk, *SessionUpdateUserMessage, *SessionUpdateAgentMessageChunk,
 // *SessionUpdateAgentMessage, *SessionUpdateAgentThoughtChunk, *SessionUpdateAgentThought,
 // *SessionUpdateStateUpdate, *SessionUpdateToolCallContentChunk, *SessionUpdateToolCallUpdate,
@@ -1329,7 +1329,7 @@ type SessionUpdate struct {
 // *SessionUpdatePlanRemoved, *SessionUpdateAvailableCommandsUpdate,
 // *SessionUpdateConfigOptionUpdate, *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate,
 // *SessionUpdateNotice, *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk,
-// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk or
+// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk and
 // *SessionUpdateUnknown.
 type SessionUpdateVariant interface {
 	isSessionUpdate()
@@ -1483,7 +1483,7 @@ type SessionUpdateSessionMessage SessionMessage
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSessionMessageChunk SessionMessageChunk
 
-// SessionUpdateUnknown keeps a variant of [SessionUpdate] that this package does not know.
+// SessionUpdateUnknown is a variant of [SessionUpdate] that this package does not know.
 //
 // Custom or future session update.
 //
@@ -1496,7 +1496,7 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1661,14 +1661,14 @@ func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpd
 
 // PlanUpdateContent: Updated content for a plan.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type PlanUpdateContent struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant PlanUpdateContentVariant `json:"-"`
 }
 
-// PlanUpdateContentVariant is implemented by the variants of [PlanUpdateContent] alone:
-// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown or
+// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]:
+// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown and
 // *PlanUpdateContentUnknown.
 type PlanUpdateContentVariant interface {
 	isPlanUpdateContent()
@@ -1693,7 +1693,7 @@ type PlanUpdateContentFile PlanFile
 // Experimental: any minor release may change or remove it. It needs [FeaturePlans].
 type PlanUpdateContentMarkdown PlanMarkdown
 
-// PlanUpdateContentUnknown keeps a variant of [PlanUpdateContent] that this package does not know.
+// PlanUpdateContentUnknown is a variant of [PlanUpdateContent] that this package does not know.
 //
 // Custom or future plan update content.
 //
@@ -1706,7 +1706,7 @@ type PlanUpdateContentMarkdown PlanMarkdown
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1742,21 +1742,21 @@ func NewPlanUpdateContentMarkdown(payload PlanMarkdown) PlanUpdateContent {
 //
 // Schema: McpServer.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#mcp-servers
 type MCPServer struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MCPServerVariant `json:"-"`
 }
 
-// MCPServerVariant is implemented by the variants of [MCPServer] alone: *MCPServerHTTP,
-// *MCPServerACP, *MCPServerStdio or *MCPServerUnknown.
+// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP,
+// *MCPServerACP, *MCPServerStdio and *MCPServerUnknown.
 type MCPServerVariant interface {
 	isMCPServer()
 }
 
-// MCPServerUnknown keeps a variant of [MCPServer] that this package does not know.
+// MCPServerUnknown is a variant of [MCPServer] that this package does not know.
 //
 // Custom or future MCP server transport configuration.
 //
@@ -1769,7 +1769,7 @@ type MCPServerVariant interface {
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1799,19 +1799,19 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 //
 // Replay includes the position identified by the cursor.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type ReplayFrom struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ReplayFromVariant `json:"-"`
 }
 
-// ReplayFromVariant is implemented by the variants of [ReplayFrom] alone: *ReplayFromStart or
+// ReplayFromVariant is implemented only by the variants of [ReplayFrom]: *ReplayFromStart and
 // *ReplayFromUnknown.
 type ReplayFromVariant interface {
 	isReplayFrom()
 }
 
-// ReplayFromUnknown keeps a variant of [ReplayFrom] that this package does not know.
+// ReplayFromUnknown is a variant of [ReplayFrom] that this package does not know.
 //
 // Custom or future replay cursor.
 //
@@ -1824,7 +1824,7 @@ type ReplayFromVariant interface {
 type ReplayFromUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1844,7 +1844,7 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 //
 // See protocol docs: [Session Config Options]
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 //
 // [Session Config Options]: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
 type SetSessionConfigOptionRequest struct {
@@ -1854,16 +1854,16 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
 }
 
-// SetSessionConfigOptionRequestVariant is implemented by the variants of
-// [SetSessionConfigOptionRequest] alone: *SetSessionConfigOptionRequestID,
-// *SetSessionConfigOptionRequestBoolean or *SetSessionConfigOptionRequestUnknown.
+// SetSessionConfigOptionRequestVariant is implemented only by the variants of
+// [SetSessionConfigOptionRequest]: *SetSessionConfigOptionRequestID,
+// *SetSessionConfigOptionRequestBoolean and *SetSessionConfigOptionRequestUnknown.
 type SetSessionConfigOptionRequestVariant interface {
 	isSetSessionConfigOptionRequest()
 }
@@ -1884,7 +1884,7 @@ type SetSessionConfigOptionRequestBoolean struct {
 	Value bool `json:"value"`
 }
 
-// SetSessionConfigOptionRequestUnknown keeps a variant of [SetSessionConfigOptionRequest] that this
+// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
 // package does not know.
 //
 // Custom or future session configuration option value payload.
@@ -1897,7 +1897,7 @@ type SetSessionConfigOptionRequestBoolean struct {
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1919,15 +1919,15 @@ func NewSetSessionConfigOptionRequestBoolean(sessionID SessionID, configID Sessi
 
 // RequestPermissionOutcome is the outcome of a permission request.
 //
-// The member outcome tells the variants apart.
+// The member outcome distinguishes the variants.
 type RequestPermissionOutcome struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant RequestPermissionOutcomeVariant `json:"-"`
 }
 
-// RequestPermissionOutcomeVariant is implemented by the variants of [RequestPermissionOutcome]
-// alone: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected or
-// *RequestPermissionOutcomeUnknown.
+// RequestPermissionOutcomeVariant is implemented only by the variants of
+// [RequestPermissionOutcome]: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected
+// and *RequestPermissionOutcomeUnknown.
 type RequestPermissionOutcomeVariant interface {
 	isRequestPermissionOutcome()
 }
@@ -1954,8 +1954,8 @@ type RequestPermissionOutcomeCancelled CancelledPermissionOutcome
 // outcome: "selected"
 type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
-// RequestPermissionOutcomeUnknown keeps a variant of [RequestPermissionOutcome] that this package
-// does not know.
+// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does
+// not know.
 //
 // Custom or future permission outcome.
 //
@@ -1968,7 +1968,7 @@ type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -1990,18 +1990,18 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 
 // CreateElicitationResponse is the response from the client to an elicitation request.
 //
-// The member action tells the variants apart.
+// The member action distinguishes the variants.
 type CreateElicitationResponse struct {
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
 }
 
-// CreateElicitationResponseVariant is implemented by the variants of [CreateElicitationResponse]
-// alone: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
-// *CreateElicitationResponseCancel or *CreateElicitationResponseUnknown.
+// CreateElicitationResponseVariant is implemented only by the variants of
+// [CreateElicitationResponse]: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
+// *CreateElicitationResponseCancel and *CreateElicitationResponseUnknown.
 type CreateElicitationResponseVariant interface {
 	isCreateElicitationResponse()
 }
@@ -2021,7 +2021,7 @@ type CreateElicitationResponseDecline struct{}
 // action: "cancel"
 type CreateElicitationResponseCancel struct{}
 
-// CreateElicitationResponseUnknown keeps a variant of [CreateElicitationResponse] that this package
+// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package
 // does not know.
 //
 // Custom or future elicitation action.
@@ -2035,7 +2035,7 @@ type CreateElicitationResponseCancel struct{}
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 
@@ -2064,15 +2064,15 @@ func NewCreateElicitationResponseCancel() CreateElicitationResponse {
 
 // ElicitationContentValue is one of the allowed wire representations for `ElicitationContentValue`.
 //
-// The variants are told apart by the kind of JSON value.
+// The kind of JSON value distinguishes the variants.
 type ElicitationContentValue struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant ElicitationContentValueVariant `json:"-"`
 }
 
-// ElicitationContentValueVariant is implemented by the variants of [ElicitationContentValue] alone:
+// ElicitationContentValueVariant is implemented only by the variants of [ElicitationContentValue]:
 // ElicitationContentValueString, ElicitationContentValueInteger, ElicitationContentValueNumber,
-// ElicitationContentValueBoolean, ElicitationContentValueStringArray or
+// ElicitationContentValueBoolean, ElicitationContentValueStringArray and
 // ElicitationContentValueOther.
 type ElicitationContentValueVariant interface {
 	isElicitationContentValue()
@@ -2153,16 +2153,16 @@ func NewElicitationContentValueOther(value json.RawMessage) ElicitationContentVa
 //
 // Schema: MessageMcpResponse.
 //
-// The variants are told apart by the members result or error.
+// The members result and error distinguish the variants.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponse struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant MessageMCPResponseVariant `json:"-"`
 }
 
-// MessageMCPResponseVariant is implemented by the variants of [MessageMCPResponse] alone:
-// *MessageMCPResponseResult or *MessageMCPResponseError.
+// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]:
+// *MessageMCPResponseResult and *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseVariant interface {
@@ -2176,7 +2176,7 @@ type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
 	Result json.RawMessage `json:"result"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
@@ -2187,7 +2187,7 @@ type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
 	Error MCPError `json:"error"`
 
-	// Meta is what implementations attach for each other, see [codec.Meta].
+	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero"`
 }
 

@@ -5,7 +5,7 @@ package vendoracp
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// A runtime of another generation does not have this constant.
+// This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
 // EncodeJSON writes x; it is for generated code.
@@ -18,7 +18,7 @@ func (x *Capability) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Capability) DecodeJSON(d *codec.Decoder) {
 	*x = Capability{}
 	for o := d.Object(); o.Next(); {
@@ -44,7 +44,7 @@ func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 	*x = IndexRequest{}
 	o := d.Object()
@@ -75,7 +75,7 @@ func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 	*x = IndexResponse{}
 	o := d.Object()
@@ -101,7 +101,7 @@ func (x *IndexProgressNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) {
 	*x = IndexProgressNotification{}
 	o := d.Object()
@@ -142,7 +142,7 @@ func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
 	*x = IndexEvent{}
 	tag, ok := d.Tag("type")
@@ -185,7 +185,7 @@ func (x *IndexedFile) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON reads x anew; it is for generated code.
+// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexedFile) DecodeJSON(d *codec.Decoder) {
 	*x = IndexedFile{}
 	o := d.Object()

@@ -5,7 +5,7 @@ package vendoracp
 
 // Language is a programming language.
 //
-// Other values than the ones listed here are allowed; see Known.
+// Values that are not listed here are allowed too; see Known.
 type Language string
 
 // The known values of Language.

@@ -35,7 +35,7 @@ func (x IndexEvent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IndexEvent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// String returns x as JSON for people to read, cut off where it is long.
+// String returns x as JSON, cut off if it is long, for people to read.
 func (x IndexEvent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.

@@ -7,14 +7,14 @@ import "encoding/json"
 
 // IndexEvent is a step of the indexing.
 //
-// The member type tells the variants apart.
+// The member type distinguishes the variants.
 type IndexEvent struct {
-	// Variant is what this is one of; it must not be nil.
+	// Variant is the value; it must not be nil.
 	Variant IndexEventVariant `json:"-"`
 }
 
-// IndexEventVariant is implemented by the variants of [IndexEvent] alone: *IndexEventFile,
-// *IndexEventLimit or *IndexEventUnknown.
+// IndexEventVariant is implemented only by the variants of [IndexEvent]: *IndexEventFile,
+// *IndexEventLimit and *IndexEventUnknown.
 type IndexEventVariant interface {
 	isIndexEvent()
 }
@@ -29,11 +29,11 @@ type IndexEventFile IndexedFile
 // type: "limit"
 type IndexEventLimit struct{}
 
-// IndexEventUnknown keeps a variant of [IndexEvent] that this package does not know.
+// IndexEventUnknown is a variant of [IndexEvent] that this package does not know.
 type IndexEventUnknown struct {
 	// Tag is the value of type.
 	Tag string
-	// Raw is the whole object as it came, with its tag; it is written unchanged.
+	// Raw is the whole object as received, with its tag; it is written unchanged.
 	Raw json.RawMessage
 }
 

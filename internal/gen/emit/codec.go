@@ -20,7 +20,7 @@ var (
 )
 
 func (g *generator) codec(f *jen.File) {
-	f.Comment("A runtime of another generation does not have this constant.")
+	f.Comment("This does not compile with a runtime of another generation, which lacks the constant.")
 	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
 	f.Line()
 	for _, decl := range g.pkg.Decls {
@@ -37,7 +37,7 @@ func (g *generator) codec(f *jen.File) {
 	}
 }
 
-// encoder and decoder begin the methods that every type has.
+// encoder and decoder begin the two methods that every type has.
 func (g *generator) encoder(decl, name string) *jen.Statement {
 	return method(decl).Id(name).Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")))
 }
@@ -48,7 +48,7 @@ func (g *generator) decoder(decl, name string) *jen.Statement {
 
 func encodeDoc() jen.Code { return jen.Comment("// EncodeJSON writes x; it is for generated code.") }
 func decodeDoc() jen.Code {
-	return jen.Comment("// DecodeJSON reads x anew; it is for generated code.")
+	return jen.Comment("// DecodeJSON replaces x by the value that it reads; it is for generated code.")
 }
 
 // call returns x.name(args).
@@ -56,8 +56,8 @@ func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
 	return x.Clone().Dot(name).Call(args...)
 }
 
-// structCodec writes the methods of a struct. One that a variant declares has only those that its union
-// calls.
+// structCodec writes the codec methods of a struct. A struct that a variant declares has only the methods that its
+// union calls.
 func (g *generator) structCodec(f *jen.File, s *model.Struct) {
 	if s.Variant != nil {
 		missing := jen.If(x.Clone().Op("==").Nil()).Block(
@@ -72,7 +72,7 @@ func (g *generator) structCodec(f *jen.File, s *model.Struct) {
 	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(append(body, g.decodeObject(s.Fields, s)...)...))
 }
 
-// object returns the statements that write an object with those members.
+// object returns the statements that write an object with the given members.
 func object(members ...jen.Code) []jen.Code {
 	return append(append([]jen.Code{call(e, "BeginObject")}, members...), call(e, "EndObject"))
 }
@@ -84,7 +84,7 @@ func (g *generator) newtypeCodec(f *jen.File, decl *model.Newtype) {
 		append([]jen.Code{value.Clone().Op("=").Add(g.readAs(decl.Go, decl.Type))}, g.checkRead(decl.Type, value)...))
 }
 
-// coders writes EncodeJSON and DecodeJSON with those bodies.
+// coders writes EncodeJSON and DecodeJSON with the given bodies.
 func (g *generator) coders(f *jen.File, name string, encode, decode []jen.Code) {
 	body := func(code []jen.Code) *jen.Statement {
 		if len(code) == 1 {
@@ -113,7 +113,7 @@ func (g *generator) encodeStruct(s *model.Struct) []jen.Code {
 	return append(out, g.codecName("EncodeExtra").Call(args...))
 }
 
-// names returns the names of the members that an object has beside those that are kept in Extra.
+// names returns the names of the members that an object has besides those kept in Extra.
 func names(s *model.Struct) []string {
 	var out []string
 	for _, f := range s.Fixed {
@@ -169,7 +169,7 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 	return code
 }
 
-// bounds returns the codec's calls that say what is wrong with a value of the type, if anything is.
+// bounds returns the calls of the codec that check the bounds of a value of the type.
 func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	var out []jen.Code
 	if d := enumOf(t); d != nil && !d.Names() && !d.Open {
@@ -201,8 +201,8 @@ func limitOf(k model.BoundKeyword, limit string) []jen.Code {
 	return out
 }
 
-// checkRead returns the statements that check a value which was just read, checkWritten those for one
-// that was just written, which must also have the format that it should.
+// checkRead returns the statements that check a value after reading it. checkWritten returns those that check a value
+// after writing it; they check its format too.
 func (g *generator) checkRead(t model.Type, v *jen.Statement) []jen.Code {
 	return checks(d, g.bounds(t, v))
 }
@@ -249,7 +249,7 @@ func plain(t model.Type) model.Type {
 	return t
 }
 
-// enumOf returns the enum that t is, or nil.
+// enumOf returns the enum of t, or nil.
 func enumOf(t model.Type) *model.Enum {
 	if named, ok := t.(model.Named); ok {
 		d, _ := named.Decl.(*model.Enum)
@@ -334,10 +334,10 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 	panic(fmt.Sprintf("no writer for %T", t))
 }
 
-// anyItems returns t without the demand that its items differ.
+// anyItems returns t without the requirement that its items are unique.
 func anyItems(t model.Slice) model.Slice { return model.Slice{Elem: t.Elem} }
 
-// checkedWriter is writer with the checks of the type.
+// checkedWriter is like writer, with the checks of the type.
 func (g *generator) checkedWriter(t model.Type) *jen.Statement {
 	checks := g.checkWritten(t, jen.Id("v"))
 	if checks == nil {
@@ -408,11 +408,11 @@ func (g *generator) codecMethod(of, name string) *jen.Statement {
 	return jen.Parens(jen.Op("*").Add(g.codecName(of))).Dot(name)
 }
 
-// anyString is a string of which nothing is asked.
+// anyString is a string without constraints.
 var anyString = model.Basic{Kind: model.String}
 
-// sliceKind is the part of the codec's function names that says what an array holds, mapKind what a map
-// does: Func is at its end where the function takes one for the items.
+// sliceKind returns the part of the names of the codec's functions that stands for the items of an array, and mapKind
+// the same for a map. It ends in Func if the function takes a function for the items.
 func (g *generator) sliceKind(t model.Slice) string {
 	switch {
 	case t.Elem == anyString:
@@ -435,8 +435,8 @@ func (g *generator) mapKind(t model.Map) string {
 	return "Map"
 }
 
-// decodeObject returns the statements that read the members of x: fields and, of a struct, what else it says
-// about members.
+// decodeObject returns the statements that read the members of x: its fields and, for a struct, the members without a
+// field.
 func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.Code {
 	var cases, required []jen.Code
 	for _, f := range fields {
@@ -479,8 +479,8 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 	}
 }
 
-// fixedMembers returns the cases of the members that are no fields, and the names of those that must be there:
-// their numbers follow those of the fields that must.
+// fixedMembers returns the cases of the members that are not fields, and the names of those that are required. Their
+// numbers follow those of the required fields.
 func fixedMembers(s *model.Struct, required int) (cases, names []jen.Code) {
 	for i, f := range s.Fixed {
 		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(call(o, "Once", jen.Lit(required+i)), call(d, "Fixed", jen.Lit(string(f.Value)))))
@@ -531,7 +531,7 @@ func (g *generator) decodeField(f *model.Field) []jen.Code {
 	return code
 }
 
-// decodeMeta reads a _meta member, for which null is the same as absent.
+// decodeMeta reads a _meta member, where null means absent.
 func (g *generator) decodeMeta(f *model.Field, v *jen.Statement) jen.Code {
 	if f.OnError {
 		return v.Op("=").Add(g.codecName("DecodeMeta").Call(d))
@@ -553,7 +553,7 @@ func (g *generator) readInto(t model.Type, v *jen.Statement, skipItems bool) []j
 
 func (g *generator) bounded(t model.Type) bool { return g.bounds(t, jen.Id("v")) != nil }
 
-// checkedReader is reader with the checks of the type.
+// checkedReader is like reader, with the checks of the type.
 func (g *generator) checkedReader(t model.Type, skipItems bool) *jen.Statement {
 	if !g.bounded(t) {
 		return g.reader(t, skipItems)
@@ -615,7 +615,7 @@ func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
 	return g.reader(t, skipItems).Call(d)
 }
 
-// lenient is the end of the names of functions that drop the items which cannot be read.
+// lenient is the suffix of functions that drop items that cannot be read.
 func lenient(skipItems bool) string {
 	if skipItems {
 		return "Lenient"
@@ -678,8 +678,8 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 	panic(fmt.Sprintf("no reader for %T", t))
 }
 
-// readAs returns the expression that reads a value of the type name, which is defined over t. Strings
-// of such types are names that come again and again.
+// readAs returns the expression that reads a value of the named type, which is defined over t. Strings of such types
+// are interned, because few values occur often.
 func (g *generator) readAs(name string, t model.Type) *jen.Statement {
 	switch t := t.(type) {
 	case model.Basic:

@@ -76,7 +76,7 @@ func markdown(text string, indent int) []string {
 	return out
 }
 
-// wrap breaks text into lines of at most so many columns. The first line begins with first, the others
+// wrap breaks text into lines of at most the given number of columns. The first line begins with first, the others
 // with rest.
 func wrap(text, first, rest string, columns int) []string {
 	var out []string
@@ -96,7 +96,7 @@ func wrap(text, first, rest string, columns int) []string {
 	return append(out, line)
 }
 
-// describe returns a description as the doc comment of name; without one, what instead says.
+// describe returns a description as the doc comment of name, or instead if there is none.
 func (g *generator) describe(name, description, instead string, indent int) []string {
 	text := strings.TrimSpace(description)
 	if text == "" {
@@ -107,10 +107,10 @@ func (g *generator) describe(name, description, instead string, indent int) []st
 	return markdown(stop(text), indent)
 }
 
-// happened matches a sentence that tells what has happened, up to its verb.
+// happened matches a sentence about an event, up to its verb.
 var happened = regexp.MustCompile(`^[^.]*? (has|have|was|were) (been |\w+ed\b)`)
 
-// predicate returns a description as what follows the name of the described.
+// predicate returns a description as a predicate, to follow the name of the declaration.
 func (g *generator) predicate(text string) string {
 	if clause := happened.FindString(text); clause != "" && !strings.Contains(clause, " that ") {
 		return " says that " + lowerFirst(text)
@@ -123,13 +123,13 @@ func (g *generator) predicate(text string) string {
 	return ": " + text
 }
 
-// lowerFirst returns text with a small first letter.
+// lowerFirst returns text with its first letter in lower case.
 func lowerFirst(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToLower(first)) + text[size:]
 }
 
-// stop ends the first paragraph with a full stop, if it ends with a letter.
+// stop adds a full stop to the first paragraph if it ends with a letter.
 func stop(text string) string {
 	first, rest, more := strings.Cut(text, "\n\n")
 	first = strings.TrimRight(first, " \n")

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// Config says what the generated package is and where its runtime lives.
+// Config describes the generated package and its runtime.
 type Config struct {
 	Package string // name of the generated package
 	Module  string // import path of the module that holds acp/codec and acp/rpc
@@ -23,8 +23,8 @@ type Config struct {
 	Tests   bool   // also write the tables that tests of the package need
 	Doc     string // the package comment, or "" if hand-written files have one
 
-	// Openings are words with which descriptions begin, each with what follows the name of the described
-	// instead. The first that fits is taken.
+	// Openings are the beginnings of descriptions, each with the words that replace it after the name of the
+	// declaration. The first match counts.
 	Openings [][2]string
 }
 
@@ -72,7 +72,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.name, err)
 		}
-		if !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) { // it declares something
+		if !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) { // a file without declarations is left out
 			out[file.name] = source
 		}
 	}
@@ -91,16 +91,16 @@ func newFile(pkg, source string) *jen.File {
 // standard matches the last import of the standard library and the first of a module.
 var standard = regexp.MustCompile(`(?m)^(\t"[^".]+"\n)(\t"[^"/]+\.)`)
 
-// render returns the file as gofmt writes it, the imports in two groups.
+// render returns the file in the format of gofmt, with the imports in two groups.
 func render(f *jen.File) ([]byte, error) {
-	f.NoFormat = true // so that an error does not come with the source
+	f.NoFormat = true // errors would contain the whole source
 	var buf bytes.Buffer
 	if err := f.Render(&buf); err != nil {
 		return nil, err
 	}
 	source, err := format.Source(buf.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("what was written is not Go: %w", err)
+		return nil, fmt.Errorf("the generated source is not Go: %w", err)
 	}
 	return format.Source(standard.ReplaceAll(source, []byte("$1\n$2")))
 }
@@ -223,12 +223,12 @@ func method(d string) *jen.Statement { return jen.Func().Params(jen.Id("x").Op("
 // valueMethod begins a method of d's values: func (x D).
 func valueMethod(d string) *jen.Statement { return jen.Func().Params(jen.Id("x").Id(d)) }
 
-// oneLine is a block whose only statement stands on the line of its braces.
+// oneLine returns a block with one statement, on the line of its braces.
 func oneLine(code ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "{ ", Close: " }"}, code...)
 }
 
-// add adds the code to f, each on a line of its own, without blank lines between.
+// add adds each piece of code to f on a line of its own, without blank lines between them.
 func add(f *jen.File, code ...jen.Code) {
 	f.Custom(jen.Options{Separator: "\n"}, code...)
 	f.Line()

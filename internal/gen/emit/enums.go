@@ -18,9 +18,9 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	more := []string{"Newer peers may send values that are not listed here; they are kept, see Known."}
 	switch {
 	case d.Open:
-		more = []string{"Other values than the ones listed here are allowed; see Known."}
+		more = []string{"Values that are not listed here are allowed too; see Known."}
 	case !d.Names():
-		more = []string{"Other values than the ones listed here are refused."}
+		more = []string{"Values that are not listed here are refused."}
 	}
 	doc := markDecl(beforeLinks(g.describeDecl(&d.Common, "is one of a list of values."), more...), &d.Common)
 	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)

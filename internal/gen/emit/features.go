@@ -8,8 +8,8 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// features writes the constants that enable experimental features, and the methods that tell which features a message
-// or a set of handlers uses.
+// features writes the constants that enable experimental features, and the methods that return the features that a
+// message or a set of handlers uses.
 func (g *generator) features(f *jen.File) {
 	add(f, append(comment(wrap("Features is a set of experimental features, which AgentOptions.Experimental and ClientOptions.Experimental"+
 		" enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", "", "", width-3)),
@@ -71,7 +71,7 @@ func (g *generator) features(f *jen.File) {
 // addFeature records a feature in f.
 func addFeature(feature *model.Feature) jen.Code { return jen.Id("f").Op("|=").Id(feature.Go()) }
 
-// experimental appends to a doc comment the paragraph that says that what it is about is experimental.
+// experimental appends to a doc comment the paragraph that marks a declaration as experimental.
 func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
 	if !is {
 		return lines
@@ -83,7 +83,7 @@ func experimental(lines []string, is bool, feature *model.Feature, indent int) [
 	return beforeLinks(lines, wrap(text, "", "", width-3-indent)...)
 }
 
-// users returns the declarations whose values can use a feature, of those that messages hold.
+// users returns those declarations of messages whose values can use a feature.
 func (g *generator) users() map[model.Decl]bool {
 	users := map[model.Decl]bool{}
 	for _, m := range g.pkg.Methods {
@@ -122,7 +122,7 @@ func (g *generator) users() map[model.Decl]bool {
 	return held
 }
 
-// usesFeature reports whether a declaration has something with a feature, or refers to what has.
+// usesFeature reports whether a part of a declaration, or of one that it refers to, belongs to a feature.
 func usesFeature(d model.Decl, users map[model.Decl]bool) bool {
 	for _, f := range model.Fields(d) {
 		if f.Feature != nil || users[declOf(f.Type)] || len(valuesOf(f.Type)) > 0 {
@@ -133,7 +133,7 @@ func usesFeature(d model.Decl, users map[model.Decl]bool) bool {
 	return ok && slices.ContainsFunc(u.Variants, func(v *model.Variant) bool { return v.Feature != nil || users[v.Payload] })
 }
 
-// declOf returns the declaration that the values of a type, or its items, have.
+// declOf returns the declaration of a type, or of its items.
 func declOf(t model.Type) model.Decl {
 	switch t := t.(type) {
 	case model.Named:

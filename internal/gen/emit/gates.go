@@ -27,7 +27,8 @@ func (g *generator) gates(f *jen.File) {
 	g.emptyIDs(f)
 }
 
-// emptyIDs writes the test for required ids that are empty, which the schema allows and nobody can mean.
+// emptyIDs writes the function that finds required ids that are empty: the schema allows them, but they identify
+// nothing.
 func (g *generator) emptyIDs(f *jen.File) {
 	var cases []jen.Code
 	seen := map[model.Decl]bool{}
@@ -79,7 +80,7 @@ func requiredIDs(d model.Decl) []*model.Field {
 	return ids
 }
 
-// capabilityGroup are the methods that need the same capability.
+// capabilityGroup is the methods that need the same capability.
 type capabilityGroup struct {
 	path    []*model.Field
 	methods []*model.Method
@@ -103,7 +104,7 @@ func (g *generator) byCapability(side model.Side) []*capabilityGroup {
 	return groups
 }
 
-// isAdvertised returns the condition that the capabilities c have the one at the end of the path.
+// isAdvertised returns the condition that the capabilities c include the one at the end of the path.
 func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 	for i, f := range path {
 		c = c.Dot(f.Go)
@@ -118,7 +119,7 @@ func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 	return c
 }
 
-// serves writes the test whether a side with some capabilities serves a method.
+// serves writes the function that reports whether a side that advertises some capabilities serves a method.
 func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilityGroup) {
 	doc := wrap("serves reports whether "+r.article+" that advertises x serves a method.", "", "", width-3)
 	var body []jen.Code
@@ -137,10 +138,10 @@ func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilit
 		Block(append(body, jen.Return(jen.True()))...))...)
 }
 
-// lacksName is the name of the test that lacks writes.
+// lacksName returns the name of the function that lacks writes.
 func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
 
-// lacks writes the test which capability a call of m lacks.
+// lacks writes the function that returns the capability that a call of m lacks.
 func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	refuse := func(path []*model.Field) jen.Code {
 		return jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
@@ -158,7 +159,7 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(isAdvertised(jen.Id("x"), need.Capability))).Block(
 				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
-			// It is a case of the one before.
+			// It belongs to the case before it.
 		default:
 			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
 		}
@@ -169,7 +170,7 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		Block(append(body, jen.Return(jen.Lit("")))...))...)
 }
 
-// lacksVariant returns the test of the variants at the beginning of needs, which are of one union.
+// lacksVariant returns the test of the variants at the beginning of needs, which belong to one union.
 func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refuse func([]*model.Field) jen.Code) jen.Code {
 	field := needs[0].Field
 	test := func(union *jen.Statement) jen.Code {
@@ -201,7 +202,7 @@ func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refu
 	return test(value)
 }
 
-// isSet returns the condition that a field of the parameters is sent, be it empty.
+// isSet returns the condition that a field of the parameters is sent, even if it is empty.
 func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
 	x := params.Clone().Dot(f.Go)
 	switch _, slice := f.Type.(model.Slice); {
@@ -216,7 +217,7 @@ func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
 	return jen.Op("!").Add(zeroOf(x, f))
 }
 
-// derive writes what the handlers that are set advertise.
+// derive writes the method that returns the capabilities of the handlers that are set.
 func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilityGroup) {
 	var body []jen.Code
 	for _, group := range groups {
@@ -240,8 +241,8 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			jen.Err().Op("!=").Nil(),
 		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
 	}
-	doc := wrap("capabilities are those that follow from which handlers are set. It is an error to set only some"+
-		" of those that one capability stands for.", "", "", width-3)
+	doc := wrap("capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers"+
+		" of one capability.", "", "", width-3)
 	add(f, append(comment(doc), jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
 		Params(jen.Id("x").Id(caps), jen.Err().Error()).
 		Block(append(body, jen.Return(jen.Id("x"), jen.Nil()))...))...)

@@ -36,7 +36,7 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 		}
 	}
 	fields = append(fields,
-		jen.Comment("// Raw are the hooks of other methods, by name: extensions, and methods of other versions of the protocol."),
+		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions of the protocol."),
 		jen.Id("Raw").Map(jen.String()).Id("Raw"))
 	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a method gets its" +
 		" requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are passed on."
@@ -48,7 +48,7 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 	return render(f)
 }
 
-// sender says who sends the messages that a side handles.
+// sender returns the side that sends the messages that a side handles.
 func sender(s model.Side) string {
 	switch s {
 	case model.Agent:

@@ -22,7 +22,7 @@ func (g *generator) json(f *jen.File) {
 				Add(oneLine(jen.Return(g.codecName("Unmarshal").Call(jen.Id("data"), x)))))
 		if _, ok := d.(*model.Union); ok {
 			add(f,
-				jen.Comment("// String returns x as JSON for people to read, cut off where it is long."),
+				jen.Comment("// String returns x as JSON, cut off if it is long, for people to read."),
 				valueMethod(name).Id("String").Params().String().
 					Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
 		}
@@ -38,7 +38,7 @@ func (g *generator) json(f *jen.File) {
 	}
 }
 
-// marshal writes MarshalJSON, which encodes that value.
+// marshal writes MarshalJSON, which encodes the given value.
 func (g *generator) marshal(f *jen.File, name string, encode jen.Code) {
 	add(f,
 		jen.Comment("// MarshalJSON implements json.Marshaler."),

@@ -78,21 +78,21 @@ func handledBy(s model.Side) string {
 	case model.Proxy:
 		return "proxies and their conductors handle"
 	case model.Protocol:
-		return "connections handle by themselves"
+		return "connections handle"
 	}
 	return "both sides handle"
 }
 
-// role is one of the two sides as code sees it. What its author holds is named after the side; calls that
-// the side serves are made by the other one.
+// role is one of the two sides in code. Its types are named after the side; the calls that it serves are methods of
+// the types of the other one.
 type role struct {
 	side     model.Side
 	article  string // the side in a sentence
-	handlers string // the struct of its handlers
-	conn     string // what its author holds: the connection
-	session  string // and one session of it, or ""
-	caller   string // the connection that calls it, which the author of the other side holds
-	calls    string // the same for a session, or ""
+	handlers string // the type of its handlers
+	conn     string // the type of its connection
+	session  string // the type of its sessions, or ""
+	caller   string // the connection type of the other side, which calls it
+	calls    string // the session type of the other side, or ""
 }
 
 var roles = []role{
@@ -112,7 +112,7 @@ func (g *generator) handled(side model.Side) []*model.Method {
 	return out
 }
 
-// handlers writes the structs of functions that serve the methods, and how they become routes.
+// handlers writes the structs of handlers, and their conversion to routes.
 func (g *generator) handlers(f *jen.File) {
 	for _, r := range roles {
 		g.handlersOf(f, r)
@@ -160,15 +160,15 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), give, jen.Id("h").Dot(m.Go)))
 	}
 	body = append(body,
-		jen.Comment("// Extensions serve methods outside the protocol; nil serves none."),
+		jen.Comment("// Extensions handle methods outside the protocol; nil means none."),
 		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")).Types(jen.Id(r.conn)))
 
-	doc := r.handlers + " are the functions that serve the requests and notifications which " + r.article +
-		" receives. A handler that is nil is not there: its request is answered with method not found, its" +
-		" notification is ignored, and the capabilities that it would serve are not advertised. Handlers are" +
-		" called concurrently, except that the notifications of one session are handled in order."
+	doc := r.handlers + " has the functions that handle the requests and notifications that " + r.article +
+		" receives. If a handler is nil, its requests are answered with method not found, its notifications" +
+		" are ignored, and the capabilities that depend on it are not advertised. Handlers run" +
+		" concurrently, except that the notifications of one session are handled in order."
 	if r.session != "" {
-		doc += " A handler whose parameters name a session is given that session, any other the connection."
+		doc += " A handler whose parameters name a session receives that session; the others receive the connection."
 	}
 	add(f, append(comment(wrap(doc, "", "", width-3)),
 		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
@@ -192,7 +192,7 @@ func results(m *model.Method) *jen.Statement {
 	return jen.Error()
 }
 
-// sentence returns what the schema says the method does, after the name that it has in Go.
+// sentence returns the schema's description of a method, to follow its name in Go.
 func sentence(goName string, m *model.Method) string {
 	if verb, rest, ok := strings.Cut(m.Doc, " "); ok && strings.HasSuffix(verb, "s") {
 		first, more, _ := strings.Cut(stop(lowerFirst(verb)+" "+rest), "\n\n")
@@ -254,7 +254,7 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		without = model.DottedPath(m.Capability)
 	}
 	if without != "" {
-		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)
+		lines = beforeLinks(lines, wrap("It returns ErrUnsupported without sending anything if the peer does not advertise "+without+".", "", "", width-3)...)
 	}
 	if m.CallNote != "" {
 		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
@@ -269,7 +269,7 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	if m.UsesAnswer {
 		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
-		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer, before anything behind it is handled.", "", "", width-3)
+		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages that follow it.", "", "", width-3)
 		send = jen.Id("callThen").Call(
 			jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
 	}
@@ -287,7 +287,7 @@ func (g *generator) sessions(f *jen.File) {
 			}
 			p := jen.Id(paramName(m))
 			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
-				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
+				wrap("It sets the session's id in a copy of "+paramName(m)+". See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
 			lines = experimental(lines, m.Experimental, m.Feature, 0)
 			add(f, append(comment(lines),
 				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(

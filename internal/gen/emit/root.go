@@ -11,14 +11,14 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// Version says where one schema file comes from.
+// Version is the origin of one schema file.
 type Version struct {
-	Path    string // from the module's root
+	Path    string // relative to the root of the module
 	Package string // npm package, or another source
 	Version string // of the package
 	Date    string // of the release, as 2006-01-02
 	SHA256  string // of the file, in hexadecimal digits
-	Release string // of the protocol, that has the file; "" if it is not known
+	Release string // of the protocol that contains the file; "" if it is not known
 }
 
 // Root returns the source of the package that embeds the schemas.
@@ -30,18 +30,18 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 	}
 	f := newFile(pkg, "From schema/VERSIONS.")
 	packageComment(f, []string{
-		"Package " + pkg + " holds the schemas of the Agent Client Protocol that the packages below it are",
-		"generated from. It stands at the root because embedding cannot reach a parent folder.",
+		"Package " + pkg + " embeds the schemas of the Agent Client Protocol from which the packages of this module are",
+		"generated. It is at the root because embed cannot reach files in a parent directory.",
 	})
 	f.Anon("embed")
 
-	f.Comment("Where the schemas come from.")
+	f.Comment("The origin of the schemas.")
 	f.Const().Defs(
-		jen.Comment("// SchemaPackage is the npm package, or the other source, that they were taken from."),
+		jen.Comment("// SchemaPackage is the npm package, or the other source, of the schemas."),
 		jen.Id("SchemaPackage").Op("=").Lit(versions[0].Package),
 		jen.Comment("// SchemaVersion is the version of that package."),
 		jen.Id("SchemaVersion").Op("=").Lit(versions[0].Version),
-		jen.Comment("// SchemaDate is the day of its release."),
+		jen.Comment("// SchemaDate is the date of its release."),
 		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date),
 		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or \"\" if it is"),
 		jen.Comment("// not known: the npm package does not name it."),
@@ -71,8 +71,8 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 // filePath matches the paths that can be embedded.
 var filePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
-// schemaName returns the part of the identifiers that stands for a schema file, and what it describes:
-// schema.json is version 1, v2.unstable.json is what it says.
+// schemaName returns the part of the identifiers that stands for a schema file, and the version of the protocol that
+// the file describes: schema.json is version 1, the names of other files contain it.
 func schemaName(file string) (name, what string) {
 	base := strings.TrimSuffix(path.Base(file), ".json")
 	if base == "schema" {

@@ -54,14 +54,14 @@ func (g *generator) definitions(f *jen.File) {
 		jen.Var().Id("methods").Op("=").Index().Struct(jen.List(jen.Id("name"), jen.Id("side"), jen.Id("params"), jen.Id("result")).String()).Add(rows(methods)))
 }
 
-// scalars writes what makes a codec.Value of a type without methods of its own.
+// scalars writes the type that makes a codec.Value of a type without codec methods.
 func (g *generator) scalars(f *jen.File) {
 	enc := jen.Func().Params(jen.Op("*").Add(g.codecName("Encoder")), jen.Id("T"))
 	dec := jen.Func().Params(jen.Op("*").Add(g.codecName("Decoder"))).Id("T")
 	scalar := jen.Id("scalar").Types(jen.Id("T"))
 	self := func() *jen.Statement { return jen.Func().Params(jen.Id("x").Op("*").Add(scalar)) }
 	add(f,
-		jen.Comment("// scalar is a value of a type that others write and read."),
+		jen.Comment("// scalar is a value of a type without codec methods."),
 		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Custom(
 			jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
 			jen.Id("value").Id("T"), jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)))

@@ -24,7 +24,7 @@ func comment(lines []string) []jen.Code {
 	return out
 }
 
-// header begins a file: with the line by which generated files are known, and where it comes from.
+// header begins a file with the line that marks generated files, and the source of the file.
 func header(f *jen.File, source string) {
 	f.HeaderComment(Header)
 	f.HeaderComment(text.Comment(source))
@@ -37,13 +37,13 @@ func packageComment(f *jen.File, lines []string) {
 	}
 }
 
-// embedded declares a string that holds a file, which is named by letters, digits and "._/-" alone.
+// embedded declares a string that holds a file, whose name consists of letters, digits and "._/-".
 func embedded(f *jen.File, name, file string) {
 	add(f, jen.Comment("//go:embed "+file), jen.Var().Id(name).String())
 }
 
-// tag returns the tag of a field, for those who read it: types of this package write and read themselves.
-// There is none for names that encoding/json has no tag for.
+// tag returns the tag of a field. It is documentation, because the types encode and decode themselves. Names that
+// encoding/json has no tag for have none.
 func tag(name string, options ...string) jen.Code {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r == '\\' || r == '"' || r == ',' || r == '`' || text.Line(string(r)) != string(r)
@@ -56,11 +56,11 @@ func tag(name string, options ...string) jen.Code {
 	return jen.Null().Tag(map[string]string{"json": strings.Join(append([]string{name}, options...), ",")})
 }
 
-// untagged returns the tag of a field that is no member.
+// untagged returns the tag of a field that is not a member.
 func untagged() jen.Code { return jen.Null().Tag(map[string]string{"json": "-"}) }
 
-// written returns the literal of a text that is part of JSON, without its quotes: the codec writes the names of
-// members and tags as they are.
+// written returns the literal of a text as JSON has it, without quotes: the codec does not escape the names of members
+// and tags.
 func written(s string) *jen.Statement {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -72,7 +72,7 @@ func written(s string) *jen.Statement {
 	return jen.Lit(quoted[1 : len(quoted)-1])
 }
 
-// message returns the literal of a text that is a format: what a schema says in it is no verb.
+// message returns the literal of a text that is used as a format: percent signs of the schema are escaped.
 func message(ours string, theirs ...string) *jen.Statement {
 	return jen.Lit(ours + strings.ReplaceAll(text.Line(strings.Join(theirs, "")), "%", "%%"))
 }
@@ -85,7 +85,7 @@ func kinds(s string) *jen.Statement {
 	return jen.Lit(s)
 }
 
-// verbatim returns a literal that the model holds as Go or JSON writes it: a number or a string. Anything else
+// verbatim returns a literal that the model has in the syntax of Go or JSON: a number or a string. Anything else
 // becomes a string.
 func verbatim(s string) *jen.Statement {
 	expr, err := parser.ParseExpr(s)

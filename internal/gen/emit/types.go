@@ -32,7 +32,7 @@ func (g *generator) declDoc(c *model.Common, instead string) []string {
 	return markDecl(g.describeDecl(c, instead), c)
 }
 
-// describeDecl returns the doc comment of a declaration up to the paragraphs that tools look for, which markDecl adds.
+// describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
 func (g *generator) describeDecl(c *model.Common, instead string) []string {
 	lines := g.describe(c.Go, c.Doc, instead, 0)
 	if c.Schema != "" && c.Schema != c.Go {
@@ -45,15 +45,15 @@ func markDecl(lines []string, c *model.Common) []string {
 	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
 }
 
-// deprecate appends to a doc comment the paragraph that tools look for, if what it is about is deprecated.
+// deprecate appends the paragraph that tools look for to the doc comment of a deprecated declaration.
 func deprecate(lines []string, deprecated bool) []string {
 	if !deprecated {
 		return lines
 	}
-	return beforeLinks(lines, "Deprecated: the schema marks it so.")
+	return beforeLinks(lines, "Deprecated: the schema marks it as deprecated.")
 }
 
-// beforeLinks appends a paragraph to a doc comment, ahead of the targets of its links.
+// beforeLinks appends a paragraph to a doc comment, before the targets of its links.
 func beforeLinks(lines []string, paragraph ...string) []string {
 	end := len(lines)
 	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
@@ -67,7 +67,7 @@ func beforeLinks(lines []string, paragraph ...string) []string {
 	return append(out, lines[end:]...)
 }
 
-// structType declares a struct with those fields, and what follows them.
+// structType declares a struct with the given fields, followed by more.
 func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, more ...jen.Code) {
 	var body []jen.Code
 	for i, field := range fields {
@@ -87,7 +87,7 @@ func (g *generator) structType(f *jen.File, name string, doc []string, fields []
 	add(f, append(comment(doc), decl)...)
 }
 
-// extra returns the field for members that the schema does not name, if they are kept.
+// extra returns the field for members that the schema does not name, if the struct keeps them.
 func (g *generator) extra(s *model.Struct) []jen.Code {
 	if s.Extra == nil {
 		return nil
@@ -101,13 +101,13 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	const indent = 4
 	if f.Flat {
 		return []jen.Code{
-			comment([]string{f.Go + " is a second choice, whose members stand beside the others."})[0],
+			comment([]string{f.Go + " is a second choice, whose members are in the same object."})[0],
 			jen.Id(f.Go).Add(g.goType(f.Type)).Add(untagged()),
 		}
 	}
 	var lines []string
 	if _, meta := f.Type.(model.Meta); meta {
-		lines = []string{"Meta is what implementations attach for each other, see [codec.Meta]."}
+		lines = []string{"Meta holds metadata of implementations; see [codec.Meta]."}
 	} else {
 		lines = g.describe(f.Go, "", "is the member "+f.JSON+".", indent)
 		if f.Doc != "" {
@@ -122,7 +122,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, options...)))
 }
 
-// structMethods writes the methods of a struct that are not about JSON.
+// structMethods writes the methods of a struct besides those for JSON.
 func (g *generator) structMethods(f *jen.File, d *model.Struct) {
 	if d.ZeroTest {
 		cond := jen.True()
@@ -137,13 +137,13 @@ func (g *generator) structMethods(f *jen.File, d *model.Struct) {
 			cond = cond.Op("&&").Line().Len(x.Clone().Dot(d.Extra.Go)).Op("==").Lit(0)
 		}
 		add(f,
-			jen.Comment("// IsZero reports whether nothing is set, which says the same as leaving x out."),
+			jen.Comment("// IsZero reports whether nothing is set, which means the same as leaving x out."),
 			valueMethod(d.Go).Id("IsZero").Params().Bool().Block(jen.Return(cond)))
 	}
 	g.accessors(f, d.Go, d.Fields)
 }
 
-// accessors writes the methods of owner that fall back on the defaults of the schema.
+// accessors writes the methods of owner that return the defaults of the schema for absent fields.
 func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) {
 	for _, field := range fields {
 		if field.Accessor == "" {
@@ -151,7 +151,7 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		}
 		x := jen.Id("x").Dot(field.Go)
 		head := method(owner).Id(field.Accessor).Params().Add(g.goType(field.Type))
-		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, when it is absent, the schema's default, "+string(field.Default)+".", "", "", width-3))
+		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is absent, the schema's default, "+string(field.Default)+".", "", "", width-3))
 		if field.Opt() {
 			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
 			continue
@@ -167,7 +167,7 @@ func (g *generator) defaultValue(f *model.Field) jen.Code {
 	return g.value(f.Type, f.Default)
 }
 
-// value returns a JSON value as a Go expression of a type. That it is one was checked when the model was built.
+// value returns a JSON value as a Go expression of a type. The model was checked to have only such values.
 func (g *generator) value(t model.Type, raw json.RawMessage) *jen.Statement {
 	switch t := t.(type) {
 	case model.Basic:

@@ -27,7 +27,7 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 	}
 	add(f, decodeDoc(), g.decoder(u.Go, "DecodeJSON").Block(append(body, call(x, "decodeVariant", d))...))
 	add(f,
-		jen.Comment("// decodeMembers reads what the variants have in common."),
+		jen.Comment("// decodeMembers reads the members that all variants share."),
 		g.decoder(u.Go, "decodeMembers").Block(g.decodeObject(u.Fields, nil)...))
 	add(f, g.decoder(u.Go, "decodeVariant").Block(g.decodeVariant(u)...))
 }
@@ -42,12 +42,12 @@ func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 	add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
 }
 
-// encodeSwitch writes the variant of x, by arm; fail is the method for when there is none.
+// encodeSwitch writes the variant of x by arm; fail is the method to call if there is none.
 func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Variant) []jen.Code) jen.Code {
 	var cases []jen.Code
 	for _, v := range g.variants(u) {
 		code := arm(v)
-		if v == u.Unknown { // the others are written by what refuses nil
+		if v == u.Unknown { // the code that writes the others refuses nil
 			missing := call(e, fail, jen.Lit("a variant that is a nil %T"), jen.Id("v"))
 			code = append([]jen.Code{jen.If(jen.Id("v").Op("==").Nil()).Block(missing, jen.Break())}, code...)
 		}
@@ -57,13 +57,13 @@ func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Va
 	return jen.Switch(jen.Id("v").Op(":=").Add(x).Dot("Variant").Assert(jen.Type())).Block(cases...)
 }
 
-// encodeWhole writes a variant that is a value of its own.
+// encodeWhole writes a variant that is not part of an object.
 func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	switch {
 	case v == v.Union.Unknown:
 		return append(g.checkUnknown(v.Union), call(e, "RawObject", jen.Id("v").Dot("Raw")))
 	case v.Type != nil:
-		if enumOf(v.Type) != nil { // the variant's own type lacks the method that tells what is listed
+		if enumOf(v.Type) != nil { // the type of the variant has no Known method
 			value := g.goType(v.Type).Call(jen.Id("v"))
 			return append([]jen.Code{g.write(v.Type, value, false)}, g.checkWritten(v.Type, value)...)
 		}
@@ -89,8 +89,8 @@ func payload(v *model.Variant) *jen.Statement {
 	return jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(jen.Id("v"))
 }
 
-// checkUnknown checks that an unknown variant is written with its tag, that it is what the tag says if that is known, and
-// that it has the members of other tags if it is not.
+// checkUnknown checks that an unknown variant is written with its tag, that it is not a variant that this package
+// knows, and that it has the members that unknown tags require.
 func (g *generator) checkUnknown(u *model.Union) []jen.Code {
 	decode := "DecodeJSON"
 	if u.Merged() {
@@ -139,7 +139,7 @@ func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	return append(code, g.codecName("Embed").Call(args...))
 }
 
-// standing returns the names of members that stand in the object already, for one that may hold them too.
+// standing returns the names of members that the object already has, for a variant that may have them too.
 func standing(names []string) []jen.Code {
 	var out []jen.Code
 	for _, name := range names {
@@ -187,14 +187,14 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	}
 }
 
-// nested reports whether the variant is a choice of its own, which says nothing of the tag.
+// nested reports whether the variant is itself a union without a tag.
 func nested(v *model.Variant) bool {
 	_, ok := v.Payload.(*model.Union)
 	return ok
 }
 
-// decodeOrDefault returns the statements that read the variant of x, whose default branch takes whatever
-// has the members of that, with any tag, but not what has the tag and the members of another variant.
+// decodeOrDefault returns the statements that read the variant of x if one variant is the default: any value with its
+// members, whatever the tag, unless it has the tag and the members of another variant.
 func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 	fits := jen.Id("fits")
 	var cases []jen.Code
@@ -222,8 +222,7 @@ func (g *generator) decodeUnknown(u *model.Union) []jen.Code {
 		jen.Id("Raw").Op(":").Add(call(d, "Raw")))}
 }
 
-// memberKinds returns the names of the members that a variant must have, each with the kinds that its value
-// may be of.
+// memberKinds returns the names of the required members of a variant, each with the kinds of value that it allows.
 func memberKinds(v *model.Variant) []jen.Code {
 	var out []jen.Code
 	if s, ok := v.Payload.(*model.Struct); ok {
@@ -239,7 +238,7 @@ func memberKinds(v *model.Variant) []jen.Code {
 	return out
 }
 
-// kindsOfMember returns the kinds that the value of a member may be of, or "" if all are read.
+// kindsOfMember returns the kinds of value that a member allows, or "" if it allows all.
 func kindsOfMember(f *model.Field) string {
 	kinds := string(runes(model.Kinds(f.Type)))
 	if kinds == "" || f.OnError {
@@ -285,7 +284,7 @@ func (g *generator) readVariant(v *model.Variant) *jen.Statement {
 	return jen.Id(v.Go).Call(g.read(v.Type, false))
 }
 
-// decodeUntagged tells the variants apart by the kind of value, and those of one kind by members.
+// decodeUntagged distinguishes variants by the kind of value, and those of one kind by their members.
 func (g *generator) decodeUntagged(u *model.Union) []jen.Code {
 	groups := byKind(u)
 	if len(groups) == 1 && u.Variants[0].Type == nil && u.Fallback == nil {
@@ -311,7 +310,7 @@ func (g *generator) decodeUntagged(u *model.Union) []jen.Code {
 	}
 }
 
-// noVariant is for a value that is none of the variants which were looked for.
+// noVariant returns the statements for a value that matches no variant.
 func (g *generator) noVariant(u *model.Union, why string) []jen.Code {
 	if u.Fallback != nil {
 		return g.decodeInto(u.Fallback)
@@ -319,13 +318,13 @@ func (g *generator) noVariant(u *model.Union, why string) []jen.Code {
 	return []jen.Code{call(d, "Failf", message("no variant of "+u.Go+" fits", why))}
 }
 
-// group is the variants of a union that begin with the same characters.
+// group has the variants of a union whose values begin with the same characters.
 type group struct {
 	kinds    []rune // as codec.Decoder.Kind returns them
 	variants []*model.Variant
 }
 
-// byKind groups the variants, but the fallback.
+// byKind groups the variants without the fallback.
 func byKind(u *model.Union) []*group {
 	var out []*group
 	for _, v := range u.Variants {
@@ -363,7 +362,7 @@ func runes(kinds []string) (out []rune) {
 	return out
 }
 
-// drops reports the members of other variants, for which v has no place.
+// drops returns the statements that report members of other variants, which v cannot hold.
 func drops(v *model.Variant) []jen.Code {
 	if len(v.Drops) == 0 {
 		return nil
@@ -409,7 +408,7 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			}
 			cases = append(cases, jen.Case(test).Block(append(drops(v), g.decodeInto(v)...)...))
 		}
-		if last != nil { // it takes what another has the key of, but does not fit
+		if last != nil { // it also reads values with the key of another variant that do not match that
 			cases = append(cases, jen.Default().Block(append(drops(last), g.decodeInto(last)...)...))
 			return []jen.Code{
 				jen.Id("at").Op(":=").Add(call(d, "Mark")),
@@ -417,7 +416,7 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 				jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(last)...)...)).Block(g.decodeInto(last)...),
 			}
 		}
-		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+enumerate(keys, "or")+" is there")...))
+		cases = append(cases, jen.Default().Block(g.noVariant(u, ": it has none of the members "+enumerate(keys, "and"))...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }

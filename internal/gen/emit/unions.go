@@ -21,16 +21,16 @@ func (g *generator) unions(f *jen.File) {
 }
 
 func (g *generator) union(f *jen.File, u *model.Union) {
-	doc := beforeLinks(g.describeDecl(&u.Common, "is a choice between variants."), g.howTold(u)...)
+	doc := beforeLinks(g.describeDecl(&u.Common, "is one of several variants."), g.howTold(u)...)
 	doc = markDecl(doc, &u.Common)
 	more := []jen.Code{
-		jen.Comment("// Variant is what this is one of; it must not be nil."),
+		jen.Comment("// Variant is the value; it must not be nil."),
 		jen.Id("Variant").Id(u.VariantName).Add(untagged()),
 	}
 	if u.KeepsTag() {
-		text := u.KeptTag + " is the member " + u.Tag + " beside " + article(u.Untagged.Go) + " [" + u.Untagged.Go + "], which needs" +
-			" none: a value that the schema does not know, or whose variant this is not. It is written as it came, and beside other" +
-			" variants it means nothing."
+		text := u.KeptTag + " is the member " + u.Tag + " of " + article(u.Untagged.Go) + " [" + u.Untagged.Go + "], which needs" +
+			" none: a value that the schema does not know, or the value of another variant. It is written unchanged, and" +
+			" ignored for other variants."
 		more = append(more, jen.Line())
 		more = append(more, comment(wrap(text, "", "", width-3-4))...)
 		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Add(untagged()))
@@ -43,7 +43,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		names = append(names, variantType(v))
 	}
 	add(f, append(
-		comment(experimental(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+enumerate(names, "or")+".", "", "", width-3), u.Experimental, nil, 0)),
+		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
 		jen.Type().Id(u.VariantName).Interface(jen.Id(seal(u)).Params()))...)
 
 	for _, v := range u.Variants {
@@ -62,7 +62,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	}
 }
 
-// variants returns the variants with the unknown one.
+// variants returns the variants, including the unknown one.
 func (g *generator) variants(u *model.Union) []*model.Variant {
 	if u.Unknown == nil {
 		return u.Variants
@@ -70,10 +70,10 @@ func (g *generator) variants(u *model.Union) []*model.Variant {
 	return append(append([]*model.Variant(nil), u.Variants...), u.Unknown)
 }
 
-// seal is the name of the method that keeps other types from being variants of u.
+// seal returns the name of the unexported method that only the variants of u have.
 func seal(u *model.Union) string { return "is" + u.Go }
 
-// variantType is the type that implements the sealed interface.
+// variantType returns the type that implements the sealed interface.
 func variantType(v *model.Variant) string {
 	if v.Type != nil {
 		return v.Go
@@ -81,7 +81,7 @@ func variantType(v *model.Variant) string {
 	return "*" + v.Go
 }
 
-// enumerate joins names as a sentence does, with "and" or "or" before the last.
+// enumerate joins names with commas, and with "and" or "or" before the last.
 func enumerate(names []string, conjunction string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -90,13 +90,13 @@ func enumerate(names []string, conjunction string) string {
 	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
 }
 
-// howTold says how the variants are told apart on the wire.
+// howTold returns the paragraph about how the variants are distinguished.
 func (g *generator) howTold(u *model.Union) []string {
 	if u.Tag != "" {
-		text := "The member " + u.Tag + " tells the variants apart."
+		text := "The member " + u.Tag + " distinguishes the variants."
 		if u.KeepsTag() {
-			text += " Without it, or with a value whose variant this is not, the members that " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
-				"] must have make one; see " + u.KeptTag + "."
+			text += " An object without it, or that does not match the variant of its value, is " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
+				"] if it has the required members; see " + u.KeptTag + "."
 		}
 		return wrap(text, "", "", width-3)
 	}
@@ -107,12 +107,12 @@ func (g *generator) howTold(u *model.Union) []string {
 		}
 	}
 	if len(keys) > 0 {
-		return wrap("The variants are told apart by the members "+enumerate(keys, "or")+".", "", "", width-3)
+		return wrap("The members "+enumerate(keys, "and")+" distinguish the variants.", "", "", width-3)
 	}
-	return []string{"The variants are told apart by the kind of JSON value."}
+	return []string{"The kind of JSON value distinguishes the variants."}
 }
 
-// variant declares the type of one variant, unless the payload is it.
+// variant declares the type of a variant, unless its payload is that type.
 func (g *generator) variant(f *jen.File, v *model.Variant) {
 	if v.Self {
 		return
@@ -138,7 +138,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 
 func (g *generator) unknown(f *jen.File, u *model.Union) {
 	v := u.Unknown
-	doc := wrap(v.Go+" keeps a variant of ["+u.Go+"] that this package does not know.", "", "", width-3)
+	doc := wrap(v.Go+" is a variant of ["+u.Go+"] that this package does not know.", "", "", width-3)
 	if v.Doc != "" {
 		doc = append(append(doc, ""), markdown(stop(v.Doc), 0)...)
 	}
@@ -147,17 +147,17 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
 		comment([]string{"Tag is the value of " + u.Tag + "."})[0],
 		jen.Id("Tag").String(),
-		jen.Comment("// Raw is the whole object as it came, with its tag; it is written unchanged."),
+		jen.Comment("// Raw is the whole object as received, with its tag; it is written unchanged."),
 		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
 }
 
-// parameterOf is a parameter of a constructor.
+// parameterOf returns a parameter of a constructor.
 type parameterOf struct {
 	name string
 	typ  *jen.Statement
 }
 
-// constructed returns the parameters of the function that makes a union of the variant, and what it makes.
+// constructed returns the parameters and the result of the constructor of a variant.
 func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *jen.Statement) {
 	u := v.Union
 	var values []jen.Code
@@ -199,7 +199,7 @@ func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *j
 	return params, jen.Id(u.Go).Values(values...)
 }
 
-// constructor declares the function that makes a union of the variant.
+// constructor declares the function that returns a union with the variant.
 func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	params, made := g.constructed(v)
 	u := v.Union
@@ -212,7 +212,7 @@ func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))...)
 }
 
-// article is the indefinite article for a name. MCP is the only initialism that names begin with.
+// article returns the indefinite article for a name. MCP is the only initialism at the beginning of names.
 func article(name string) string {
 	if strings.ContainsRune("AEIO", rune(name[0])) || strings.HasPrefix(name, "MCP") {
 		return "an"
