@@ -17,8 +17,9 @@ import (
 // maxPlaced is the maximum depth of types that are declared in place, each inside another.
 const maxPlaced = 200
 
-// How many types may be declared in place: so many for each schema of the document, and some more. A choice that is a
-// base of the branches of another one is declared for each of these, so that the number can double with each.
+// The number of types that can be declared in place is limited to placedOfNode for each schema of the document, plus
+// placedMore. A choice that is a base of the branches of another choice is declared for each of these branches, so that
+// the number can double with each.
 const (
 	placedOfNode = 2
 	placedMore   = 1000

@@ -499,8 +499,8 @@ func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
 	}
 }
 
-// checkMembers checks the members of a default by the types that of returns, which is nil for a member that has no
-// place. It returns the names of the members.
+// checkMembers checks the members of a default against the types that of returns. of returns nil for a member that the
+// type does not have. checkMembers returns the names of the members.
 func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name string) model.Type) map[string]bool {
 	names := map[string]bool{}
 	var members map[string]json.RawMessage

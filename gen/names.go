@@ -165,7 +165,7 @@ func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
 // take assigns an identifier of a scope to something, if it is free.
 func (n *namer) take(taken map[string]string, identifier string, what named) string {
 	if !text.IsExported(identifier) {
-		return identifier // which was said
+		return identifier // already reported
 	}
 	if other, ok := taken[identifier]; ok {
 		free := func(i int) string { return strings.Replace(identifier, what.name, fmt.Sprint(what.name, i), 1) }
@@ -271,7 +271,7 @@ func (n *namer) variant(v *model.Variant) {
 		}
 	}
 	if full == "" {
-		return // which was said
+		return // already reported
 	}
 	what := part(Constructor, u, v.Part, v.Pointer)
 	name, spread := n.nameFor(&what, "New"+full)
@@ -344,14 +344,14 @@ func (n *namer) methods(methods []*model.Method) {
 		what := named{kind: Handler, subject: schema.Escape(definition), pointer: m.Pointer}
 		m.Go, _ = n.nameFor(&what, leading(base))
 		if m.Go == "" {
-			continue // which was said
+			continue // already reported
 		}
 		m.Const = n.take(n.taken, "Method"+m.Go, what)
 		m.Desc = "method" + m.Go
 		if m.Var = m.Go + "Method"; m.Var == m.Const {
 			m.Var = "MethodDescriptor"
 		}
-		if !n.facade && n.taken[m.Const] == what.pointer { // or else the clash was said
+		if !n.facade && n.taken[m.Const] == what.pointer { // otherwise the clash is already reported
 			n.take(n.taken, m.Var, what)
 		}
 	}

@@ -2,9 +2,9 @@ package gen
 
 // A Target is a generated package of this repository.
 type Target struct {
-	Schema   string // file, from the module's root
+	Schema   string // file, relative to the module's root
 	Stable   string // the schema without experimental features
-	Dir      string // folder, from there
+	Dir      string // directory, relative to the module's root
 	Package  string
 	Protocol string   // the key in [Overrides]
 	Shares   []Shared // hand-written files of other packages that are copied to it
@@ -14,7 +14,7 @@ type Target struct {
 // Shared lists hand-written files of one package that are copied to another one, where they use that package's types;
 // see [Copy].
 type Shared struct {
-	Dir   string   // folder, from the module's root
+	Dir   string   // directory, relative to the module's root
 	Files []string // without .go
 }
 

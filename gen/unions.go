@@ -47,7 +47,7 @@ func (b *builder) branches(nodes []*schema.Node) []*branch {
 func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	used := []string{"type", "oneOf", "anyOf", "properties", "required", "additionalProperties"}
 	if rest := n.UnevaluatedProperties; rest != nil && rest.Bool != nil && !*rest.Bool {
-		used = append(used, "unevaluatedProperties") // what is not known is dropped
+		used = append(used, "unevaluatedProperties") // unknown members are dropped
 	}
 	b.take(n, "a choice", used...)
 	reported := len(b.problems)

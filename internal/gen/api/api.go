@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Lines returns the exported API of a package: each constant, variable, function, type, field and method
-// in a line of its own, sorted.
+// Lines returns the exported API of a package as sorted lines: one for each constant, variable, function, type, field
+// and method.
 func Lines(pkg *types.Package) []string {
 	p := printer{pkg}
 	var lines []string
@@ -23,7 +23,7 @@ func Lines(pkg *types.Package) []string {
 	return lines
 }
 
-// exported returns the exported objects of a package by name.
+// exported returns the exported objects of a package, sorted by name.
 func exported(pkg *types.Package) []types.Object {
 	var out []types.Object
 	for _, name := range pkg.Scope().Names() {
@@ -66,7 +66,7 @@ func (p printer) object(obj types.Object) []string {
 	panic(fmt.Sprintf("unexpected %T", obj))
 }
 
-// constant returns type and value of a constant.
+// constant returns the type and value of a constant.
 func (p printer) constant(c *types.Const) string {
 	typ := ""
 	if basic, ok := c.Type().(*types.Basic); !ok || basic.Info()&types.IsUntyped == 0 {
@@ -75,7 +75,7 @@ func (p printer) constant(c *types.Const) string {
 	return typ + " = " + c.Val().ExactString()
 }
 
-// signature returns parameters and results.
+// signature returns the parameters and results of a function.
 func (p printer) signature(sig *types.Signature) string {
 	var params []string
 	for v := range sig.Params().Variables() {
@@ -185,7 +185,7 @@ func (p printer) variants(i *types.Interface) []string {
 	return out
 }
 
-// A method is an exported method of a type, its own or an embedded field's.
+// A method is an exported method of a type, either its own or that of an embedded field.
 type method struct {
 	*types.Func
 	pointer bool // only pointers have it

@@ -1,6 +1,7 @@
 package api
 
-// The tests on packages that are written for them. What schemas become is compared in the tests of package gen.
+// These tests use packages that are written for them. The tests of package gen compare packages generated from
+// schemas.
 
 import (
 	"fmt"
@@ -85,7 +86,7 @@ type unexported struct { A int }
 	}
 }
 
-// What is not part of generated packages, or does not change in them, is compared as well.
+// Declarations that generated packages do not have, or that do not change in them, are compared as well.
 func TestCompare(t *testing.T) {
 	tests := []struct {
 		name, old, new string

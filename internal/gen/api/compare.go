@@ -11,15 +11,15 @@ type Level int
 
 // The levels, the worst first.
 const (
-	// Breaking changes keep a program from compiling that uses the subject.
+	// Breaking changes prevent programs that use the subject from compiling.
 	Breaking Level = iota
-	// Silent changes let it compile, but what it sends is not understood as before.
+	// Silent changes let such programs compile, but what they send is not understood as before.
 	Silent
-	// Notable changes let a program compile that may have to deal with something new.
+	// Notable changes let programs compile that may have to handle something new.
 	Notable
-	// Additions are there for whoever wants them.
+	// Additions are available to programs that want them.
 	Addition
-	// OnWire are changes of what is read, and of nothing that a program sees.
+	// OnWire changes affect what is read, but nothing that a program sees.
 	OnWire
 )
 
@@ -42,13 +42,13 @@ type Change struct {
 // A comparison compares two versions of a package.
 type comparison struct {
 	old, new printer
-	// mirrors are the types that are defined by another one of the package, whose fields they have.
+	// mirrors maps types that are defined as another type of the package, and so have its fields, to that type.
 	mirrors map[string]string
 	changes []Change
 }
 
-// compare returns how two versions of a package differ, without what follows from a type that is there
-// in one of them only: its fields, methods, constants and constructors.
+// compare returns the differences between two versions of a package. If only one of them has a type, the resulting
+// differences in its fields, methods, constants and constructors are left out.
 func compare(old, new *types.Package, mirrors map[string]string) []Change {
 	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors}
 	for _, o := range exported(old) {
@@ -75,7 +75,7 @@ func (c *comparison) add(level Level, subject, text string) {
 	c.changes = append(c.changes, Change{level, subject, text})
 }
 
-// namedType returns the defined type that t is, or points to.
+// namedType returns the defined type that t is or points to.
 func namedType(t types.Type) *types.Named {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -84,7 +84,7 @@ func namedType(t types.Type) *types.Named {
 	return n
 }
 
-// follows reports whether obj is a constant of a type, or a constructor, that the other version lacks.
+// follows reports whether obj is a constant or a constructor of a type that the other version lacks.
 func (c *comparison) follows(obj types.Object, other *types.Package) bool {
 	var of *types.Named
 	switch obj := obj.(type) {
@@ -98,7 +98,7 @@ func (c *comparison) follows(obj types.Object, other *types.Package) bool {
 	return of != nil && of.Obj().Pkg() == obj.Pkg() && other.Scope().Lookup(of.Obj().Name()) == nil
 }
 
-// newVariants returns the types that one of the sealed interfaces has as a new variant, which is said there.
+// newVariants returns the types that are new variants of a sealed interface, because they are reported there.
 func (c *comparison) newVariants() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range exported(c.old.pkg) {
@@ -116,7 +116,7 @@ func (c *comparison) newVariants() map[string]bool {
 	return out
 }
 
-// describe says what an object is.
+// describe returns a description of an object.
 func (p printer) describe(obj types.Object) string {
 	switch obj := obj.(type) {
 	case *types.Const:
@@ -150,7 +150,7 @@ func (p printer) values(typ types.Object) string {
 	return " with " + strings.Join(out, ", ")
 }
 
-// object compares two objects of one name.
+// object compares two objects with the same name.
 func (c *comparison) object(o, n types.Object) {
 	_, wasType := o.(*types.TypeName)
 	_, isType := n.(*types.TypeName)
@@ -163,7 +163,7 @@ func (c *comparison) object(o, n types.Object) {
 	}
 }
 
-// text is all of an object that is no type, but its name.
+// text returns everything about an object that is not a type, except its name.
 func (p printer) text(obj types.Object) string {
 	switch obj := obj.(type) {
 	case *types.Const:
@@ -201,7 +201,7 @@ func (c *comparison) typeName(o, n *types.TypeName) {
 		return
 	}
 	if mirrored, ok := c.mirrors[o.Name()]; ok && c.old.pkg.Scope().Lookup(mirrored) != nil {
-		return // what changed is said there
+		return // changes are reported there
 	}
 	c.underlying(o.Name(), before.Underlying(), after.Underlying())
 	c.methods(o.Name(), methods(before), methods(after))
@@ -228,7 +228,7 @@ func (c *comparison) underlying(name string, o, n types.Type) {
 	}
 }
 
-// kind returns an underlying type, without what is in a struct or interface.
+// kind returns an underlying type, without the contents of a struct or interface.
 func (p printer) kind(t types.Type) string {
 	switch t.(type) {
 	case *types.Struct:
@@ -274,7 +274,7 @@ func fieldTypes(p printer, s *types.Struct) []member {
 	return out
 }
 
-// methods compares the methods of a type that is no interface.
+// methods compares the methods of a type that is not an interface.
 func (c *comparison) methods(name string, o, n []method) {
 	list := func(p printer, methods []method) []member {
 		var out []member
@@ -325,7 +325,7 @@ func (c *comparison) interfaces(name string, o, n *types.Interface) {
 		if find(before, m.name) >= 0 {
 			continue
 		}
-		level := Breaking // for those who implement it
+		level := Breaking // for types that implement it
 		if sealed(o) {
 			level = Addition
 		}

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Importer returns an importer of the packages that match the patterns, and of those that they import, as
-// the go command compiles them in a folder.
+// Importer returns an importer of the packages that match the patterns, and of those that they import, as the go
+// command compiles them in a directory.
 func Importer(dir string, patterns ...string) (types.Importer, error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "--"}, patterns...)...)
 	list.Dir = dir
@@ -41,9 +41,9 @@ func Importer(dir string, patterns ...string) (types.Importer, error) {
 	}), nil
 }
 
-// Declarations type-checks the declarations of a generated package, and not the bodies of its functions.
-// Types that are pointed to and declared nowhere are those that hand-written files would declare; they
-// count as structs without exported fields. Files of tests are passed over.
+// Declarations type-checks the declarations of a generated package, but not the bodies of its functions. Types that are
+// used through a pointer but not declared would be declared by hand-written files; they count as structs without
+// exported fields. Test files are ignored.
 func Declarations(path string, sources map[string][]byte, imports types.Importer) (*types.Package, error) {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -68,7 +68,7 @@ func Declarations(path string, sources map[string][]byte, imports types.Importer
 	return config.Check(path, fset, append(files, rest), nil)
 }
 
-// handWritten returns a file that declares what the files point to and do not declare.
+// handWritten returns a file that declares the types that the files use through a pointer but do not declare.
 func handWritten(files []*ast.File) string {
 	declared, used := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
@@ -110,7 +110,7 @@ func typeParams(f *ast.FuncType) []*ast.Ident {
 	return out
 }
 
-// marker is the field of the types that only hand-written files declare.
+// marker is the name of the field of types that only hand-written files declare.
 const marker = "byHand"
 
 func byHand(obj types.Object) bool {

@@ -17,7 +17,7 @@ type Version struct {
 	Name  string // of its schema
 	Go    *types.Package
 	Model *model.Package
-	// Stale are the overrides that its schema has no use for, Questions what only an override can answer.
+	// Stale has the overrides that its schema does not use, Questions the questions that only an override can answer.
 	Stale, Questions []string
 }
 
@@ -27,7 +27,8 @@ type Report struct {
 	Changes  []Change
 	// Described is the number of definitions, members, values and methods whose descriptions differ.
 	Described int
-	// Stale are the overrides that the new schema has no use for, Questions what only an override can answer.
+	// Stale has the overrides that the new schema does not use, Questions the questions that only an override can
+	// answer.
 	Stale, Questions []string
 }
 
@@ -40,7 +41,7 @@ func Compare(old, new Version) *Report {
 	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model), Stale: new.Stale, Questions: new.Questions}
 }
 
-// mirrors returns the variants that both versions define by the same other type, and that type.
+// mirrors maps the variants that both versions define as the same other type to that type.
 func mirrors(old, new *model.Package) map[string]string {
 	of := func(pkg *model.Package) map[string]string {
 		out := map[string]string{}
@@ -66,7 +67,7 @@ func mirrors(old, new *model.Package) map[string]string {
 	return before
 }
 
-// merge adds what changed on the wire to what Go says about the same thing, or after it. The worst counts.
+// merge adds each change on the wire to the Go change of the same subject, or else to the list. The worst level counts.
 func merge(changes, wire []Change) []Change {
 	for _, w := range wire {
 		i := slices.IndexFunc(changes, func(c Change) bool { return c.Subject == w.Subject })
@@ -80,12 +81,12 @@ func merge(changes, wire []Change) []Change {
 	return changes
 }
 
-// Breaks reports whether there are breaking changes, silent ones included.
+// Breaks reports whether there are breaking changes, including silent ones.
 func (r *Report) Breaks() bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Level <= Silent })
 }
 
-// MarshalJSON implements json.Marshaler: what the report says, and whether something breaks.
+// MarshalJSON implements json.Marshaler. The result has the report's fields, and whether something breaks.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	list := func(texts []string) []string { return append([]string{}, texts...) }
 	return json.Marshal(struct {
@@ -99,7 +100,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	}{r.Old, r.New, r.Breaks(), append([]Change{}, r.Changes...), r.Described, list(r.Stale), list(r.Questions)})
 }
 
-// Markdown returns the report as text for people, the worst first.
+// Markdown returns the report as Markdown for people, with the worst changes first.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# API changes from %s to %s\n", text.Markdown(r.Old), text.Markdown(r.New))
@@ -124,7 +125,7 @@ func (r *Report) Markdown() string {
 	return b.String()
 }
 
-// items returns texts as items of a list.
+// items returns texts as list items.
 func items(texts []string) []string {
 	var out []string
 	for _, s := range texts {
@@ -143,7 +144,7 @@ func section(b *strings.Builder, title string, lines []string) {
 	}
 }
 
-// described counts what both versions describe, and differently.
+// described counts the descriptions that both versions have but that differ.
 func described(old, new *model.Package) int {
 	before, after := descriptions(old), descriptions(new)
 	n := 0

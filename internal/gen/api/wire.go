@@ -17,7 +17,7 @@ func (w *wire) add(level Level, subject, format string, args ...any) {
 	w.changes = append(w.changes, Change{level, subject, fmt.Sprintf(format, args...)})
 }
 
-// toggled adds a change if something was switched: on relaxes what is accepted, off restricts it.
+// toggled adds a change if something was switched on, which relaxes what is accepted, or off, which restricts it.
 func (w *wire) toggled(subject string, before, after bool, on, off string) {
 	switch {
 	case after && !before:
@@ -27,8 +27,8 @@ func (w *wire) toggled(subject string, before, after bool, on, off string) {
 	}
 }
 
-// compareWire returns how two versions of a protocol differ. Declarations, fields and variants that only
-// one of them has are left to Go's view.
+// compareWire returns the differences between two versions of a protocol. Declarations, fields and variants that only
+// one of them has are left to the comparison of the Go packages.
 func compareWire(old, new *model.Package) []Change {
 	w := &wire{}
 	after := map[string]model.Decl{}
@@ -99,10 +99,10 @@ func required(f *model.Field) bool {
 	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
-// code marks a text as code, if there is one.
+// code returns s as code in Markdown, or "" if s is empty.
 func code(s string) string { return text.Code(s) }
 
-// bounds compares what values of a type must be like.
+// bounds compares the restrictions on the values of a type.
 func (w *wire) bounds(subject string, before, after model.Type) {
 	switch b, a := code(bounds(before)), code(bounds(after)); {
 	case a == b:
@@ -183,7 +183,7 @@ func (w *wire) methods(before, after []*model.Method) {
 	}
 }
 
-// describe says what a method is.
+// describe returns a description of a method.
 func describe(m *model.Method) string {
 	kind, types := "notification", code(m.Params.Base().Go)
 	if m.Request() {
@@ -231,7 +231,7 @@ func needs(m *model.Method) string {
 	return strings.Join(out, ", ")
 }
 
-// path is a capability as it is on the wire.
+// path returns a capability in its notation on the wire.
 func path(fields []*model.Field) string {
 	var names []string
 	for _, f := range fields {

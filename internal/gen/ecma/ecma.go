@@ -19,9 +19,9 @@ import (
 	"unicode/utf8"
 )
 
-// Regexp returns a pattern of ECMA-262 as a regular expression of package regexp that matches the same strings:
-// the pattern itself where that is one. A pattern of more than 64 KiB is refused: package regexp takes some 250 times
-// as much memory as it has bytes.
+// Regexp translates a pattern of ECMA-262 to a regular expression of package regexp that matches the same strings. If
+// the pattern itself is such an expression, it is returned unchanged. Patterns of more than 64 KiB are refused, because
+// package regexp needs about 250 times their size in memory.
 func Regexp(pattern string) (string, error) {
 	if len(pattern) > maxLength {
 		return "", fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxLength)
@@ -49,7 +49,7 @@ func Regexp(pattern string) (string, error) {
 	return out, nil
 }
 
-// same reports whether Go reads both expressions in the same way.
+// same reports whether Go interprets both expressions in the same way.
 func same(a, b string) bool {
 	x, err := syntax.Parse(a, syntax.Perl)
 	if err != nil {
@@ -59,8 +59,8 @@ func same(a, b string) bool {
 	return err == nil && x.Simplify().Equal(y.Simplify())
 }
 
-// The bounds of a pattern: its bytes; how deep groups are nested, as package regexp bounds it; how often a term may be
-// repeated.
+// The limits of a pattern: its length in bytes, how deeply groups are nested, which package regexp also limits, and how
+// often a term can be repeated.
 const (
 	maxLength = 64 << 10
 	maxDepth  = 200
@@ -74,7 +74,7 @@ type translator struct {
 	out   strings.Builder
 	names []string // of groups
 
-	strict bool // something was read that means another thing without the flag u
+	strict bool // something was read that has another meaning without the flag u
 	loose  bool // something was read that the flag u forbids
 }
 
@@ -82,7 +82,7 @@ func (t *translator) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s, at character %d of the pattern", fmt.Sprintf(format, args...), t.i)
 }
 
-// peek returns the rune that comes next, or -1 at the end.
+// peek returns the next rune, or -1 at the end.
 func (t *translator) peek() rune {
 	if t.i < len(t.in) {
 		return t.in[t.i]
@@ -90,7 +90,7 @@ func (t *translator) peek() rune {
 	return -1
 }
 
-// accept reads text if that comes next, and reports whether it did.
+// accept consumes text if it is next, and reports whether it is.
 func (t *translator) accept(text string) bool {
 	n := 0
 	for _, r := range text {
@@ -124,7 +124,7 @@ func (t *translator) disjunction(depth int) error {
 	return nil
 }
 
-// term reads an assertion or an atom, which is repeatable.
+// term reads an assertion or an atom. Only atoms are repeatable.
 func (t *translator) term(depth int) (repeatable bool, err error) {
 	switch r := t.peek(); r {
 	case '^', '$':
@@ -155,7 +155,7 @@ func (t *translator) term(depth int) (repeatable bool, err error) {
 	return true, nil
 }
 
-// character reads the rune that comes next as itself.
+// character reads the next rune as itself.
 func (t *translator) character() rune {
 	r := t.in[t.i]
 	t.i++
@@ -173,7 +173,7 @@ func (t *translator) group(depth int) error {
 		if err := t.name(); err != nil {
 			return err
 		}
-		t.out.WriteByte('(') // the name matters only to who looks at what the group has matched
+		t.out.WriteByte('(') // the name matters only for access to the group's match
 	case t.accept("(?"):
 		return t.errorf("flags in the middle of a pattern are not supported")
 	default:
@@ -190,7 +190,7 @@ func (t *translator) group(depth int) error {
 	return nil
 }
 
-// name reads the name of a group, and what ends it.
+// name reads the name of a group and the character that ends it.
 func (t *translator) name() error {
 	start := t.i
 	for r := t.peek(); r == '$' || r == '_' || unicode.IsLetter(r) || t.i > start && unicode.IsDigit(r); r = t.peek() {
@@ -204,7 +204,7 @@ func (t *translator) name() error {
 	return nil
 }
 
-// quantifier reads what may follow a term, and refuses it after one that is not repeatable.
+// quantifier reads a quantifier after a term, if there is one. It is an error after a term that is not repeatable.
 func (t *translator) quantifier(repeatable bool) error {
 	start := t.i
 	switch r := t.peek(); r {
@@ -232,11 +232,11 @@ func (t *translator) quantifier(repeatable bool) error {
 		t.i = start
 		return t.errorf("nothing to repeat")
 	}
-	t.accept("?") // fewest first, which matches the same strings
+	t.accept("?") // non-greedy, which matches the same strings
 	return nil
 }
 
-// number returns the value of digits, or more than maxCount if it is that much.
+// number returns the value of digits, or some number greater than maxCount if the value is greater than that.
 func number(digits string) int {
 	if strings.TrimLeft(digits, "0") == "" {
 		return 0
@@ -247,8 +247,8 @@ func number(digits string) int {
 	return maxCount + 1
 }
 
-// braces returns the content of the quantifier in braces that comes next, and how long it is with them, if it is
-// one: other braces are characters.
+// braces returns the content of the quantifier that comes next, and its length with the braces. ok is false if it is
+// not a quantifier; such braces are ordinary characters.
 func (t *translator) braces() (text string, size int, ok bool) {
 	i, commas := t.i+1, 0
 	for ; i < len(t.in); i++ {
@@ -266,7 +266,7 @@ func (t *translator) braces() (text string, size int, ok bool) {
 	return "", 0, false
 }
 
-// escape reads an escape outside of a class.
+// escape reads an escape outside a class.
 func (t *translator) escape() (repeatable bool, err error) {
 	for _, assertion := range []string{`\b`, `\B`} {
 		if t.accept(assertion) {
@@ -297,11 +297,11 @@ func (t *translator) escapedRune() rune {
 	return -1
 }
 
-// controls are the escapes of single letters.
+// controls maps the letters of escapes to the control characters that they stand for.
 var controls = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r'}
 
-// setOrCharacter reads an escape that stands for a set of characters, which it returns as it stands in a class
-// of Go's, or for a single one.
+// setOrCharacter reads an escape. If it stands for a set of characters, it returns the set in the notation of Go's
+// classes; otherwise it returns the character.
 func (t *translator) setOrCharacter() (set string, r rune, err error) {
 	next := t.escapedRune()
 	if c, ok := controls[next]; ok {
@@ -343,7 +343,7 @@ func (t *translator) setOrCharacter() (set string, r rune, err error) {
 	return "", 0, t.errorf("the escape \\%c has no certain meaning", next)
 }
 
-// unicodeEscape reads \uXXXX, two of them for a character beyond the first 65,536, or \u{X…}.
+// unicodeEscape reads \uXXXX, two such escapes for a character beyond the first 65,536, or \u{X…}.
 func (t *translator) unicodeEscape() (r rune, err error) {
 	if t.i+2 < len(t.in) && t.in[t.i+2] == '{' {
 		end := slices.Index(t.in[t.i:], '}')
@@ -377,7 +377,7 @@ func (t *translator) unicodeEscape() (r rune, err error) {
 	return 0, t.errorf("a surrogate without its other half is no character")
 }
 
-// hex reads so many hexadecimal digits.
+// hex returns the value of the given number of hexadecimal digits.
 func (t *translator) hex(from, digits int) (rune, bool) {
 	if from+digits > len(t.in) {
 		return 0, false
@@ -410,7 +410,7 @@ func (t *translator) class() error {
 		switch {
 		case err != nil:
 			return err
-		case low < 0 || high < 0: // without the flag u, a hyphen beside a set is a character
+		case low < 0 || high < 0: // without the flag u, a hyphen next to a set is a character
 			t.loose = true
 			items.WriteString(first + quoted('-') + second)
 		case low > high:
@@ -432,8 +432,8 @@ func (t *translator) class() error {
 	return nil
 }
 
-// classAtom reads a character or a set within a class, and returns it in Go's syntax. Of a character r is the
-// value, of a set it is -1.
+// classAtom reads a character or a set within a class, and returns it in Go's syntax. For a character, r is its value;
+// for a set, r is -1.
 func (t *translator) classAtom() (text string, r rune, err error) {
 	switch r = t.peek(); {
 	case r == -1:
@@ -452,7 +452,8 @@ func (t *translator) classAtom() (text string, r rune, err error) {
 	return quoted(r), r, err
 }
 
-// sets are the escapes of one letter that stand for sets. White space is what ECMA-262 lists.
+// sets maps the letters of escapes to the sets that they stand for. White space consists of the characters that
+// ECMA-262 lists.
 var sets = map[rune]string{
 	'd': `\d`, 'D': `\D`, 'w': `\w`, 'W': `\W`,
 	's': `\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`,
@@ -460,7 +461,7 @@ var sets = map[rune]string{
 		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`,
 }
 
-// quoted returns a character as it may stand anywhere in a pattern of Go's.
+// quoted returns a character in a notation that is valid anywhere in a Go pattern.
 func quoted(r rune) string {
 	switch {
 	case isDigit(r) || isASCIILetter(r):
@@ -471,7 +472,7 @@ func quoted(r rune) string {
 	return fmt.Sprintf(`\x{%X}`, r)
 }
 
-// property reads \p{…}, or \P{…}, which stands for all others: a general category or a script.
+// property reads \p{…}, or \P{…} for the complement. It supports general categories and scripts.
 func (t *translator) property(negate bool) (set string, err error) {
 	end := slices.Index(t.in[t.i:], '}')
 	if end < 0 || t.in[t.i+2] != '{' {

@@ -86,8 +86,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What comes out matches what Node.js, with the flag u or, where it refuses that, without it, matches; what Node.js
-// refuses is refused.
+// A translated pattern matches the same strings as the original in Node.js, with the flag u or, if Node.js refuses
+// that, without it. Patterns that Node.js refuses are refused.
 func TestLikeNode(t *testing.T) {
 	tier.Need(t, tier.Full)
 	node, err := exec.LookPath("node")

@@ -1,15 +1,16 @@
 package model
 
-// The keywords that restrict values beyond their types. A new one is a line here, and the function of acp/codec that it
-// names; package internal/gen/sample, which reads schemas by itself, has its own list.
+// This file lists the keywords that restrict values beyond their types. A new keyword needs a line here, and the
+// function of acp/codec that the line names. Package internal/gen/sample, which reads schemas independently, has its
+// own list.
 
 // MaxMembers is the maximum number of typed members of an object, because codec.Object counts them in one word.
 const MaxMembers = 64
 
-// Restricted is the kind of thing that a keyword restricts.
+// Restricted is the kind of value that a keyword restricts.
 type Restricted int
 
-// What is restricted.
+// The kinds of values that keywords restrict.
 const (
 	Strings Restricted = iota
 	Numbers
@@ -17,22 +18,22 @@ const (
 	Maps
 )
 
-// Limit is the kind of value that a keyword has.
+// Limit is the kind of value that a keyword has in a schema.
 type Limit int
 
 // The kinds of limits.
 const (
-	Least  Limit = iota // a number of things, of which 0 says nothing
-	Most                // a number of things
-	Lower               // a number, which says nothing where the type's least is not less
-	Upper               // the same of the greatest
-	Above               // a number that is not a value itself; says nothing where the type's least is greater
-	Below               // the same of the greatest
-	Step                // a number that values are multiples of
+	Least  Limit = iota // a minimum count; 0 restricts nothing
+	Most                // a maximum count
+	Lower               // a minimum; it restricts nothing unless the type's minimum is less
+	Upper               // likewise a maximum
+	Above               // an exclusive minimum; it restricts nothing if the type's minimum is greater
+	Below               // likewise an exclusive maximum
+	Step                // a number of which values are multiples
 	Regexp              // a regular expression
 	Names               // a list of names
-	// Distinct says whether items must differ. Check is the end of the names of two functions, which write and
-	// read a value by another function.
+	// Distinct is a boolean: whether items must differ. Its Check is the last part of the names of two functions, which
+	// encode and decode a value with another function.
 	Distinct
 )
 
@@ -41,7 +42,7 @@ type BoundKeyword struct {
 	Keyword string // of JSON Schema
 	Of      Restricted
 	Limit   Limit
-	Check   string // the function of acp/codec that returns what is wrong with a value, given the limit
+	Check   string // the function of acp/codec that returns an error for a value that violates the limit
 }
 
 // BoundKeywords lists all supported keywords in the order in which they are checked.
@@ -62,7 +63,7 @@ var BoundKeywords = [...]BoundKeyword{
 	{"maxProperties", Maps, Most, "MaxMembers"},
 }
 
-// Bounds are the limits of a type by BoundKeywords, as Go literals or, of names, as a JSON list; "" for none.
+// Bounds has the limit of a type for each of BoundKeywords: a Go literal, for names a JSON list, or "" for no limit.
 type Bounds [len(BoundKeywords)]string
 
 // Distinct reports whether the items of an array must differ.
@@ -75,7 +76,7 @@ func (b Bounds) Distinct() bool {
 	return false
 }
 
-// BoundsOf returns the bounds that a type itself has.
+// BoundsOf returns the bounds of the type itself.
 func BoundsOf(t Type) Bounds {
 	switch t := t.(type) {
 	case Basic:

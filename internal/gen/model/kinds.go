@@ -2,11 +2,11 @@ package model
 
 import "slices"
 
-// Kinds returns the JSON types that the values of a type may be of, each once; null only where it is the type. It
-// returns none if they may be of any.
+// Kinds returns the JSON types that the values of a type can have, without duplicates. It includes null only for the
+// type Null. It returns none if the values can have any type.
 func Kinds(t Type) []string { return kinds(t, nil) }
 
-// kinds is Kinds; inside are the unions that the type is a part of.
+// kinds implements Kinds. inside has the unions that contain the type.
 func kinds(t Type, inside []*Union) []string {
 	switch t := t.(type) {
 	case Basic:
@@ -43,7 +43,7 @@ func kinds(t Type, inside []*Union) []string {
 
 func unionKinds(u *Union, inside []*Union) (out []string) {
 	if slices.Contains(inside, u) {
-		return nil // it is refused
+		return nil // such a union is refused
 	}
 	for _, v := range u.Variants {
 		its := v.kinds(append(inside, u))
@@ -59,7 +59,7 @@ func unionKinds(u *Union, inside []*Union) (out []string) {
 	return out
 }
 
-// Kinds is [Kinds] of what the variant consists of.
+// Kinds is like the function [Kinds], for the values of the variant.
 func (v *Variant) Kinds() []string { return v.kinds(nil) }
 
 func (v *Variant) kinds(inside []*Union) []string {

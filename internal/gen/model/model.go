@@ -1,5 +1,6 @@
-// Package model is the intermediate representation between a schema and the generated Go code: plain data, without I/O,
-// with all decisions made. Package gen builds it and assigns the names, and package emit writes the code.
+// Package model is the intermediate representation between a schema and the generated Go code. It is plain data,
+// without I/O, in which all decisions have been made. Package gen builds it and assigns the names, and package emit
+// writes the code.
 package model
 
 import (
@@ -10,17 +11,17 @@ import (
 
 // Package is one schema as a Go package.
 type Package struct {
-	// Decls are the declarations in the order of the schema's definitions; what is declared for a
-	// part of a definition follows it.
+	// Decls has the declarations in the order of the schema's definitions. Declarations for parts of a definition
+	// follow that of the definition.
 	Decls []Decl
-	// Methods are the protocol's methods in the order of their parameters' definitions.
+	// Methods has the protocol's methods in the order of the definitions of their parameters.
 	Methods []*Method
 	// Capabilities has the capabilities of each side, as far as they are known.
 	Capabilities map[Side]Decl
-	// Features are the experimental features, and those that were experimental once, by name.
+	// Features has the features that are experimental, or once were, sorted by name.
 	Features []*Feature
-	// Runtime holds the definitions that the runtime owns, in the order of the schema: the envelopes
-	// and what nothing but envelopes uses.
+	// Runtime has the names of the definitions that the runtime declares, in the order of the schema: the envelopes,
+	// and the definitions that only envelopes use.
 	Runtime []string
 }
 
@@ -28,7 +29,7 @@ type Package struct {
 type Feature struct {
 	Name         string
 	Experimental bool // a part of it is not stable yet
-	// Covers are the methods, members and variants, by the names of the schema.
+	// Covers has the methods, members and variants, as the schema names them.
 	Covers []string
 }
 
@@ -41,22 +42,22 @@ type Decl interface{ Base() *Common }
 // Common has the fields that all declarations and variants share.
 type Common struct {
 	Schema  string // name of the definition, or "" for a part of one
-	Pointer string // place in the schema
+	Pointer string // JSON pointer of its place in the schema
 	Go      string // the Go identifier, set by naming
-	Doc     string // the schema's description, as it is
+	Doc     string // the schema's description, unchanged
 
-	// Deprecated says that the schema marks it so.
+	// Deprecated is set if the schema marks it as deprecated.
 	Deprecated bool
-	// Null says that a definition allows null too. Go's type has no place for it: who refers to it does.
+	// Null is set if a definition also allows null. The Go type cannot represent null, so references to it do.
 	Null bool
 
 	// Experimental is set if the stable schema does not have it.
 	Experimental bool
-	// Feature is the feature that an experimental variant or value of something stable belongs to.
+	// Feature is the feature of an experimental variant or value of a stable declaration.
 	Feature *Feature
 
-	// Owner and Part name what has no definition of its own: the declaration that it belongs to, and
-	// the property, tag, title or value by which it is known there.
+	// Owner and Part identify something without a definition of its own: Owner is the declaration that it belongs to,
+	// and Part is the property, tag, title or value that identifies it there.
 	Owner Decl
 	Part  string
 }
@@ -68,16 +69,15 @@ func (c *Common) Base() *Common { return c }
 type Struct struct {
 	Common
 	Fields []*Field
-	// Fixed are the members that always have the same value: they are no fields.
+	// Fixed has the members that always have the same value. They are not fields.
 	Fixed []*Fixed
-	// Without are the names of members that must not be there.
+	// Without has the names of members that must be absent.
 	Without []string
-	// Extra is where members are kept that the schema does not name, nil where they are dropped.
+	// Extra holds the members that the schema does not name. It is nil if they are dropped.
 	Extra *Extra
-	// Variant is set for the members that one variant of a union adds in place, without a definition
-	// of their own.
+	// Variant is set for the members that one variant of a union adds in place, without a definition of their own.
 	Variant *Variant
-	// ZeroTest says that the struct is somewhere left out when it is zero, which needs an IsZero.
+	// ZeroTest is set if the struct is left out somewhere when it is zero, and therefore needs the method IsZero.
 	ZeroTest bool
 }
 
@@ -96,8 +96,8 @@ type Extra struct {
 	Go      string // the Go field, set by naming
 }
 
-// Elsewhere returns the names of members that stand in the object of s but are not its own: of a variant, the tag
-// and the members that all variants share.
+// Elsewhere returns the names of the members in the object of s that are not members of s itself. For a variant, these
+// are the tag and the members that all variants share.
 func (s *Struct) Elsewhere() []string {
 	if s.Variant == nil {
 		return nil
@@ -118,23 +118,23 @@ type Enum struct {
 	Values []*EnumValue
 }
 
-// Names reports whether the values are strings: names of things, to which a later schema may add. Those that
-// are not listed are kept. Other scalars must be listed, unless d is open.
+// Names reports whether the values are strings. Such values are names, and a later schema may add some, so unlisted
+// ones are kept. Values of other types must be listed, unless d is open.
 func (d *Enum) Names() bool { return d.Type.Kind == String }
 
-// Lists reports whether v, as [EnumValue] has values, is listed.
+// Lists reports whether v, represented as in [EnumValue], is listed.
 func (d *Enum) Lists(v any) bool {
 	return slices.ContainsFunc(d.Values, func(o *EnumValue) bool { return o.Value == v })
 }
 
-// ZeroIsNone reports whether Go's zero value is none of the enum's values, so that it says that nothing is set.
+// ZeroIsNone reports whether Go's zero value is not one of the enum's values, and therefore means that no value is set.
 func (d *Enum) ZeroIsNone() bool { return d.Closed() && !d.Lists("") }
 
-// Closed reports whether the values are names of which all that are allowed are listed.
+// Closed reports whether the values are strings and all allowed values are listed.
 func (d *Enum) Closed() bool { return d.Names() && !d.Open }
 
-// Scalar reports whether values of d are strings, numbers or booleans. Such types have no methods that
-// write and read JSON: who has a value of one writes and reads what it is defined over.
+// Scalar reports whether values of d are strings, numbers or booleans. Such types do not have methods that encode and
+// decode JSON. The code that uses a value of such a type encodes and decodes it as the underlying type.
 func Scalar(d Decl) bool {
 	switch d := d.(type) {
 	case *Enum:
@@ -149,11 +149,11 @@ func Scalar(d Decl) bool {
 // EnumValue is one known value of an Enum.
 type EnumValue struct {
 	Common
-	// Value is a string, a bool or, of a number, a [Number].
+	// Value is a string, a bool or, for numbers, a [Number].
 	Value any
 }
 
-// Number is a number as Go writes it; what is the same number is the same text.
+// Number is a number in Go's notation. Equal numbers have the same text.
 type Number string
 
 // Newtype is a named type over a scalar, a slice, a map or a raw value.
@@ -162,42 +162,41 @@ type Newtype struct {
 	Type Type
 }
 
-// Union is a choice between variants. On the wire the members of the chosen variant stand in the same
-// object as the common fields and the tag.
+// Union is a choice between variants. On the wire, the members of the chosen variant are in the same object as the
+// common fields and the tag.
 type Union struct {
 	Common
-	// Fields are the members that all variants share; only a union merged with properties has any.
+	// Fields has the members that all variants share. Only a union merged with properties has any.
 	Fields []*Field
-	// Tag is the member whose value names the variant, "" for a union without one.
+	// Tag is the name of the member whose value identifies the variant, or "" for a union without a tag.
 	Tag string
-	// TagNull says that the tag may be null, TagLenient that it may be anything: what is not a string
-	// means the same as no tag.
+	// TagNull is set if the tag can be null, TagLenient if it can be any value. A tag that is not a string then means
+	// the same as no tag.
 	TagNull, TagLenient bool
-	// Variants are in the order of the schema.
+	// Variants has the variants in the order of the schema.
 	Variants []*Variant
 	// Untagged is the variant of a tagged union that has no tag, or nil.
 	Untagged *Variant
-	// Open says that the schema itself has a place for tags that it does not list.
+	// Open is set if the schema itself provides for tags that it does not list.
 	Open bool
-	// KeptTag is the Go name of the field that keeps a tag beside Untagged, set by naming where
-	// KeepsTag.
+	// KeptTag is the Go name of the field that keeps a tag next to Untagged, set by naming if KeepsTag reports true.
 	KeptTag string
-	// Unknown says that a tag without a variant is kept as it came, in a variant of its own. The schema may require
-	// UnknownHas of it.
+	// Unknown is the variant that keeps values with an unlisted tag unchanged, or nil. The schema can require that such
+	// values have the members UnknownHas.
 	Unknown    *Variant
 	UnknownHas []Member
-	// Fallback is the variant of a union without tag that takes any value which is none of the
-	// others, or nil.
+	// Fallback is the variant of an untagged union that accepts any value that is not one of the other variants, or
+	// nil.
 	Fallback *Variant
-	// Nested says that another union has this one as a payload, so that the object holds members
-	// which are not this union's.
+	// Nested is set if this union is a payload of another union, so that the object has members that are not this
+	// union's.
 	Nested bool
 
 	VariantName string // Go name of the sealed interface, set by naming
 }
 
-// KeepsTag reports whether any tag may stand beside the members of Untagged: the schema says nothing
-// about the tag there, nor has it another place for tags that it does not list.
+// KeepsTag reports whether any tag can occur next to the members of Untagged. This is the case if the schema does not
+// mention the tag there, and does not provide elsewhere for tags that it does not list.
 func (u *Union) KeepsTag() bool {
 	if u.Tag == "" || u.Untagged == nil || u.Untagged.Closed || u.Open || u.TagNull {
 		return false
@@ -209,7 +208,7 @@ func (u *Union) KeepsTag() bool {
 // Merged reports whether the union shares its object with common fields.
 func (u *Union) Merged() bool { return len(u.Fields) > 0 }
 
-// Names returns the names of the members that the common fields stand for.
+// Names returns the names of the members that the common fields represent.
 func (u *Union) Names() []string {
 	var names []string
 	for _, f := range u.Fields {
@@ -237,7 +236,7 @@ func (u *Union) Objects() bool {
 	return true
 }
 
-// Member is the name of a member, and the JSON types that its values may be of, none for all.
+// Member is the name of a member and the JSON types that its values can have. No types means any type.
 type Member struct {
 	Name  string
 	Kinds []string
@@ -247,38 +246,38 @@ type Member struct {
 type Variant struct {
 	Common
 	Union *Union
-	// Tag is the tag's value, if Tagged says that there is one.
+	// Tag is the value of the tag, if Tagged is set.
 	Tag    string
 	Tagged bool
-	// Payload is what the variant consists of beside the tag: a *Struct or a *Union, nil for values
-	// that are no objects.
+	// Payload is the content of the variant apart from the tag: a *Struct or a *Union, or nil for values that are not
+	// objects.
 	Payload Decl
-	// Closed says, of the variant without a tag, that the schema allows no members but those which it names, so
-	// that the tag is none of them.
+	// Closed is set on the variant without a tag if the schema allows only the members that it names there, and the tag
+	// is not one of them.
 	Closed bool
-	// OwnTag says that the payload has the tag among its own members and writes it.
+	// OwnTag is set if the payload has the tag among its own members and encodes it.
 	OwnTag bool
-	// Self says that the payload's own type is the variant.
+	// Self is set if the payload's own type is the variant.
 	Self bool
-	// Inline says that Payload is declared by this variant. Its schema may refer to the definitions Refs.
+	// Inline is set if this variant declares Payload. Its schema may refer to the definitions Refs.
 	Inline bool
 	Refs   []string
-	// Type is the value of a variant that is not an object, else nil.
+	// Type is the type of a variant whose values are not objects, or nil.
 	Type Type
-	// Key is the required member that tells an object, or the first item of an array, from the other
-	// untagged variants; "" when nothing has to be told apart, or when none of the others being there does.
+	// Key is the required member that distinguishes an object, or the first item of an array, from the other untagged
+	// variants. It is "" if there is nothing to distinguish, or if the variant is the one that remains when none of the
+	// others matches.
 	Key string
-	// KeyValue is the value that the member must have for that, nil if any does.
+	// KeyValue is the value that Key must have for that, or nil if any value will do.
 	KeyValue json.RawMessage
-	// Rank is the order in which a decoder asks for Key.
+	// Rank is the position of the variant in the order in which a decoder looks for Key.
 	Rank int
-	// Drops are the members of the other untagged variants that this one has no place for.
+	// Drops has the members of the other untagged variants that this variant does not keep.
 	Drops []string
-	// Room is what Payload nearly always holds by a pointer, so that both are allocated together, or
-	// nil.
+	// Room is the declaration that Payload nearly always points to, so that both are allocated together, or nil.
 	Room Decl
-	// Constructor is the Go name of the function that makes a union of this variant. It takes the
-	// required members of the payload one by one if Spread is set, else the payload.
+	// Constructor is the Go name of the function that creates a union of this variant. It has a parameter for each
+	// required member of the payload if Spread is set, and otherwise one for the payload.
 	Constructor string
 	Spread      bool
 }
@@ -294,18 +293,18 @@ func Fields(d Decl) []*Field {
 	return nil
 }
 
-// Presence describes how a member may be absent, and how Go represents that.
+// Presence describes how a member can be absent, and how Go represents that.
 type Presence int
 
 const (
-	// Required members are always there.
+	// Required members are always present.
 	Required Presence = iota
-	// RequiredNull members are always there but may be null: an Opt.
+	// RequiredNull members are always present but can be null. In Go they are an Opt.
 	RequiredNull
-	// Plain members may be missing, which is the Go zero value.
+	// Plain members can be absent, which Go's zero value represents.
 	Plain
-	// Tri members may be missing, and that is not a value of their type: an Opt. Whether they may
-	// also be null is Nullable.
+	// Tri members can be absent, which is not a value of their type. In Go they are an Opt. Nullable tells whether they
+	// can also be null.
 	Tri
 )
 
@@ -317,31 +316,31 @@ type Field struct {
 	Doc      string
 	Type     Type
 	Presence Presence
-	Nullable bool // null is a value of the schema
+	Nullable bool // the schema allows null
 
-	// Deprecated says that the schema marks it so.
+	// Deprecated is set if the schema marks it as deprecated.
 	Deprecated bool
-	// Experimental says that the stable schema has the object, but not this member of it.
+	// Experimental is set if the stable schema has the object, but not this member of it.
 	Experimental bool
 	// Feature is the feature that an experimental member belongs to.
 	Feature *Feature
 
-	// Always says that a Plain member is written even when it is zero.
+	// Always is set if a Plain member is encoded even when it is zero.
 	Always bool
 
-	// OnError: a bad value counts as absent. OnNull: null counts as empty. SkipItems: bad items of an
-	// array are dropped. All three are reported.
+	// OnError means that an invalid value counts as absent, OnNull that null counts as empty, and SkipItems that
+	// invalid items of an array are dropped. All three are reported.
 	OnError, OnNull, SkipItems bool
 
-	// Default is the schema's default, nil when it has none or when Go's zero value is as good.
+	// Default is the schema's default, or nil if it has none or Go's zero value is equivalent.
 	Default json.RawMessage
-	// Accessor is the Go name of the method that falls back on Default, set by naming.
+	// Accessor is the Go name of the method that falls back to Default, set by naming.
 	Accessor string
 
-	// Slot numbers the typed members of an object, the required ones first.
+	// Slot is the number of the member among the typed members of an object, the required ones first.
 	Slot int
 
-	// Flat says that this is no member but a union whose members stand in the same object.
+	// Flat is set if this is not a member but a union whose members are in the same object.
 	Flat bool
 }
 
@@ -370,7 +369,7 @@ type Basic struct {
 	Bits int // of an Int or Uint
 
 	Bounds Bounds
-	// Format is what is sent must be beyond that; what comes in is taken as it is.
+	// Format is a further restriction on values that are sent. Received values are accepted as they are.
 	Format Format
 }
 
@@ -419,11 +418,11 @@ type Map struct {
 	Bounds Bounds
 }
 
-// Nullable is an item of an array or a map that is null or a value of Elem. In Go it is an Opt, as members that
-// may be null are: one way to say null, which needs no allocation. An absent one is written as null.
+// Nullable is an item of an array or a map that is null or a value of Elem. In Go it is an Opt, like members that can
+// be null, so that there is one way to represent null, which needs no allocation. An absent item is encoded as null.
 type Nullable struct{ Elem Type }
 
-// Pointer points to a value that would otherwise contain itself; nil is none.
+// Pointer points to a value that would otherwise contain itself. nil means that there is no value.
 type Pointer struct{ Elem Named }
 
 func (Basic) isType()    {}
@@ -449,7 +448,8 @@ const (
 	Proxy    Side = "proxy"
 )
 
-// DottedPath returns the path of a capability as overrides and messages have it, such as "sessionCapabilities.list".
+// DottedPath returns the path of a capability in the notation of overrides and messages, such as
+// "sessionCapabilities.list".
 func DottedPath(path []*Field) string {
 	var names []string
 	for _, f := range path {
@@ -458,48 +458,44 @@ func DottedPath(path []*Field) string {
 	return strings.Join(names, ".")
 }
 
-// Method is a request or a notification of the protocol. A name can be both, and then there are two.
+// Method is a request or a notification of the protocol. If a name is both, there are two Methods.
 type Method struct {
 	Pointer string
 	Name    string // on the wire
 	Doc     string // the schema's description of the method
-	Side    Side   // who handles it
+	Side    Side   // the side that handles it
 	Params  Decl
 	Result  Decl // nil for a notification
-	// Experimental says that the stable schema does not have it, and Feature is what it belongs to.
+	// Experimental is set if the stable schema does not have the method. Feature is the feature that it belongs to.
 	Experimental bool
 	Feature      *Feature
-	// NullResult says that the result has no required members, so that null is as good as {}.
+	// NullResult is set if the result has no required members, so that null is equivalent to {}.
 	NullResult bool
 	// Session is the parameter that holds the session's id, or nil.
 	Session *Field
 
-	// Capability is the path of the capability that the handling side must advertise; empty when the
-	// method is always there.
+	// Capability is the path of the capability that the handling side must advertise. It is empty if the method is
+	// always available.
 	Capability []*Field
-	// Needs are what calls need further, by what they say.
+	// Needs has the further capabilities that calls need, depending on their content.
 	Needs []Need
-	// Derived says that the runtime deals with the method itself, so that there is neither handler nor
-	// call for it.
+	// Derived is set if the runtime handles the method itself, so that there is neither a handler nor a call for it.
 	Derived bool
-	// CallNote and HandlerNote are what the documentation of the call, and of the handler, says beyond Doc.
+	// CallNote and HandlerNote are text that the documentation of the call and of the handler has in addition to Doc.
 	CallNote, HandlerNote string
-	// ConnByHand and SessionByHand say that the call of the connection, or of a session, is written by
-	// hand.
+	// ConnByHand and SessionByHand are set if the call of the connection or of a session is hand-written.
 	ConnByHand, SessionByHand bool
-	// UsesAnswer says that the call is unexported, for a hand-written one that does something with the
-	// answer.
+	// UsesAnswer is set if the call is unexported, because a hand-written call around it processes the answer.
 	UsesAnswer bool
 
 	Go    string // the handler's name, set by naming
 	Const string // the name of the constant that holds Name
 	Desc  string // the name of the typed descriptor that a facade uses
-	Var   string // the name of the one that is for users, in packages without a facade
+	Var   string // the name of the descriptor for users, in packages without a facade
 }
 
-// Need says that calls need a capability of the handling side: all of them, those in which a field is
-// set, or those in which it, or an item of it, is a variant. Without a field the parameters are the
-// variant.
+// Need says which calls need a capability of the handling side: all calls, those in which Field is set, or those in
+// which Field, or an item of it, is the variant Variant. Without Field, the parameters are the variant.
 type Need struct {
 	Field      *Field
 	Variant    *Variant

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ScalarOf returns a JSON value as one of the type: a string, a bool or, of a number, a [Number] that is
-// exactly it.
+// ScalarOf returns a JSON value as a value of the type: a string, a bool or, for numbers, a [Number] with exactly the
+// same value.
 func ScalarOf(raw json.RawMessage, t Basic) (any, error) {
 	switch t.Kind {
 	case String:
@@ -31,7 +31,7 @@ func ScalarOf(raw json.RawMessage, t Basic) (any, error) {
 	return numberOf(r, t, string(raw))
 }
 
-// numberOf returns r, which is written so, as a number of the type.
+// numberOf returns r as a number of the type. text is the notation of r for errors.
 func numberOf(r *big.Rat, t Basic, text string) (Number, error) {
 	if t.Kind == Float {
 		v, _ := r.Float64()
@@ -53,7 +53,7 @@ func numberOf(r *big.Rat, t Basic, text string) (Number, error) {
 // NumberOf returns r as a number of the type.
 func NumberOf(r *big.Rat, t Basic) (Number, error) { return numberOf(r, t, r.RatString()) }
 
-// maxExponent is the largest exponent that a number of a schema may have: more than a float64 can.
+// maxExponent is the maximum exponent of a number in a schema, which is more than a float64 can have.
 const maxExponent = 400
 
 // Rational returns the value of a JSON number.
@@ -75,7 +75,7 @@ func Rational(raw json.RawMessage) (*big.Rat, error) {
 	return r, nil
 }
 
-// Limits returns the least and the greatest value of an Int or Uint.
+// Limits returns the minimum and the maximum of an Int or Uint.
 func (t Basic) Limits() (least, most *big.Int) {
 	one := big.NewInt(1)
 	if t.Kind == Uint {

@@ -19,20 +19,20 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// maxMerged is how many schemas may come of merging others, for each node of the document: more than that
-// is a schema in which members of several definitions are combined over and over.
+// maxMerged is the maximum number of schemas that merging can produce, for each node of the document. A schema that
+// exceeds it combines members of several definitions over and over.
 const maxMerged = 50
 
-// maxParts is how many schemas allOf may put together.
+// maxParts is the maximum number of schemas that allOf can combine.
 const maxParts = 500
 
-// maxNested is how many canonical forms may be computed for the sake of each other.
+// maxNested is the maximum number of canonical forms that can be computed inside one another.
 const maxNested = 1000
 
-// maxNot is how many alternatives a not may exclude.
+// maxNot is the maximum number of alternatives that a not can exclude.
 const maxNot = 500
 
-// Canonical computes canonical forms, each once.
+// Canonical computes canonical forms, each only once.
 type Canonical struct {
 	doc      *Document
 	problems []error
@@ -46,12 +46,12 @@ type Canonical struct {
 	nulls  map[*Node]bool // whether null is a value
 	merged map[[2]*Node]*Node
 	open   map[*Node]bool
-	denied map[*Node]bool // what is being excluded
+	denied map[*Node]bool // schemas that are being excluded
 	budget int
-	depth  int // of forms that are being computed for the sake of another
+	depth  int // the number of forms that are being computed inside one another
 }
 
-// parts is what a schema consists of: schemas without $ref and allOf, and references.
+// parts has the parts of a schema: schemas without $ref and allOf, and references.
 type parts struct {
 	own  []*Node
 	refs []string
@@ -63,7 +63,7 @@ type bare struct {
 	null bool
 }
 
-// NewCanonical returns the canonical forms of doc's schemas.
+// NewCanonical returns a Canonical for the schemas of doc.
 func NewCanonical(doc *Document) *Canonical {
 	c := &Canonical{
 		doc: doc, reported: map[string]bool{}, parts: map[*Node]parts{}, wholes: map[*Node]*Node{}, forms: map[*Node]*Node{},
@@ -84,12 +84,12 @@ func (c *Canonical) problem(at, format string, args ...any) {
 	}
 }
 
-// Exhausted reports whether more schemas had to be merged than may be, which is one of the problems. What a
-// form says then is not right.
+// Exhausted reports whether more schemas had to be merged than is allowed, which is one of the problems. Forms are then
+// incorrect.
 func (c *Canonical) Exhausted() bool { return c.budget < 0 }
 
-// Of returns the canonical form of n. If n is nothing but a reference it is that. While it is being computed,
-// it is nil.
+// Of returns the canonical form of n. If n is only a reference, so is the form. While the form is being computed, Of
+// returns nil.
 func (c *Canonical) Of(n *Node) *Node {
 	if form, ok := c.forms[n]; ok {
 		return form
@@ -121,7 +121,7 @@ func (c *Canonical) Of(n *Node) *Node {
 	return form
 }
 
-// Full is Of, but a reference is followed to what it stands for. While that is being computed, it is nil.
+// Full is like Of, but follows references. While the form is being computed, it returns nil.
 func (c *Canonical) Full(n *Node) *Node {
 	if form, ok := c.full[n]; ok {
 		return form
@@ -135,8 +135,8 @@ func (c *Canonical) Full(n *Node) *Node {
 	return form
 }
 
-// Parts returns the form of what n says itself, or nil if that is nothing, and the names of the definitions
-// that it refers to for the rest.
+// Parts returns the form of n's own keywords, or nil if there are none, and the names of the definitions that n refers
+// to for the rest.
 func (c *Canonical) Parts(n *Node) (own *Node, refs []string) {
 	p := c.split(n)
 	if len(p.own) > 0 {
@@ -145,8 +145,8 @@ func (c *Canonical) Parts(n *Node) (own *Node, refs []string) {
 	return own, p.refs
 }
 
-// WithoutNull returns the form of n without null among its values, or nil if null is all, and whether null
-// was one. Of a reference it says nothing.
+// WithoutNull returns the form of n without null among its values, or nil if null is the only value, and whether null
+// was one of the values. It does not follow references.
 func (c *Canonical) WithoutNull(n *Node) (form *Node, null bool) {
 	if known, ok := c.bare[n]; ok {
 		return known.node, known.null
@@ -210,7 +210,8 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 	return out, true
 }
 
-// checkNull refuses a oneOf that null fits more than one branch of, and one beside anyOf that it fits any of.
+// checkNull reports a oneOf if null fits more than one of its branches, or if null fits any branch and there is an
+// anyOf next to it.
 func (c *Canonical) checkNull(form *Node) {
 	if len(form.OneOf) == 0 {
 		return
@@ -229,7 +230,7 @@ func (c *Canonical) checkNull(form *Node) {
 	}
 }
 
-// holdsNull reports whether null is a value of n, or of a branch of it, references followed.
+// holdsNull reports whether null is a value of n, or of one of its branches. It follows references.
 func (c *Canonical) holdsNull(n *Node) bool {
 	seen := map[*Node]bool{}
 	if c.reachesNull(n, seen) {
@@ -241,7 +242,7 @@ func (c *Canonical) holdsNull(n *Node) bool {
 	return false
 }
 
-// reachesNull is holdsNull for what was not seen on the way.
+// reachesNull implements holdsNull, except for schemas in seen.
 func (c *Canonical) reachesNull(n *Node, seen map[*Node]bool) bool {
 	if null, ok := c.nulls[n]; ok {
 		return null
@@ -292,7 +293,7 @@ func (c *Canonical) split(n *Node) parts {
 	}
 	base := n
 	if rest := n.UnevaluatedProperties; rest != nil && n.ref == "" && len(n.AllOf)+len(n.OneOf)+len(n.AnyOf) == 0 {
-		base = n.clone() // what other parts know is not known to this one
+		base = n.clone() // the members that other parts know are unknown to this one
 		c.unevaluated(base)
 	}
 	if n.ref != "" || len(n.AllOf) > 0 {
@@ -324,7 +325,7 @@ func (c *Canonical) split(n *Node) parts {
 	return p
 }
 
-// checkValues refuses listed values that are not of the type which stands beside them.
+// checkValues reports listed values that do not have the type next to them.
 func (c *Canonical) checkValues(n *Node) {
 	values, listed := n.values()
 	if !listed || !n.Has("type") {
@@ -337,7 +338,7 @@ func (c *Canonical) checkValues(n *Node) {
 	}
 }
 
-// whole returns all parts of n in one, what it refers to included.
+// whole returns all parts of n merged into one, including those that n refers to.
 func (c *Canonical) whole(n *Node) *Node {
 	if w, ok := c.wholes[n]; ok {
 		return w
@@ -361,14 +362,14 @@ func (c *Canonical) whole(n *Node) *Node {
 	return w
 }
 
-// annotated returns a schema at the place of n that says nothing of values, with n's description.
+// annotated returns a schema at the place of n that does not restrict values, with n's description.
 func (c *Canonical) annotated(n *Node) *Node {
 	out := &Node{Pointer: n.Pointer, plain: map[string]json.RawMessage{}, at: map[string]string{}}
 	out.annotate(n)
 	return out
 }
 
-// intersect returns the schema whose values are those of a and b, with the place and description of a.
+// intersect returns the schema of the values that a and b have in common, with the place and description of a.
 func (c *Canonical) intersect(a, b *Node) *Node {
 	if a == b {
 		return a
@@ -388,7 +389,7 @@ func (c *Canonical) intersect(a, b *Node) *Node {
 	return out
 }
 
-// merge returns the schema at the place of n whose values are those of all the parts. None has $ref or allOf.
+// merge returns the schema, at the place of n, of the values that all parts have in common. No part has $ref or allOf.
 func (c *Canonical) merge(n *Node, all []*Node) *Node {
 	if len(all) == 1 && all[0] == n {
 		return n
@@ -415,7 +416,7 @@ func (c *Canonical) merge(n *Node, all []*Node) *Node {
 	return out
 }
 
-// never returns the schema without values, which came of the keyword at that place.
+// never returns the schema without values, which results from the keyword at that place.
 func (c *Canonical) never(n *Node, at string) *Node {
 	out := c.annotated(n)
 	out.Bool = new(bool)
@@ -423,7 +424,7 @@ func (c *Canonical) never(n *Node, at string) *Node {
 	return out
 }
 
-// checkRest refuses parts whose rule for all other members is about the members of another part.
+// checkRest reports a part whose rule for all other members applies to members of another part.
 func (c *Canonical) checkRest(p *Node, others []*Node) {
 	rest := p.AdditionalProperties
 	if rest == nil || rest.Any() || len(others) == 0 {
@@ -440,15 +441,15 @@ func (c *Canonical) checkRest(p *Node, others []*Node) {
 	}
 }
 
-// checkUnevaluated refuses a part of several that is about the members which its own parts do not know: what the
-// other parts know are such members, too.
+// checkUnevaluated reports a part, one of several, that restricts the members that its own parts do not know, because
+// the members that the other parts know are also among them.
 func (c *Canonical) checkUnevaluated(p *Node) {
 	if rest := p.UnevaluatedProperties; rest != nil && !rest.Any() {
 		c.problem(p.At("unevaluatedProperties"), "beside other parts it has no Go shape")
 	}
 }
 
-// names returns the places of properties by name.
+// names returns the indexes of properties by name.
 func names(list []Property) map[string]int {
 	out := make(map[string]int, len(list))
 	for i, p := range list {
@@ -557,7 +558,7 @@ func (c *Canonical) bothOrOne(a, b *Node) *Node {
 	return c.intersect(a, b)
 }
 
-// one returns the list that only one of two schemas has.
+// one returns the list that only one of the two schemas can have.
 func (c *Canonical) one(out, p *Node, keyword string, a, b []*Node) []*Node {
 	if len(a) > 0 && a[0] != b[0] {
 		c.clash(out, p, keyword)
@@ -569,7 +570,7 @@ func (c *Canonical) clash(out, p *Node, keyword string) {
 	c.problem(out.Pointer, "%s of %s and %s together has no Go shape", keyword, out.At(keyword), p.At(keyword))
 }
 
-// addPlain merges a keyword whose value is kept as it is written, such as a bound.
+// addPlain merges a keyword whose value is kept as written, such as a bound.
 func (c *Canonical) addPlain(out, p *Node, keyword string) {
 	a, b := out.plain[keyword], p.plain[keyword]
 	switch {
@@ -585,7 +586,7 @@ func (c *Canonical) addPlain(out, p *Node, keyword string) {
 	out.plain[keyword] = b
 }
 
-// narrower returns the bound that says more, or whether neither does.
+// narrower returns the more restrictive bound, or reports that neither is.
 func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, differ bool) {
 	if bytes.Equal(a, b) {
 		return a, false
@@ -614,7 +615,7 @@ func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, diff
 	return a, x.Cmp(y) != 0
 }
 
-// bothTypes returns the types that two lists have in common: an integer is a number.
+// bothTypes returns the types that are in both lists. An integer is also a number.
 func bothTypes(a, b []string) []string {
 	var out []string
 	for _, t := range a {
@@ -628,7 +629,7 @@ func bothTypes(a, b []string) []string {
 	return out
 }
 
-// addValues merges the values that p lists by the keyword.
+// addValues merges the values that p lists with the keyword.
 func (c *Canonical) addValues(out, p *Node, keyword string) {
 	values := p.Enum
 	if keyword == "const" {
@@ -647,7 +648,7 @@ func (c *Canonical) addValues(out, p *Node, keyword string) {
 	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[ValueKey(v)] }), p.At(keyword))
 }
 
-// values returns what const or enum lists.
+// values returns the values that const or enum lists.
 func (n *Node) values() (values []json.RawMessage, listed bool) {
 	if n.Const != nil {
 		return []json.RawMessage{n.Const}, true
@@ -655,7 +656,7 @@ func (n *Node) values() (values []json.RawMessage, listed bool) {
 	return n.Enum, n.Enum != nil
 }
 
-// setValues makes the list of values that one.
+// setValues replaces the list of values.
 func (n *Node) setValues(values []json.RawMessage, at string) {
 	if n.Const != nil && len(values) == 1 {
 		n.Const = values[0]
@@ -674,7 +675,7 @@ func (n *Node) setValues(values []json.RawMessage, at string) {
 	n.say("enum", at)
 }
 
-// unite returns the items of both lists, each once: parts that are merged again and again would double them.
+// unite returns the items of both lists without duplicates. Otherwise, merging parts again and again would double them.
 func unite[T any, K comparable](a, b []T, key func(T) K) []T {
 	known := map[K]bool{}
 	var out []T
@@ -689,7 +690,7 @@ func unite[T any, K comparable](a, b []T, key func(T) K) []T {
 
 func itself(n *Node) *Node { return n }
 
-// valueKeys returns what tells the values from others, see ValueKey.
+// valueKeys returns the set of the values' keys; see ValueKey.
 func valueKeys(values []json.RawMessage) map[string]bool {
 	out := make(map[string]bool, len(values))
 	for _, v := range values {
@@ -698,7 +699,7 @@ func valueKeys(values []json.RawMessage) map[string]bool {
 	return out
 }
 
-// ValueKey returns a text that is the same for the same value, however numbers and strings are written.
+// ValueKey returns a text that is the same for equal values, whatever the notation of numbers and strings.
 func ValueKey(raw json.RawMessage) string {
 	switch KindOfValue(raw) {
 	case "string":
@@ -714,7 +715,7 @@ func ValueKey(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// KindOfValue returns the JSON type of a value; of an integer it is that, and not number.
+// KindOfValue returns the JSON type of a value. For an integer, that is "integer" and not "number".
 func KindOfValue(raw json.RawMessage) string {
 	switch raw[0] {
 	case 'n':
@@ -734,7 +735,7 @@ func KindOfValue(raw json.RawMessage) string {
 	return "number"
 }
 
-// finish makes of all parts of a schema in one its canonical form.
+// finish returns the canonical form of a schema whose parts are merged into w.
 func (c *Canonical) finish(w *Node) *Node {
 	if w.Bool != nil {
 		return w
@@ -775,13 +776,13 @@ func (c *Canonical) finish(w *Node) *Node {
 	return c.byKind(out)
 }
 
-// unevaluated replaces unevaluatedProperties where it says the same as additionalProperties of all parts.
+// unevaluated replaces unevaluatedProperties if it means the same as additionalProperties of all parts.
 func (c *Canonical) unevaluated(out *Node) {
 	rest := out.UnevaluatedProperties
 	switch {
 	case rest == nil:
 		return
-	case out.AdditionalProperties != nil: // which leaves nothing over
+	case out.AdditionalProperties != nil: // which leaves no members for it
 	case len(out.Branches()) == 0 || rest.Any():
 		out.AdditionalProperties = rest
 		out.say("additionalProperties", out.At("unevaluatedProperties"))
@@ -792,7 +793,7 @@ func (c *Canonical) unevaluated(out *Node) {
 	out.forget("unevaluatedProperties")
 }
 
-// negate makes a not part of what out says, where it is about one value or one member.
+// negate merges a not into the other keywords of out, if it is about one value or one member.
 func (c *Canonical) negate(out, not *Node) {
 	not = c.whole(not)
 	if not.Bool != nil {
@@ -812,7 +813,7 @@ func (c *Canonical) negate(out, not *Node) {
 		*out = *c.never(out, out.At("not"))
 		return
 	case len(not.AnyOf) > maxNot || c.denied[not]:
-	case len(not.AnyOf) == 0 && only("type"): // and nothing that restricts members
+	case len(not.AnyOf) == 0 && only("type"): // and no keyword that restricts members
 	case only("anyOf"), only("anyOf", "type") && objects && slices.Equal(out.types, []string{"object"}):
 		c.denied[not] = true
 		for _, br := range not.AnyOf {
@@ -843,7 +844,7 @@ func (c *Canonical) negate(out, not *Node) {
 	out.at["not"] = not.Pointer
 }
 
-// negateMember makes a not that is about one member of objects part of the member's schema.
+// negateMember merges a not that is about one member of objects into the member's schema, and reports whether it did.
 func (c *Canonical) negateMember(out, not *Node) bool {
 	var name string
 	var schema *Node
@@ -856,7 +857,7 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 		}
 		name = not.Required[0]
 	} else if !slices.Contains(out.Required, name) {
-		return false // without the member, not does not hold
+		return false // without the member, the not is not satisfied
 	}
 	var allowed *Node
 	if schema == nil || schema.Any() {
@@ -883,12 +884,12 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 	return true
 }
 
-// hasKind reports whether values of the kind are of one of the types.
+// hasKind reports whether values of the kind have one of the types.
 func hasKind(types []string, kind string) bool {
 	return slices.Contains(types, kind) || kind == "integer" && slices.Contains(types, "number")
 }
 
-// settle makes type agree with the values that are listed, and with those that are excluded.
+// settle makes type agree with the listed and the excluded values.
 func (c *Canonical) settle(out *Node) {
 	if out.Const != nil && out.Enum != nil {
 		one := ValueKey(out.Const)
@@ -1005,7 +1006,7 @@ func (c *Canonical) byKind(out *Node) *Node {
 	return choice
 }
 
-// keywordOf reports whether a keyword is about values of the kind.
+// keywordOf reports whether a keyword applies to values of the kind.
 func keywordOf(keyword, kind string) bool {
 	switch keyword {
 	case "properties", "required", "additionalProperties", "unevaluatedProperties":
@@ -1024,7 +1025,7 @@ func keywordOf(keyword, kind string) bool {
 	})
 }
 
-// choice makes what stands beside a choice part of each branch, unless it is about members.
+// choice merges the keywords next to a choice into each branch, unless they are about members.
 func (c *Canonical) choice(out *Node) *Node {
 	isObject := slices.Equal(out.types, []string{"object"})
 	beside := slices.DeleteFunc(out.asserted(), func(k string) bool {
@@ -1074,7 +1075,7 @@ func (c *Canonical) choice(out *Node) *Node {
 	return form
 }
 
-// wholeOrNil is whole, or nil if that is being computed.
+// wholeOrNil is like whole, but returns nil while that is being computed.
 func (c *Canonical) wholeOrNil(n *Node) *Node {
 	if c.open[n] {
 		return nil
@@ -1082,7 +1083,7 @@ func (c *Canonical) wholeOrNil(n *Node) *Node {
 	return c.whole(n)
 }
 
-// Distribute returns the choice between what each branch says together with all that stands beside.
+// Distribute returns the choice in which each branch is combined with all keywords next to the choice.
 func (c *Canonical) Distribute(form *Node) *Node {
 	if len(form.Properties) > model.MaxMembers {
 		c.problem(form.At("properties"), "%d members are more than the %d that can be counted", len(form.Properties), model.MaxMembers)
@@ -1119,7 +1120,7 @@ func (c *Canonical) Distribute(form *Node) *Node {
 	return c.flatten(out)
 }
 
-// Undistributed returns the branch of a choice without what [Canonical.Distribute] made part of it.
+// Undistributed returns the branch of a choice without the keywords that [Canonical.Distribute] combined with it.
 func (c *Canonical) Undistributed(br *Node) *Node {
 	for len(br.AllOf) == 2 && br.AllOf[0].Pointer == br.Pointer {
 		br = br.AllOf[0]
@@ -1127,7 +1128,7 @@ func (c *Canonical) Undistributed(br *Node) *Node {
 	return br
 }
 
-// Choice returns the form that is the choice between branches of n alone.
+// Choice returns the form that is only the choice between the given branches of n.
 func (c *Canonical) Choice(n *Node, branches []*Node) *Node {
 	out := c.annotated(n)
 	out.annotate(&Node{})
@@ -1137,7 +1138,7 @@ func (c *Canonical) Choice(n *Node, branches []*Node) *Node {
 	return out
 }
 
-// Members returns the properties of a form, and those that it requires without saying more of them.
+// Members returns the properties of a form, and the members that it only lists as required.
 func (c *Canonical) Members(form *Node) []Property {
 	out := form.Properties
 	known := names(out)
@@ -1155,7 +1156,7 @@ func (c *Canonical) Members(form *Node) []Property {
 	return out
 }
 
-// Require returns the form of objects that must have the member.
+// Require returns the form of objects with the member added to the required ones.
 func (c *Canonical) Require(form *Node, name string) *Node {
 	out := form.clone()
 	out.Required = append(slices.Clone(form.Required), name)
@@ -1163,7 +1164,7 @@ func (c *Canonical) Require(form *Node, name string) *Node {
 	return out
 }
 
-// WithoutMember returns the form of objects without what it says about the member itself.
+// WithoutMember returns the form of objects without its keywords about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()
 	out.Properties = slices.DeleteFunc(slices.Clone(form.Properties), func(p Property) bool { return p.Name == name })
@@ -1175,11 +1176,11 @@ func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	return out
 }
 
-// flatten replaces a branch that is nothing but a choice by its branches, and one that refers to a list of
-// values by them. A oneOf that may forbid a value stays what it is.
+// flatten replaces a branch that is only a choice with the branches of that choice, and a branch that refers to a list
+// of values with these values. A oneOf that may forbid a value stays unchanged.
 func (c *Canonical) flatten(form *Node) *Node {
 	var out []*Node
-	others := 0 // than null
+	others := 0 // branches other than null
 	for _, br := range form.Branches() {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
@@ -1192,7 +1193,7 @@ func (c *Canonical) flatten(form *Node) *Node {
 		}
 		if len(p.refs) == 0 {
 			if w := c.Of(br); w != nil && w.Bool != nil && !*w.Bool {
-				continue // no value is one of this branch
+				continue // no value fits this branch
 			}
 		}
 		out = append(out, br)
@@ -1218,7 +1219,8 @@ func (c *Canonical) flatten(form *Node) *Node {
 	return form
 }
 
-// demands reports whether a choice has a discriminator that its branches do not require: it says more than they do.
+// demands reports whether a choice has a discriminator that not all branches require, and so restricts more than they
+// do.
 func (c *Canonical) demands(form *Node) bool {
 	return form.Discriminator != "" && slices.ContainsFunc(form.Branches(), func(br *Node) bool {
 		w := c.wholeOrNil(br)
@@ -1226,8 +1228,8 @@ func (c *Canonical) demands(form *Node) bool {
 	})
 }
 
-// disjoint reports whether no value can be one of two branches of a oneOf, as far as their types and the values that
-// they list say it. Objects, and arrays, are told apart by their members, or refused.
+// disjoint reports whether no value can fit two branches of a oneOf, as far as their types and listed values show.
+// Objects, and arrays, are distinguished by their members, or refused.
 func (c *Canonical) disjoint(form *Node) bool {
 	plain, listed, values := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, br := range form.OneOf {
@@ -1275,8 +1277,8 @@ func (c *Canonical) disjoint(form *Node) bool {
 	return true
 }
 
-// expandValues returns the branches with references followed, if all are lists of values or plain types and
-// at least one is a list. A definition that is a choice counts if that is between values which it lists itself.
+// expandValues returns the branches with references followed, if all are lists of values or plain types and at least
+// one is a list. A definition that is a choice counts if the choice is between values that the definition itself lists.
 func (c *Canonical) expandValues(branches []*Node) ([]*Node, bool) {
 	var out []*Node
 	listed := false
@@ -1310,7 +1312,7 @@ func (c *Canonical) expandValues(branches []*Node) ([]*Node, bool) {
 	return out, listed
 }
 
-// scalar reports whether the schema is of one scalar type or null, or lists such values.
+// scalar reports whether the schema has a single type that is scalar or null, or lists such values.
 func (n *Node) scalar() bool {
 	return n.Bool == nil && n.ref == "" && len(n.types) == 1 && n.types[0] != "array" && n.types[0] != "object" && len(n.Branches()) == 0
 }
@@ -1326,7 +1328,7 @@ func (n *Node) clone() *Node {
 	return &out
 }
 
-// annotate sets what is said about values.
+// annotate copies the keywords of from that only describe values.
 func (n *Node) annotate(from *Node) {
 	n.Title, n.Description, n.Default, n.Deprecated, n.Discriminator = from.Title, from.Description, from.Default, from.Deprecated, from.Discriminator
 	n.Mapping = from.Mapping
@@ -1334,7 +1336,7 @@ func (n *Node) annotate(from *Node) {
 	n.DefaultOnError, n.DefaultOnNull, n.SkipInvalidItems = from.DefaultOnError, from.DefaultOnNull, from.SkipInvalidItems
 }
 
-// say notes that n has the keyword, which stands at that place.
+// say records that n has the keyword, at the given place.
 func (n *Node) say(keyword, at string) {
 	if !n.Has(keyword) {
 		n.keywords = append(n.keywords, keyword)
@@ -1365,7 +1367,7 @@ func (n *Node) asserted() []string {
 // Asserted returns the keywords of n that restrict the values that it accepts.
 func (n *Node) Asserted() []string { return n.asserted() }
 
-// describes reports whether n says what it is by an annotation that a type is made of.
+// describes reports whether n has an annotation that determines its type.
 func (n *Node) describes() bool { return n.Format != "" || n.plain["contentEncoding"] != nil }
 
 // Except returns the values that not excludes.
@@ -1374,7 +1376,7 @@ func (n *Node) Except() []json.RawMessage { return n.except }
 // Forbidden reports whether the canonical form is the schema false.
 func (n *Node) Forbidden() bool { return n.Bool != nil && !*n.Bool && (n.forbidden || n.at == nil) }
 
-// Impossible reports whether no value fits the canonical form, and why: the place of a keyword.
+// Impossible reports whether no value fits the canonical form, and returns the place of the keyword that is the reason.
 func (n *Node) Impossible() (at string, ok bool) {
 	if n.Bool == nil || *n.Bool {
 		return "", false

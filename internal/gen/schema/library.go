@@ -1,5 +1,5 @@
-// The library go-jsonschema parses the keywords of one schema object whose values are texts and lists of texts. It
-// refuses values of other types, and knows that type is a name or a list. parse.go reads nested schemas, the order of
+// The library go-jsonschema parses the keywords of one schema object whose values are strings and lists of strings. It
+// refuses values of other types, and accepts a name or a list for type. parse.go reads nested schemas, the order of
 // members and exact values, because the library drops them.
 
 package schema
@@ -10,7 +10,7 @@ import (
 	"github.com/atombender/go-jsonschema/pkg/schemas"
 )
 
-// read sets what the library reads, from the keywords that parse.go has left.
+// read sets the fields that the library parses, from the keywords that parse.go left.
 func (n *Node) read() error {
 	texts := map[string]json.RawMessage{}
 	for _, keyword := range []string{"$ref", "title", "description", "format", "required", "type"} {

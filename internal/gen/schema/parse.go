@@ -20,19 +20,19 @@ import (
 // MaxSize is the maximum size of a document for Parse in bytes, forty times the size of the largest published one.
 const MaxSize = 16 << 20
 
-// maxCount bounds how many schemas a document holds, and values that they list: twenty times as many as the largest
-// published one.
+// maxCount is the maximum number of schemas in a document plus the values that they list: twenty times as many as in
+// the largest published one.
 const maxCount = 50_000
 
-// maxDepth bounds the nesting of schemas. The published ones stay below twenty.
+// maxDepth is the maximum nesting depth of schemas. The published ones stay below twenty.
 const maxDepth = 100
 
 const refPrefix = "#/$defs/"
 
-// oldPrefix is that of references in drafts before 2019-09, which call $defs definitions.
+// oldPrefix is the prefix of references in drafts before 2019-09, which call $defs definitions.
 const oldPrefix = "#/definitions/"
 
-// The errors that Parse wraps for a document that is refused as a whole.
+// Errors that Parse wraps if it refuses a document as a whole.
 var (
 	ErrSize    = errors.New("larger than 16 MiB")
 	ErrCount   = errors.New("more than 50,000 schemas and listed values")
@@ -45,15 +45,15 @@ type role int
 const (
 	unknown   role = iota
 	asserts        // restricts the values that the schema accepts
-	annotates      // says something about them
+	annotates      // describes them
 )
 
-// keywords holds every keyword that the published schemas use, apart from the old ones that only their metaschema used,
-// and the annotations of draft 2020-12. A keyword that is not here stops the generator, unless roleOf knows it.
+// keywords has every keyword that the published schemas use, except the old ones that only their metaschema used, and
+// the annotations of draft 2020-12. A keyword that is not listed stops the generator, unless roleOf knows it.
 var keywords = withBounds(map[string]role{
 	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates, "$vocabulary": annotates,
 	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
-	"propertyNames": annotates, // those that restrict names are refused
+	"propertyNames": annotates, // schemas that restrict names are refused
 	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
 	"x-deserialize-default-on-error":   annotates,
@@ -67,8 +67,8 @@ var keywords = withBounds(map[string]role{
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
 })
 
-// roleOf is the role of a keyword. Those of other tools begin with x-; those of ACP that are not known may say how to
-// read.
+// roleOf returns the role of a keyword. Keywords of other tools begin with x-. Unknown x-deserialize- keywords of ACP
+// could change how values are read.
 func roleOf(keyword string) role {
 	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") || strings.HasPrefix(keyword, "x-deserialize-") {
 		return r
@@ -85,9 +85,9 @@ func withBounds(keywords map[string]role) map[string]role {
 	return keywords
 }
 
-// Parse reads a schema document as if it did not have the keywords and members of objects for which ignore, unless it
-// is nil, returns true: of both it is given the JSON pointer, of a keyword also its name. Every problem is an *Error;
-// those that do not stop the walk are all reported, joined.
+// Parse parses a schema document as if it did not have the keywords and members of objects for which ignore returns
+// true. The arguments of ignore are the JSON pointer and, for a keyword, its name; ignore can be nil. Every problem is
+// an *Error. Problems that do not stop the walk are all reported, joined.
 func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
 	if len(data) > MaxSize {
 		return nil, &Error{Msg: "not read", Err: ErrSize}
@@ -137,7 +137,7 @@ func (w *walker) problem(at, format string, args ...any) {
 	w.problems = append(w.problems, &Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
 }
 
-// counted notes that more schemas or listed values were read.
+// counted records that more schemas or listed values were read.
 func (w *walker) counted(more int) error {
 	if w.count += more; w.count > maxCount {
 		return &Error{Msg: "not read", Err: ErrCount}
@@ -145,7 +145,7 @@ func (w *walker) counted(more int) error {
 	return nil
 }
 
-// schema reads the schema that comes next. The error is for what cannot be read on from.
+// schema reads the next schema. It returns an error only if reading cannot continue.
 func (w *walker) schema(at string, depth int) (*Node, error) {
 	if depth > maxDepth {
 		return nil, &Error{Pointer: at, Msg: "not read", Err: ErrDepth}
@@ -282,7 +282,7 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	return err
 }
 
-// allowsAnyName reports whether a schema for names of members restricts nothing.
+// allowsAnyName reports whether a schema for the names of members restricts nothing.
 func (n *Node) allowsAnyName() bool {
 	if n.Bool != nil {
 		return *n.Bool
@@ -292,7 +292,7 @@ func (n *Node) allowsAnyName() bool {
 	})
 }
 
-// plain refuses a value that the keyword cannot have, wherever it stands: also in a branch of which nothing comes.
+// plain reports a value that the keyword cannot have, wherever it is, even in a branch that has no effect.
 func (w *walker) plain(at, keyword string, value json.RawMessage) {
 	var err error
 	if i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
@@ -305,10 +305,10 @@ func (w *walker) plain(at, keyword string, value json.RawMessage) {
 	}
 }
 
-// checkLimit returns what is wrong with the value of a keyword that restricts values.
+// checkLimit returns an error if the value of a keyword that restricts values is invalid.
 func checkLimit(limit model.Limit, value json.RawMessage) error {
 	switch limit {
-	case model.Names: // which is read elsewhere
+	case model.Names: // read elsewhere
 		return nil
 	case model.Regexp:
 		if err := checkText(value); err != nil {
@@ -400,7 +400,7 @@ func (w *walker) list(at string, depth int) ([]*Node, error) {
 	return out, notJSON(at, err)
 }
 
-// members reads the members of an object that was opened; read reads each one's value.
+// members reads the members of an object whose opening brace has been read. It calls read for each member's value.
 func (w *walker) members(at string, read func(name string) error) error {
 	seen := map[string]bool{}
 	for w.dec.More() {
@@ -435,7 +435,7 @@ func (w *walker) open(at string, want json.Delim) error {
 	return nil
 }
 
-// value decodes the value that comes next; one of the wrong type is a problem of that keyword alone.
+// value decodes the next value. A value of the wrong type is a problem of that keyword only.
 func (w *walker) value(at string, v any) error {
 	err := w.dec.Decode(v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -445,7 +445,7 @@ func (w *walker) value(at string, v any) error {
 	return notJSON(at, err)
 }
 
-// raw reads the value that comes next as it is, without spaces.
+// raw reads the next value unchanged, except that it removes white space.
 func (w *walker) raw(at string, v *json.RawMessage) error {
 	if err := w.value(at, v); err != nil {
 		return err
@@ -468,8 +468,8 @@ func notJSON(at string, err error) error {
 	return &Error{Pointer: at, Msg: "not JSON", Err: err}
 }
 
-// resolve checks that every $ref names a definition, and that no definition is only a detour to
-// itself.
+// resolve checks that every $ref names a definition, and that no definition consists only of references that lead back
+// to itself.
 func (d *Document) resolve() error {
 	var problems []error
 	d.Walk(func(n *Node) {
@@ -510,13 +510,14 @@ func (d *Document) resolve() error {
 	return errors.Join(problems...)
 }
 
-// DefinitionOf returns the name of the definition that a reference names: a JSON pointer in a URI fragment.
+// DefinitionOf returns the name of the definition that a reference names. A reference is a JSON pointer in a URI
+// fragment.
 func DefinitionOf(ref string) (name string, ok bool) {
 	name, _, ok = definitionOf(ref)
 	return name, ok
 }
 
-// definitionOf is DefinitionOf, with the pointer.
+// definitionOf is like DefinitionOf, but also returns the pointer.
 func definitionOf(ref string) (name, pointer string, ok bool) {
 	decoded, err := url.PathUnescape(ref)
 	token, found := strings.CutPrefix(decoded, refPrefix)
@@ -534,7 +535,7 @@ func definitionOf(ref string) (name, pointer string, ok bool) {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"), decoded[1:], true
 }
 
-// detour returns the definition that n stands for when it is only a reference, or nil.
+// detour returns the definition that n stands for if n is only a reference, or nil.
 func (d *Document) detour(n *Node) *Node {
 	if n.ref != "" {
 		return d.Def(n.Ref())

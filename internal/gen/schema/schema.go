@@ -1,7 +1,7 @@
 // Package schema parses the JSON Schema documents in which the Agent Client Protocol is published.
 //
-// It walks over the document in order and finds every schema in it. go-jsonschema parses the keywords whose values are
-// texts and names; see library.go. An unknown keyword is an error, so that no meaning is lost silently.
+// It walks the document in order and finds every schema in it. go-jsonschema parses the keywords whose values are
+// strings and names; see library.go. An unknown keyword is an error, so that no meaning is lost silently.
 package schema
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// Document is one schema: its root and its definitions in the order in which they are written.
+// Document is one schema document: its root, and its definitions in the order of the document.
 type Document struct {
 	Root   *Node
 	Defs   []Property
@@ -23,7 +23,7 @@ type Document struct {
 	byName map[string]*Node
 }
 
-// Def returns the definition of that name, or nil.
+// Def returns the definition with that name, or nil.
 func (d *Document) Def(name string) *Node { return d.byName[name] }
 
 // Property is a named subschema: a member of properties or of $defs.
@@ -34,12 +34,12 @@ type Property struct {
 
 // Node is one schema object, or a boolean schema.
 type Node struct {
-	// Pointer is the place of the schema in its document, a JSON pointer.
+	// Pointer is the JSON pointer of the schema in its document.
 	Pointer string
-	// Title, Description, Format and Required are what these keywords say.
+	// Title, Description, Format and Required are the values of these keywords.
 	Title, Description, Format string
 	Required                   []string
-	// Bool is set for the boolean schemas true and false; nothing else is then.
+	// Bool is set for the boolean schemas true and false, which have nothing else.
 	Bool *bool
 
 	Properties            []Property
@@ -50,14 +50,14 @@ type Node struct {
 	Not                   *Node
 	OneOf, AnyOf, AllOf   []*Node
 	Discriminator         string // the property that discriminator names
-	// Mapping is what discriminator says about the values of that property: references by value.
+	// Mapping is the discriminator's mapping from values of that property to references.
 	Mapping map[string]string
 
-	// Values as they are written, so that numbers stay exact; nil when the keyword is absent.
+	// These are kept as written, so that numbers stay exact. They are nil if the keyword is absent.
 	Const, Default json.RawMessage
 	Enum           []json.RawMessage
 
-	// Deprecated is what that keyword says.
+	// Deprecated is the value of that keyword.
 	Deprecated bool
 	// Method and Side are x-method and x-side.
 	Method, Side string
@@ -70,11 +70,11 @@ type Node struct {
 	keywords []string                   // in the order of the document
 	plain    map[string]json.RawMessage // the values of those that are not read into fields
 
-	// Of canonical forms: where keywords stand, and what is left of several nots.
+	// These are for canonical forms: the places of keywords, and what remains of several nots.
 	at     map[string]string
 	nots   []*Node
 	except []json.RawMessage
-	// forbidden says that the schema false is a part.
+	// forbidden is set if the schema false is a part.
 	forbidden bool
 }
 
@@ -87,7 +87,7 @@ func (n *Node) Value(keyword string) json.RawMessage { return n.plain[keyword] }
 // Ref returns the name of the definition that $ref names, or "".
 func (n *Node) Ref() string { return n.name }
 
-// Property returns the property of that name, or nil.
+// Property returns the property with that name, or nil.
 func (n *Node) Property(name string) *Node {
 	for _, p := range n.Properties {
 		if p.Name == name {
@@ -103,7 +103,7 @@ func (n *Node) Requires(name string) bool { return slices.Contains(n.Required, n
 // Branches returns the branches of oneOf followed by those of anyOf.
 func (n *Node) Branches() []*Node { return slices.Concat(n.OneOf, n.AnyOf) }
 
-// Kinds returns the JSON types that the type keyword allows, without null, and whether null is one.
+// Kinds returns the JSON types that the keyword type allows, except null, and whether it allows null.
 func (n *Node) Kinds() (kinds []string, null bool) {
 	if !n.Has("type") {
 		return nil, false
@@ -130,7 +130,7 @@ func (n *Node) Any() bool {
 type Error struct {
 	// Pointer is the JSON pointer of the offending schema; "" is the document itself.
 	Pointer string
-	// Msg says what is wrong, Err why. One of them is set.
+	// Msg is the problem, Err its cause. At least one of them is set.
 	Msg string
 	Err error
 }

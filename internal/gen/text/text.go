@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns s as a part of one line that shows what is there. White space of any kind becomes a space.
-// What else has no shape of its own is escaped as in a Go string: control characters, those that change the
-// direction of the text, those of no width, the mark of byte order, and bytes that are no UTF-8.
+// Line returns s as a part of one line in which every character is visible. White space of any kind becomes a space.
+// Other invisible characters are escaped as in a Go string: control characters, characters that change the direction of
+// the text, zero-width characters, the byte order mark, and bytes that are not UTF-8.
 func Line(s string) string {
 	if plain(s) {
 		return s
@@ -40,10 +40,10 @@ func Line(s string) string {
 	return b.String()
 }
 
-// longest is the length in bytes from which on Brief cuts a text.
+// longest is the maximum length in bytes of a text that Brief does not cut.
 const longest = 2000
 
-// Brief returns Line of s, of a long text its beginning and its end.
+// Brief is like Line, but returns only the beginning and the end of a long text.
 func Brief(s string) string {
 	if len(s) <= longest {
 		return Line(s)
@@ -69,9 +69,9 @@ func plain(s string) bool {
 	return true
 }
 
-// Comment returns s as a comment of Go, one line of it. Directives are comments without a space at their
-// beginning, so that this is none. One form of build constraints has that space; it is escaped, because gofmt
-// makes a real constraint of it, wherever it stands.
+// Comment returns s as a one-line Go comment. The comment is not a directive, because directives have no space at their
+// beginning. One form of build constraint does have that space. It is escaped, because gofmt turns it into a real
+// constraint wherever it is.
 func Comment(s string) string {
 	s = strings.TrimRight(Line(s), " ")
 	if s == "" {
@@ -83,7 +83,7 @@ func Comment(s string) string {
 	return "// " + s
 }
 
-// Code returns s as code within a line of Markdown, or "" if it is empty.
+// Code returns s as code within a line of Markdown, or "" if s is empty.
 func Code(s string) string {
 	if s == "" {
 		return ""
@@ -121,7 +121,7 @@ func Markdown(s string) string {
 	return b.String()
 }
 
-// inWord reports whether letters or digits stand on both sides of the byte i.
+// inWord reports whether there are letters or digits on both sides of byte i.
 func inWord(s string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
 	after, _ := utf8.DecodeRuneInString(s[i+1:])
