@@ -61,10 +61,18 @@ lint: ## what make check does but for the tests
 	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# Programs that tests start are built once, into a folder that is new with each run. The other modules, whose tests wait more
-# than they compute, run beside the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md. vet is a part
-# of lint.
+# Without optimizations, and without the debugging information that go test does not link anyway, tests build in two thirds of
+# the time and run nearly as fast. Only this module's own packages are optimized, for the tests that count allocations, and not
+# even those with the race detector. UNOPTIMIZED= builds everything as users build it.
+UNOPTIMIZED ?= -N -l -dwarf=false
+FLAGS       := $(if $(UNOPTIMIZED),$(GOFLAGS) "-gcflags=all=$(UNOPTIMIZED)" "-gcflags=$(MODULE)/...=-dwarf=false",$(GOFLAGS))
+test: export GOFLAGS = $(FLAGS)
+
+# Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
+# than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
+# vet is a part of lint.
 TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8
+TEST_RACE   := $(TEST) $(RACE) $(if $(UNOPTIMIZED),"-gcflags=all=$(UNOPTIMIZED)")
 test: ## the tests of the library, with the race detector, and short ones of the other modules; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
@@ -72,20 +80,20 @@ test: ## the tests of the library, with the race detector, and short ones of the
 	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory -j2 library modules
 
 library:
-	$(TEST) $(RACE) $(if $(filter nightly,$(ACP_TEST)),,-skip '$(VALUES)') $(RACED:%=./%)
+	$(TEST_RACE) $(if $(filter nightly,$(ACP_TEST)),,-skip '$(VALUES)') $(RACED:%=./%)
 	$(TEST) $$($(GO) list ./... | grep -vxF $(RACED:%=-e $(MODULE)/%))
 	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
 ifeq ($(ACP_TEST),)
 	ACP_TEST=full $(TEST) -run '^TestTypeScriptAgent$$' ./conformance/interop
 else
-	$(TEST) $(RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
+	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
 modules:
 ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short ./...
 else
-	cd cmd/acp && $(TEST) $(RACE) $(RACED_ACP:%=./%)
+	cd cmd/acp && $(TEST_RACE) $(RACED_ACP:%=./%)
 	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
 endif
 	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(if $(filter nightly,$(ACP_TEST)),$(RACE)),-short) ./...); done
