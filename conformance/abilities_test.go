@@ -17,8 +17,7 @@ import (
 	"github.com/acpgo/sdk/internal/fastpath"
 )
 
-// able is a stream with all abilities, which notes how it is used. It has no room for lines that begin
-// with full.
+// able is a stream with all abilities that records how it is used. It has no room for lines that begin with full.
 type able struct {
 	in     chan string
 	closed func()
@@ -43,7 +42,7 @@ func (s *able) note(use string) {
 	s.uses = append(s.uses, use)
 }
 
-// noted returns the uses since the last time.
+// noted returns the uses since the last call.
 func (s *able) noted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,11 +131,11 @@ func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
 	}
 	expect("WriteLines", "WriteLines "+one+"\n"+two+"\n")
 	if !fast.TryWriteLines([]byte(one + "\n")) {
-		t.Error("it did not write what there was room for")
+		t.Error("it did not write a line although there was room for it")
 	}
 	expect("TryWriteLines", "TryWriteLines "+one+"\n")
 	if fast.TryWriteLines([]byte(late + "\n")) {
-		t.Error("it says that it has written what there was no room for")
+		t.Error("it claims to have written a line although there was no room for it")
 	}
 	if err := fast.WriteLines([]byte(late + "\n" + one + "\n")); err != nil {
 		t.Error(err)
@@ -159,7 +158,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
 	}
-	// What passes is judged as well; that it is not a message of the protocol is no matter here.
+	// The wrapper also judges the lines; here it does not matter that they are not messages of the protocol.
 	ignore := func(conformance.Finding) bool { return true }
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{Ignore: ignore})
 	for name, wrap := range map[string]func(rpc.Transport) rpc.Transport{
@@ -246,7 +245,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 			t.Errorf("got version %d, %v", version, err)
 		}
 	})
-	// A connection with a hook uses what makes its stream fast.
+	// A connection with a hook uses the fast methods of its stream.
 	t.Run("hook", func(t *testing.T) {
 		s := newAble(initializeRequest)
 		seen := make(chan string, 10)
@@ -282,7 +281,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 	})
 }
 
-// What a wrapper makes of messages is the same whichever way they are written, and each is seen once.
+// A wrapper changes messages in the same way whichever method writes them, and sees each message once.
 func TestWrapperChangesMessages(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
@@ -346,7 +345,7 @@ func TestWrapperChangesMessages(t *testing.T) {
 			var arrived strings.Builder
 			for _, use := range s.noted() {
 				how, lines, _ := strings.Cut(use, " ")
-				if how == "WriteLines" || !strings.HasPrefix(lines, full) { // what was tried in vain comes again
+				if how == "WriteLines" || !strings.HasPrefix(lines, full) { // a line that failed is written again
 					arrived.WriteString(lines)
 				}
 			}
@@ -360,7 +359,7 @@ func TestWrapperChangesMessages(t *testing.T) {
 	}
 }
 
-// plain is a transport whose stream can no more than it must, as that of somebody else may.
+// plain is a transport whose stream has only the required methods, as streams of other packages may.
 type plain struct{ rpc.Transport }
 
 func (t plain) Connect(ctx context.Context) (rpc.Stream, error) {
@@ -368,7 +367,7 @@ func (t plain) Connect(ctx context.Context) (rpc.Stream, error) {
 	return struct{ rpc.Stream }{stream}, err
 }
 
-// A stream that reads, writes and closes is enough, also within a wrapper.
+// A stream that reads, writes and closes is enough, even inside a wrapper.
 func TestPlainStreams(t *testing.T) {
 	ours, theirs := acp.Pipe()
 	handlers := acp.AgentHandlers{

@@ -1,8 +1,8 @@
 package conformance_test
 
-// The clean recordings of testdata/clean: what passes between agents and clients that keep to the protocol. Live
-// programs wrote them: those of package acp here, in memory and with everything that varies fixed, and those of the
-// folder interop as processes. What breaks a rule is made from them by mutants_test.go.
+// The clean recordings in testdata/clean contain the messages between agents and clients that follow the protocol. Live
+// programs wrote them: programs with package acp here, in memory and with everything that varies fixed, and those in
+// the folder interop as processes. mutants_test.go makes conversations that break rules from them.
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
-// cleanDir holds the recordings. A name begins with the version that is spoken: v1, v1u (unstable), v2, v2u; or n1 or
+// cleanDir holds the recordings. A name begins with the protocol version in use: v1, v1u (unstable), v2, v2u; or n1 or
 // n2, if the client offers both.
 const cleanDir = "testdata/clean"
 
-// cleanSchema is the schema that a clean recording keeps to.
+// cleanSchema returns the schema that a clean recording follows.
 func cleanSchema(name string) *conformance.Schema {
 	version, _, _ := strings.Cut(name, "-")
 	switch version {
@@ -42,7 +42,7 @@ func cleanSchema(name string) *conformance.Schema {
 	panic("a clean recording of no version: " + name)
 }
 
-// cleanNames are the names of the recordings.
+// cleanNames returns the names of the recordings.
 func cleanNames(tb testing.TB) (names []string) {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(cleanDir, "*.jsonl"))
@@ -70,8 +70,8 @@ func readClean(tb testing.TB, name string) []conformance.Message {
 	return all.Messages()
 }
 
-// keep compares what was recorded with the file of that name, or writes the file. What one side sent must be the same,
-// in the same order; what crosses on the way may do so in another place each time.
+// keep compares a recording with the file of that name, or writes the file. The messages of each side must be the same,
+// in the same order; messages of different sides may cross in different places each time.
 func keep(t *testing.T, name string, said *conformance.Recording) {
 	t.Helper()
 	if *update {
@@ -102,7 +102,8 @@ func keep(t *testing.T, name string, said *conformance.Recording) {
 	}
 }
 
-// cleanDate is the date of all clean recordings, and untimed has no times: else each run would change the files.
+// cleanDate is the date of all clean recordings, and untimed removes the times. Otherwise each run would change the
+// files.
 var cleanDate = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func untimed(said *conformance.Recording) *conformance.Recording {
@@ -151,7 +152,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 	})
 }
 
-// scenes are what an agent does in a turn, by the text of the prompt.
+// scenes holds the actions of an agent in a turn, by the text of the prompt.
 type cleanScenes map[string]func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error)
 
 func (scenes cleanScenes) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -208,7 +209,7 @@ func cleanSession(t *testing.T, client *acp.ClientConn) *acp.ClientSession {
 	return s
 }
 
-// prompt prompts and checks how the turn ends.
+// prompt sends a prompt and checks how the turn ends.
 func prompt(t *testing.T, s *acp.ClientSession, want acp.StopReason, text string, more ...acp.ContentBlock) {
 	t.Helper()
 	res, err := s.Prompt(t.Context(), append([]acp.ContentBlock{acp.TextBlock(text)}, more...)...)
@@ -263,7 +264,7 @@ func entries(status ...acp.PlanEntryStatus) acp.SessionUpdate {
 	return acp.WholePlan(list...)
 }
 
-// TestCleanBare has the least that two sides may be able to do.
+// TestCleanBare uses only the minimum that two sides must support.
 func TestCleanBare(t *testing.T) {
 	(&cleanTalk{
 		agent: acp.AgentHandlers{NewSession: newSessions("sess_1"), Prompt: cleanScenes{
@@ -406,7 +407,7 @@ func TestCleanSessions(t *testing.T) {
 				must(t, err)
 			}
 			for range client.Sessions(ctx, "/nowhere") {
-				t.Error("a session that is nowhere")
+				t.Error("a session in /nowhere is listed")
 			}
 			must(t, one.Close(ctx))
 			_, err = client.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "sess_1", Cwd: "/home/ada/shop", AdditionalDirectories: []string{"/home/ada/lib"}})
@@ -436,7 +437,7 @@ func TestCleanSessions(t *testing.T) {
 	}).record(t, "v1-sessions")
 }
 
-// TestCleanTurns is about what a turn consists of.
+// TestCleanTurns is about the parts of a turn.
 func TestCleanTurns(t *testing.T) {
 	files := map[string]string{"/home/ada/shop/cart.go": "package cart\n\nfunc total() float64\n"}
 	edit := func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
@@ -549,7 +550,8 @@ func TestCleanTurns(t *testing.T) {
 	}).record(t, "v1-rejected")
 }
 
-// terminalHandlers are a client's terminals: a command "sleep" ends when it is killed or released, another one at once.
+// terminalHandlers adds terminals to a client: a "sleep" command ends when it is killed or released, and any other
+// command ends at once.
 func terminalHandlers(h *acp.ClientHandlers) {
 	type terminal struct {
 		status acp.TerminalExitStatus
@@ -606,7 +608,7 @@ func terminalHandlers(h *acp.ClientHandlers) {
 	}
 }
 
-// TestCleanTerminals is about terminals of the client's.
+// TestCleanTerminals is about the client's terminals.
 func TestCleanTerminals(t *testing.T) {
 	c := &cleanTalk{
 		agent: acp.AgentHandlers{NewSession: newSessions("sess_1"), Prompt: cleanScenes{
@@ -749,7 +751,7 @@ func TestCleanCancel(t *testing.T) {
 		},
 		play: func(t *testing.T, client *acp.ClientConn) {
 			s := cleanSession(t, client)
-			must(t, s.Cancel(t.Context())) // of an idle session
+			must(t, s.Cancel(t.Context())) // in an idle session
 			for _, text := range []string{"Write a story", "Delete it", "Read it", "Run it", "Think"} {
 				turn := s.Stream(t.Context(), acp.TextBlock(text))
 				synctest.Wait()
@@ -897,7 +899,7 @@ func TestCleanElicitations(t *testing.T) {
 	}
 	(&cleanTalk{
 		agent: acp.AgentHandlers{
-			// While it authenticates, there is no session: the question belongs to the request.
+			// During authentication there is no session, so the question belongs to the request.
 			Authenticate: func(ctx context.Context, conn *acp.AgentConn, _ *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 				req := acp.NewCreateElicitationRequestURL("Please log in.", acp.NewElicitationURLModeRequest(
 					"elic_0", "https://example.com/login", acp.ElicitationRequestScope{RequestID: rpc.IntID(2)}))
@@ -1039,7 +1041,7 @@ func TestCleanErrors(t *testing.T) {
 	}).record(t, "v1-errors")
 }
 
-// TestCleanTogether has turns of two sessions at once.
+// TestCleanTogether runs turns of two sessions at the same time.
 func TestCleanTogether(t *testing.T) {
 	steps := map[acp.SessionID]chan struct{}{}
 	c := &cleanTalk{
@@ -1086,7 +1088,7 @@ func TestCleanTogether(t *testing.T) {
 	c.record(t, "v1-together")
 }
 
-// TestCleanNames requires that each recording is of a version that is known, and is not empty.
+// TestCleanNames requires that each recording has a known version and is not empty.
 func TestCleanNames(t *testing.T) {
 	for _, name := range cleanNames(t) {
 		cleanSchema(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// TestCleanUnstable has each of the unstable methods once.
+// TestCleanUnstable uses each of the unstable methods once.
 func TestCleanUnstable(t *testing.T) {
 	const name = "v1u-methods"
 	state := acp.AuthState("unauthenticated")

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// cleanTalkV2 is cleanTalk for version 2. Handlers that every agent with sessions needs are added.
+// cleanTalkV2 is cleanTalk for version 2. It adds the handlers that every agent with sessions needs.
 type cleanTalkV2 struct {
 	agent         v2draft.AgentHandlers
 	agentOptions  v2draft.AgentOptions
@@ -74,7 +74,8 @@ func (c *cleanTalkV2) record(t *testing.T, name string) {
 
 type sceneV2 func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error)
 
-// scenesV2 are what an agent does in a turn, by the text of the prompt. The ids of the user's messages are counted.
+// scenesV2 holds the actions of an agent in a turn, by the text of the prompt. The ids of the user's messages are
+// counted.
 func scenesV2(scenes map[string]sceneV2) func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 	ids := []v2draft.MessageID{"user_1", "user_2", "user_3", "user_4", "user_5", "user_6", "user_7", "user_8"}
 	return func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
@@ -128,7 +129,7 @@ func terminalOutput(id v2draft.TerminalID, text string) v2draft.SessionUpdate {
 	})
 }
 
-// TestCleanTurnsV2 is about what a turn consists of.
+// TestCleanTurnsV2 is about the parts of a turn.
 func TestCleanTurnsV2(t *testing.T) {
 	plan := func(status ...v2draft.PlanEntryStatus) v2draft.SessionUpdate {
 		var list []v2draft.PlanEntry

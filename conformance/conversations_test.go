@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/rules"
 )
 
-// conversation is a connection, written short: see expand.
+// conversation is a connection in short notation; see expand.
 type conversation struct {
 	name    string
 	version int
@@ -23,7 +23,7 @@ type conversation struct {
 	want    string // rules with their levels, unless that is SHOULD
 }
 
-// able1 is a connection of version 1 whose sides can do everything, able2 one of version 2.
+// able1 is a connection of version 1 whose sides support everything, and able2 is one of version 2.
 const able1 = `
 	-> 0 initialize {"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"auth":{"terminal":true},"elicitation":{"form":{},"url":{}},"session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}}
 	<- = 0 {"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{},"close":{},"delete":{},"list":{}}},"authMethods":[{"id":"key","name":"Key"}]}
@@ -93,7 +93,7 @@ func form(property, answer string) string {
 		-> = e {"action":"accept","content":{"x":` + answer + `}}`
 }
 
-// asked is a form with one property of a name and a title.
+// asked is a form with one property that has the given name and title.
 func asked(name, title, kind string) string {
 	return fmt.Sprintf(`<- e elicitation/create {"sessionId":"s","mode":"form","message":"?","requestedSchema":{"type":"object","properties":{%q:{"type":%q,"title":%q}}}}`, name, kind, title)
 }
@@ -315,8 +315,8 @@ var conversations = []conversation{
 	{name: "an answer with a reserved name", lines: join(asked("x", "X", "string"), `-> = e {"action":"later"}`), want: "SCH-11"},
 }
 
-// pagesOfConversations are the prefixes of the rules that conversations are about. What a message breaks of the schema is
-// not among them.
+// pagesOfConversations are the prefixes of the rules that conversations are about. They do not include violations of
+// the schema.
 var pagesOfConversations = regexp.MustCompile(`^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)
 
 func TestConversationsOfRules(t *testing.T) {
@@ -372,7 +372,7 @@ func TestConversationsOfRules(t *testing.T) {
 //	-> * session/cancel {…}    a notification
 //	<- @s {…}                  a session/update
 //
-// Any other line is sent as it is.
+// Any other line is sent unchanged.
 func expand(t *testing.T, line string) (m Message, ok bool) {
 	t.Helper()
 	mark, rest, _ := strings.Cut(line, " ")
@@ -412,8 +412,8 @@ func expand(t *testing.T, line string) (m Message, ok bool) {
 	return m, true
 }
 
-// TestExamplesAreExact requires that the examples of the same pages show their rule and no other: the right one breaks
-// nothing, the wrong one nothing else, but what is listed.
+// TestExamplesAreExact requires that the examples of the same pages show only their own rule, with the listed
+// exceptions: the right example breaks nothing, and the wrong one nothing else.
 func TestExamplesAreExact(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	beside := map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// TestCounts counts by page what judges the requirements, and lists those that only people can judge.
+// TestCounts counts, for each page, how the requirements are judged, and lists those that only people can judge.
 func TestCounts(t *testing.T) {
 	columns := []string{"page", "requirements", "by a rule", "by the rule of another", "by the schema or JSON-RPC", "in a scenario", "by people"}
 	sum := make([]int, len(columns)-1)
@@ -50,7 +50,7 @@ func TestCounts(t *testing.T) {
 				column = 5
 				people = append(people, fmt.Sprintf("%-7s %s", r.ID, r.Text))
 			default:
-				t.Errorf("%s: nothing judges it, and the table does not say why", r.ID)
+				t.Errorf("%s: it is not judged, and the table does not explain why", r.ID)
 			}
 			counts[0]++
 			counts[column]++

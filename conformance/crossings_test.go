@@ -1,7 +1,7 @@
 package conformance_test
 
-// Conversations that differ from the clean recordings by what no side can help, or by what means the same: messages
-// that cross on the way, other ids, another order of members. Nothing may be found in them.
+// These conversations differ from the clean recordings only in ways that neither side can control, or in equivalent
+// ways: messages that cross in transit, other ids, another order of members. They must not cause findings.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// clean requires that nothing is found in a conversation.
+// clean requires that there are no findings in a conversation.
 func clean(t *testing.T, name string, lines []line) {
 	t.Helper()
 	for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
@@ -26,7 +26,7 @@ func clean(t *testing.T, name string, lines []line) {
 	}
 }
 
-// script is a conversation in short.
+// script returns a conversation in short form.
 func script(lines []line) string {
 	var text strings.Builder
 	for i, s := range summaries(lines) {
@@ -35,7 +35,7 @@ func script(lines []line) string {
 	return text.String()
 }
 
-// node is what a message has to do with others.
+// node describes how a message relates to others.
 type node struct {
 	summary
 	line    line
@@ -58,12 +58,12 @@ func nodes(lines []line) []*node {
 	return all
 }
 
-// independent are kinds of update that no request or answer of the client causes, so that they may cross any of its
-// messages of the session.
+// independent are kinds of update that are not caused by requests or answers of the client, so that they may cross any
+// of its messages in the session.
 var independent = []string{"usage_update", "available_commands_update", "session_info_update"}
 
-// mayCross reports whether two neighbours of different sides could have been seen in the other order: neither caused the
-// other. It is careful: what it cannot exclude is a cause.
+// mayCross reports whether two adjacent messages of different sides could have been seen in the other order, because
+// neither caused the other. It is conservative: unless it can exclude a cause, it assumes one.
 func mayCross(first, second *node) bool {
 	if first.arrow == second.arrow {
 		return false
@@ -92,31 +92,31 @@ func mayCross(first, second *node) bool {
 		return true
 	}
 	if client.kind == conformance.Notification && client.method == "session/cancel" {
-		// What the agent sent before it had read that; but not the end of the turn, which it decides, nor what shows that
-		// the agent obeys.
+		// The message may be one that the agent sent before it read the cancellation, but not the end of the turn,
+		// which the agent decides, and not a message that shows that the agent obeys.
 		return update && agent.update != "tool_call_update" && agent.update != "state_update" || agent == second && agent.kind == conformance.Request && agent.method != "session/request_permission"
 	}
 	if agent == first && client.request != nil && update && agent.update != "state_update" {
-		// The client answers an earlier request while an update is on its way.
+		// The client answers an earlier request while an update is in transit.
 		return true
 	}
 	if agent == first && setting(client) && (update || setting(agent)) && client.kind == conformance.Request {
-		// The client changes a setting while an update, or the answer to another change, is on its way.
+		// The client changes a setting while an update, or the answer to another change, is in transit.
 		return true
 	}
 	if client == first && strings.HasPrefix(client.method, "fs/") && agent.kind == conformance.Request && !strings.HasPrefix(agent.method, "terminal/") {
-		// The agent asks for more while the answer about a file is on its way.
+		// The agent asks for more while the answer about a file is in transit.
 		return true
 	}
 	return false
 }
 
-// setting reports whether a message changes a setting, or answers that.
+// setting reports whether a message changes a setting, or answers such a request.
 func setting(n *node) bool {
 	return n.method == "session/set_mode" || n.method == "session/set_config_option"
 }
 
-// TestInterleavings has messages cross that could have crossed.
+// TestInterleavings swaps messages that could have crossed.
 func TestInterleavings(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
@@ -139,7 +139,7 @@ func TestInterleavings(t *testing.T) {
 				}
 				clean(t, name, lines)
 				if len(crossed) == 0 {
-					break // what could cross, would have
+					break // all messages that could cross would have done so
 				}
 			}
 			t.Logf("%d kinds of pairs have crossed", len(crossed))
@@ -147,8 +147,8 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// rename changes ids everywhere in a conversation: request ids by a function of the side that asked, and strings that are
-// values of members that hold ids.
+// rename changes ids everywhere in a conversation: request ids with a function for the side that asked, and strings in
+// members that hold ids.
 func rename(lines []line, request func(by conformance.Side, id any) any, id func(member, id string) string) []line {
 	var changed []line
 	for i, s := range summaries(lines) {
@@ -177,7 +177,7 @@ func rename(lines []line, request func(by conformance.Side, id any) any, id func
 	return changed
 }
 
-// idMembers are the members that hold ids that one side has chosen freely.
+// idMembers lists the members with ids that one side has chosen freely.
 var idMembers = []string{"sessionId", "terminalId", "elicitationId", "toolCallId", "messageId", "optionId", "nextCursor", "cursor"}
 
 func renameIn(v any, id func(member, id string) string) {
@@ -198,7 +198,7 @@ func renameIn(v any, id func(member, id string) string) {
 	}
 }
 
-// TestOtherIDs has ids that are strange and right.
+// TestOtherIDs uses ids that are unusual but valid.
 func TestOtherIDs(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	requests := map[string]func(by conformance.Side, id any) any{
@@ -255,8 +255,8 @@ func number64(id any) int64 {
 	return n
 }
 
-// TestSameMeaning has messages that are written in another way: the members in another order, space between them, unknown
-// members under _meta.
+// TestSameMeaning writes messages in other ways: with the members in another order, with space between them, and with
+// unknown members under _meta.
 func TestSameMeaning(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
@@ -310,8 +310,8 @@ func shuffle(rng *rand.Rand, v any) []byte {
 	return encode(v)
 }
 
-// TestTwoAtOnce has two conversations on one connection: the sessions, the terminals and the ids of one have other names,
-// and the messages of both come in any order that keeps each one's own.
+// TestTwoAtOnce runs two conversations on one connection. The sessions, terminals and ids of one have other names, and
+// the messages are interleaved in any way that keeps the order of each conversation.
 func TestTwoAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
@@ -319,7 +319,7 @@ func TestTwoAtOnce(t *testing.T) {
 		if strings.Contains(name, "typescript") || slices.ContainsFunc(nodes(recorded), func(n *node) bool {
 			return n.method == "logout" || n.method == "auth/logout" || n.method == "session/list"
 		}) {
-			continue // what these say is about the whole connection
+			continue // these methods concern the whole connection
 		}
 		t.Run(name, func(t *testing.T) {
 			start := 2 // after initialize and its answer
@@ -354,8 +354,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestCancelCrossesTheEnd has the client cancel each turn when all is said, so that the cancellation crosses the answer,
-// and twice.
+// TestCancelCrossesTheEnd makes the client cancel each turn twice, at a time when the agent has sent everything, so
+// that the cancellation crosses the answer.
 func TestCancelCrossesTheEnd(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
@@ -382,7 +382,8 @@ func TestCancelCrossesTheEnd(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere ends conversations after each message: the client leaves, or it is not known who does.
+// TestCutAnywhere ends conversations after each message: the client closes the connection, or the closing side is
+// unknown.
 func TestCutAnywhere(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, name := range cleanNames(t) {
@@ -399,8 +400,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestAgentDies ends conversations after each message by the agent: it leaves behind what it owes, and nothing else is
-// found.
+// TestAgentDies lets the agent end conversations after each message. The only findings are about its outstanding
+// obligations.
 func TestAgentDies(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	owed := []string{"PRM-5", "CAN-1", "EXT-4", "TRM-7", "TRM-8"} // answers, and terminals that are not released
@@ -418,7 +419,7 @@ func TestAgentDies(t *testing.T) {
 	}
 }
 
-// TestConversations has what the recordings lack: rare, and right.
+// TestConversations covers conversations that the recordings lack because they are rare, although they are valid.
 func TestConversations(t *testing.T) {
 	for name, test := range map[string]struct {
 		clean    string

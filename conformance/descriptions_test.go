@@ -12,9 +12,9 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
-// describedDemands are the sentences of the schemas' descriptions that demand something or promise that something is unique. Of each it is
-// said what judges it, requirements by their ids, and what checks it before it is sent, functions by their names; or, behind a
-// dash, why nothing does.
+// describedDemands holds the sentences of the schemas' descriptions that demand something or promise that something is
+// unique. Each has the ids of the requirements that judge it and the names of the functions that check it before it is
+// sent, or, after a dash, the reason why there are none.
 var describedDemands = map[string]string{
 	"MUST send one of these responses for the original request: - Valid response with appropriate data (partial results or cancellation marker) - Error response with code `-32800` (Cancelled)": "CAN-1",
 	"If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with the `cancelled` outcome":                                                                   "PRM-9",
@@ -184,8 +184,8 @@ var describedDemands = map[string]string{
 	"Clients MUST only send this when the Agent advertises `session.systemPrompt`, and SHOULD send the same value they used when the session was created":                                                                                     "ADD-10 lacksForNewSession",
 }
 
-// TestDemandsOfDescriptions compares the table with the schemas: a sentence that a new schema brings has to be decided on, and
-// what the table says of each is there.
+// TestDemandsOfDescriptions compares the table with the schemas. New sentences in a schema need a decision, and the
+// requirements and functions in the table must exist.
 func TestDemandsOfDescriptions(t *testing.T) {
 	found := map[string]string{}
 	for _, name := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
@@ -207,20 +207,20 @@ func TestDemandsOfDescriptions(t *testing.T) {
 	}
 	for sentence, name := range found {
 		if describedDemands[sentence] == "" {
-			t.Errorf("%s: nothing is decided on %q", name, sentence)
+			t.Errorf("%s: there is no decision on %q", name, sentence)
 		}
 	}
 	sources := sourcesOf(t, "../acp", "../acp/codec", "../acp/v2draft")
 	for sentence, decided := range describedDemands {
 		if found[sentence] == "" {
-			t.Errorf("no schema says %q any more", sentence)
+			t.Errorf("no schema contains %q any more", sentence)
 		}
 		if reason, ok := strings.CutPrefix(decided, "- "); ok && reason != "" {
 			continue
 		}
 		for word := range strings.FieldsSeq(decided) {
 			if r, _ := requirement.Find(word); r == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
-				t.Errorf("%q: %s is not a requirement and no function", sentence, word)
+				t.Errorf("%q: %s is neither a requirement nor a function", sentence, word)
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func describe(schema any, visit func(description string)) {
 	}
 }
 
-// sourcesOf is the text of the packages in folders, without their tests.
+// sourcesOf returns the source text of the packages in folders, without their tests.
 func sourcesOf(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder

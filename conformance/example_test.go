@@ -10,7 +10,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// A test whose agent sends text without a text. The tap stands at one end of the connection and sees both directions.
+// A test whose agent sends text content without a text. The tap is at one end of the connection and sees both
+// directions.
 func ExampleTap() {
 	t := &printer{} // in a test, its *testing.T
 	defer t.end()

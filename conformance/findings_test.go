@@ -15,8 +15,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestFindings runs conversations of version 1, TestNegotiated those on which versions 1 and 2 are
-// negotiated.
+// TestFindings runs conversations of version 1, and TestNegotiated those that negotiate versions 1 and 2.
 func TestFindings(t *testing.T) {
 	converse(t, "testdata/findings.txtar", func() talker { return validator{conformance.NewValidator(conformance.V1())} })
 }
@@ -45,9 +44,9 @@ func (validator) End() []conformance.Finding { return nil }
 
 var update = flag.Bool("update", false, "write the findings into the archives of conversations")
 
-// converse runs the conversations of an archive: each file is one connection, each message is followed
-// by exactly the findings that it must get. "== client" is the end of the connection, which that side closed. A file
-// whose name ends with "…" begins the files after it, up to the next such file.
+// converse runs the conversations of an archive. Each file is one connection, and each message is followed by exactly
+// the findings that it must cause. "== client" is the end of the connection, closed by that side. A file whose name
+// ends with "…" is the beginning of the files after it, up to the next such file.
 func converse(t *testing.T, path string, start func() talker) {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
@@ -160,7 +159,7 @@ func TestFindingFields(t *testing.T) {
 	}
 }
 
-// TestManyFindings shows that a message full of mistakes gets a bounded number of findings.
+// TestManyFindings shows that a message full of mistakes causes a bounded number of findings.
 func TestManyFindings(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for name, line := range map[string]string{
@@ -196,7 +195,7 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// TestManyRequests shows that a validator does not remember requests without bound, and says so once.
+// TestManyRequests shows that a validator remembers a bounded number of requests, and reports once that it forgets.
 func TestManyRequests(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const most = 1 << 16

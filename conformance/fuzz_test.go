@@ -13,7 +13,7 @@ import (
 
 const chunk = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess_abc123def456","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"0123456789012345678901234567890123456789012345678901234567890123"}}}}`
 
-// FuzzMessage shows that no pair of lines makes a validator panic or talk without end.
+// FuzzMessage shows that no pair of lines makes a validator panic or return endless findings.
 func FuzzMessage(f *testing.F) {
 	archive, err := txtar.ParseFile("testdata/findings.txtar")
 	if err != nil {
@@ -54,7 +54,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// BenchmarkSchema reads and compiles what a first chunk needs.
+// BenchmarkSchema reads and compiles the definitions that a first chunk needs.
 func BenchmarkSchema(b *testing.B) {
 	text, err := os.ReadFile("../schema.json")
 	if err != nil {

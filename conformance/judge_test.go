@@ -12,15 +12,15 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestJudge runs conversations by schema and rules, with the end of their connections. Most show what is no reason for a
-// finding: messages that cross on their way.
+// TestJudge judges conversations by schema and rules, including the end of their connections. Most show messages that
+// cross in transit, which is not a reason for a finding.
 func TestJudge(t *testing.T) {
 	converse(t, "testdata/judge.txtar", func() talker {
 		return conformance.NewJudge(conformance.Negotiated(conformance.V1(), conformance.V2()), nil)
 	})
 }
 
-// TestEvidence looks at what a finding of a rule says about other messages.
+// TestEvidence checks what a rule's finding reports about other messages.
 func TestEvidence(t *testing.T) {
 	j := conformance.NewJudge(nil, nil)
 	var last []conformance.Finding
@@ -54,7 +54,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestChosenRules has a judge apply some rules only.
+// TestChosenRules applies only some rules.
 func TestChosenRules(t *testing.T) {
 	for _, id := range []string{"INI-2", "INI-3", "none"} {
 		j := conformance.NewJudge(nil, &conformance.JudgeOptions{Rules: func(r *conformance.Rule) bool { return r.ID == id }})
@@ -72,8 +72,8 @@ func TestChosenRules(t *testing.T) {
 	}
 }
 
-// TestJudgeForgets shows that a judge of a connection that never ends neither grows without bound nor, when it has
-// forgotten something, takes what it does not know for what was never said.
+// TestJudgeForgets shows that the memory of a judge of an endless connection is bounded, and that a judge which has
+// forgotten something does not assume that it never happened.
 func TestJudgeForgets(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	j := conformance.NewJudge(nil, nil)
@@ -127,7 +127,7 @@ func TestJudgeForgets(t *testing.T) {
 	}
 }
 
-// TestTimes has messages with times that go backwards, or without any.
+// TestTimes judges messages with times that go backwards, or without times.
 func TestTimes(t *testing.T) {
 	j := conformance.NewJudge(nil, nil)
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// schemaOf reads one of the module's schemas.
+// schemaOf returns one of the module's schemas.
 func schemaOf(tb testing.TB, path ...string) *conformance.Schema {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))

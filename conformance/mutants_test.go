@@ -11,8 +11,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestCleanRecordings requires that nothing is found in the clean recordings, by the schema of their version and by all
-// that was published.
+// TestCleanRecordings requires that there are no findings in the clean recordings, with the schema of their version and
+// with all published schemas.
 func TestCleanRecordings(t *testing.T) {
 	for _, name := range cleanNames(t) {
 		t.Run(name, func(t *testing.T) {
@@ -26,22 +26,22 @@ func TestCleanRecordings(t *testing.T) {
 	}
 }
 
-// mutant is a clean recording in which one thing is wrong.
+// mutant is a clean recording with one mistake.
 type mutant struct {
 	rule     string // that must fire
 	clean    string // the recording
 	mutation mutation
-	// also are other rules that must fire, with the reason why what breaks the one breaks the other.
+	// also are other rules that must fire, with the reason why a mistake that breaks one rule breaks the other.
 	also map[string]string
-	// closedBy is who ends the connection; the client if it is 0.
+	// closedBy is the side that ends the connection; the client if it is 0.
 	closedBy conformance.Side
 }
 
-// noMutants are rules without a mutant, with the reason.
+// noMutants holds the rules without a mutant, with the reason.
 var noMutants = map[string]string{}
 
-// TestMutants requires that each mutant is found by its rule, and by no others but those that it names, and that each
-// rule has a mutant or a reason why it has none.
+// TestMutants requires that each mutant is found by its own rule and the other rules that it names, and by no others,
+// and that each rule has a mutant or a reason not to have one.
 func TestMutants(t *testing.T) {
 	rules := map[string]conformance.Rule{}
 	for _, r := range conformance.Rules() {
@@ -122,14 +122,14 @@ func TestMutants(t *testing.T) {
 	}
 	for id := range noMutants {
 		if _, ok := rules[id]; !ok {
-			t.Errorf("%s, which has no mutant, is no rule", id)
+			t.Errorf("%s, which has no mutant, is not a rule", id)
 		}
 	}
 	t.Logf("%d rules: %d with mutants, %d that catch all of theirs, %d without for a reason; %d mutants: %d break several rules, %d false alarms",
 		len(rules), len(byRule), caught, without, found, several, alarms)
 }
 
-// provable requires that a finding and its evidence are about messages of the conversation, and show them.
+// provable requires that a finding and its evidence refer to messages of the conversation, and show them.
 func provable(t *testing.T, lines []line, f conformance.Finding) {
 	t.Helper()
 	if f.Number < 1 || f.Number > len(lines) || lines[f.Number-1].to != f.Direction || f.Message == "" {
@@ -143,12 +143,12 @@ func provable(t *testing.T, lines []line, f conformance.Finding) {
 	}
 }
 
-// ids are the rules in order.
+// ids returns the rules in order.
 func ids(set map[string]bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), " ")
 }
 
-// fails is the answer to a request with an error in the place of what it was.
+// fails replaces the answer to a request with an error.
 func fails(name, code string) mutation {
 	return change(name, func(m map[string]any) {
 		delete(m, "result")
@@ -156,7 +156,7 @@ func fails(name, code string) mutation {
 	})
 }
 
-// succeeds is the answer to a request with a result in the place of what it was.
+// succeeds replaces the answer to a request with a result.
 func succeeds(name, result string) mutation {
 	return change(name, func(m map[string]any) {
 		delete(m, "error")
@@ -164,13 +164,13 @@ func succeeds(name, result string) mutation {
 	})
 }
 
-// serves is why a call that the agent did not offer breaks two rules where the agent obeys.
+// serves is the reason why a call that the agent did not offer breaks two rules if the agent obeys.
 var serves = map[string]string{"INI-14": "the agent serves what it does not state"}
 
-// obeys is the same for calls that the client did not offer.
+// obeys is the reason for calls that the client did not offer.
 var obeys = map[string]string{"INI-13": "the client serves what it does not state"}
 
-// asks is the same for questions.
+// asks is the reason for questions.
 var asks = map[string]string{"ELI-23": "the client answers what it does not state"}
 
 var mutants = []mutant{
@@ -588,8 +588,8 @@ var mutants = []mutant{
 	{rule: "ADD-7", clean: "v2-cancel", mutation: all(set("-> initialize", "/params/protocolVersion", "9999"), set("<- initialize", "/result/protocolVersion", "9999"))},
 }
 
-// TestWildMutants changes the clean recordings at random, several times each: whatever comes of it, the judge says no more
-// than it can prove, and goes on.
+// TestWildMutants changes the clean recordings at random, several times each. Whatever the result is, the judge reports
+// only what it can prove, and continues.
 func TestWildMutants(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	values := []string{`null`, `0`, `-1`, `1e400`, `""`, `"sess_1"`, `"../x"`, `[]`, `[[]]`, `{}`, `true`, `"\u0000"`, `9007199254740993`, `{"_meta":null}`}

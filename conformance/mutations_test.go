@@ -12,13 +12,13 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// line is one message of a conversation that is being changed.
+// line is a message in a conversation that is being changed.
 type line struct {
 	to   conformance.Direction
 	text []byte
 }
 
-// decode returns the message as an object, nil if it is none.
+// decode returns the message as an object, or nil if it is not one.
 func (l line) decode() map[string]any {
 	d := json.NewDecoder(bytes.NewReader(l.text))
 	d.UseNumber()
@@ -29,7 +29,7 @@ func (l line) decode() map[string]any {
 	return m
 }
 
-// talkOf is a recording as lines.
+// talkOf returns a recording as lines.
 func talkOf(messages []conformance.Message) []line {
 	var lines []line
 	for _, m := range messages {
@@ -38,18 +38,18 @@ func talkOf(messages []conformance.Message) []line {
 	return lines
 }
 
-// encode is a value's JSON.
+// encode returns a value as JSON.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // of what was decoded
+		panic(err) // of a decoded value
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// parseJSON is a value that a mutant's author wrote.
+// parseJSON returns a JSON value written by a mutant's author.
 func parseJSON(text string) any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -60,14 +60,14 @@ func parseJSON(text string) any {
 	return v
 }
 
-// summary is what tells a message from others.
+// summary holds the properties that distinguish messages.
 type summary struct {
 	arrow  string // "->" of the client, "<-" of the agent
 	method string // its own, or that of the request that it answers
 	update string // of session/update
 	kind   conformance.Kind
 	id     string // as JSON
-	peer   int    // where the request is that it answers, or -1
+	peer   int    // the index of the request that it answers, or -1
 }
 
 // summaries describes all messages of a conversation.
@@ -113,7 +113,7 @@ func summaries(lines []line) []summary {
 	return all
 }
 
-// at is the value at a JSON pointer, nil if there is none.
+// at returns the value at a JSON pointer, or nil if there is no value.
 func at(v any, pointer string) any {
 	for _, token := range tokens(pointer) {
 		switch in := v.(type) {
@@ -143,9 +143,10 @@ func tokens(pointer string) []string {
 	return list
 }
 
-// find is the place of the message that a text names: an arrow, which is "->" for what the client writes and "<-" for
-// what the agent writes; a method, its own or that of the request that it answers; the kind of a session/update after a
-// colon; and which one of them after a "#", from 1, the first if it is left out, the last if it is "last".
+// find returns the index of the message that a text describes. The text has an arrow, "->" for messages of the client
+// and "<-" for those of the agent; a method, its own or that of the request that it answers; the kind of a
+// session/update after a colon; and a number after a "#", counted from 1: the first if it is left out, and the last if
+// it is "last".
 //
 //	<- session/update:tool_call#2    the agent's second tool_call
 //	-> fs/read_text_file             the client's answer to the first fs/read_text_file
@@ -174,7 +175,7 @@ func find(lines []line, name string) int {
 // mutation changes a conversation.
 type mutation func(lines []line) []line
 
-// all is several mutations, one after the other.
+// all applies several mutations, one after the other.
 func all(mutations ...mutation) mutation {
 	return func(lines []line) []line {
 		for _, m := range mutations {
@@ -201,7 +202,7 @@ func drop(names ...string) mutation {
 	}
 }
 
-// number gives a request another id, as JSON, and its answer too.
+// number gives a request and its answer another id, written as JSON.
 func number(name, id string) mutation {
 	return func(lines []line) []line {
 		request := find(lines, name)
@@ -216,7 +217,7 @@ func number(name, id string) mutation {
 	}
 }
 
-// place is where a message goes.
+// place is the position of a message.
 type place func(lines []line) int
 
 func before(name string) place { return func(lines []line) int { return find(lines, name) } }
@@ -234,7 +235,7 @@ func again(name string, where place) mutation {
 // repeat writes a message twice.
 func repeat(name string) mutation { return again(name, after(name)) }
 
-// move puts a message elsewhere.
+// move moves a message to another place.
 func move(name string, where place) mutation {
 	return func(lines []line) []line {
 		from, to := find(lines, name), where(lines)
@@ -247,7 +248,7 @@ func move(name string, where place) mutation {
 	}
 }
 
-// insert adds a message, written as an arrow and the JSON; what follows the arrow need not be JSON.
+// insert adds a message, written as an arrow and JSON; the text after the arrow need not be JSON.
 func insert(where place, messages ...string) mutation {
 	return func(lines []line) []line {
 		at := where(lines)
@@ -282,15 +283,15 @@ func set(name, pointer, value string) mutation {
 	return change(name, func(m map[string]any) { setAt(m, tokens(pointer), parseJSON(value)) })
 }
 
-// remove takes the value at a JSON pointer out of a message.
+// remove removes the value at a JSON pointer from a message.
 func remove(name, pointer string) mutation {
 	return change(name, func(m map[string]any) { setAt(m, tokens(pointer), removed{}) })
 }
 
-// removed is what setAt takes out.
+// removed makes setAt remove the value.
 type removed struct{}
 
-// setAt returns the value with the new one in its place.
+// setAt returns the value with a new one at the path.
 func setAt(v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -327,7 +328,7 @@ func setAt(v any, path []string, value any) any {
 	panic(fmt.Sprintf("no member %s in %v", path[0], v))
 }
 
-// turn changes the direction of a message.
+// turn reverses the direction of a message.
 func turn(name string) mutation {
 	return func(lines []line) []line {
 		l := &lines[find(lines, name)]
@@ -352,7 +353,7 @@ func judgeTalk(schema *conformance.Schema, lines []line, closedBy conformance.Si
 	return append(findings, judge.End()...)
 }
 
-// show is a conversation around what was found, for people.
+// show formats a conversation around its findings, for people.
 func show(lines []line, findings []conformance.Finding) string {
 	var text strings.Builder
 	for _, f := range findings {

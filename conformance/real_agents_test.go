@@ -16,12 +16,12 @@ import (
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
-// trueFinding is what an agent does that the protocol does not allow.
+// trueFinding is something that an agent does although the protocol does not allow it.
 type trueFinding struct {
 	agent, rule string
 	place       string // the method, the kind of update after a colon, the JSON pointer
 	count       int    // in all recordings of the agent
-	why         string // it is true
+	why         string // the finding is true
 }
 
 var trueFindings = []trueFinding{
@@ -75,8 +75,8 @@ var trueFindings = []trueFinding{
 	},
 }
 
-// TestRealAgents judges the recordings of real agents by all rules and by all that was published. What is found must be
-// the table above and in docs/real-agents.md, and nothing else.
+// TestRealAgents judges the recordings of real agents by all rules and all published schemas. The findings must be
+// exactly those in the table above and in docs/real-agents.md.
 func TestRealAgents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -112,13 +112,13 @@ func TestRealAgents(t *testing.T) {
 		delete(got, k)
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(got), func(a, b key) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
-		t.Errorf("%s: %s at %s: %d times, and the table does not have it\n%s", k.agent, k.rule, k.place, got[k], examples[k])
+		t.Errorf("%s: %s at %s: %d times, but it is not in the table\n%s", k.agent, k.rule, k.place, got[k], examples[k])
 	}
 	t.Logf("%d messages in %d recordings, %d findings of %d kinds", messages, len(files), found, len(trueFindings))
 }
 
-// TestRealAgentsDocument requires that docs/real-agents.md has a row for each agent and rule of the table, and no others.
-// What the probe has shown stands in a section of its own.
+// TestRealAgentsDocument requires that docs/real-agents.md has a row for each agent and rule of the table, and no
+// others. The results of the probe have a separate section.
 func TestRealAgentsDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/real-agents.md")
 	if err != nil {
@@ -158,8 +158,8 @@ func TestRealAgentsDocument(t *testing.T) {
 	}
 }
 
-// outOfContext are the rules that messages of the protocol's documents break when they are judged one by one, and why that
-// is as it should be.
+// outOfContext holds the rules that messages of the protocol's documents break when they are judged one by one, and the
+// reasons why this is correct.
 var outOfContext = map[string]string{
 	"ADD-2":  "the session was made in an earlier example",
 	"AUT-3":  "the methods were offered in an earlier example",

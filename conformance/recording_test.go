@@ -13,7 +13,7 @@ func recorded(direction conformance.Direction, line string) conformance.Message 
 	return conformance.Message{Direction: direction, Line: []byte(line)}
 }
 
-// Sent gives back what one side has written.
+// Sent returns the bytes that one side has written.
 func TestSent(t *testing.T) {
 	var r conformance.Recording
 	r.Add(recorded(conformance.ToAgent, "a"))

@@ -13,17 +13,17 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
-// regraded are the requirements for which the list has a milder word: the schema says MUST of INI-19, the official kit
-// counts two as failures, and for two the page refers to JSON-RPC.
+// regraded are the requirements for which the list has a milder word: the schema has a MUST for INI-19, the official
+// kit counts two as failures, and for two the page refers to JSON-RPC.
 var regraded = map[string]string{
 	"INI-19": "MUST", "AUT-9": "kit", "MOD-2": "kit", "OVW-4": "JSON-RPC", "ADD-11": "JSON-RPC",
 }
 
-// added are requirements that the list does not have: the schema's description of updatedAt, what a refusal means, the page's
-// word that a released terminal is invalid, and the filter of session/list.
+// added are requirements that the list does not have: the schema's description of updatedAt, the meaning of a refusal,
+// the page's statement that a released terminal is invalid, and the filter of session/list.
 var added = []string{"ADD-13", "ADD-14", "ADD-15", "ADD-16"}
 
-// TestAllRequirements compares the table of requirements with the list that it was made from: none is missing, and each
+// TestAllRequirements compares the table of requirements with the list on which it is based: none is missing, and each
 // has the word and the side of the list.
 func TestAllRequirements(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md"))

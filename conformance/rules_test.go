@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// Preambles of the examples that have no initialize of their own: nobody has any capability.
+// preambles are for examples without their own initialize request. Neither side has any capabilities.
 var preambles = map[int]string{
 	1: `
 		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}
@@ -23,7 +23,8 @@ var preambles = map[int]string{
 		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
 }
 
-// TestRules plays the examples of each rule. The wrong one breaks the rule, the right one does not, nor the schema.
+// TestRules plays the examples of each rule. The wrong example breaks the rule; the right one breaks neither the rule
+// nor the schema.
 func TestRules(t *testing.T) {
 	ids := map[string]bool{}
 	for _, rule := range Rules() {
@@ -48,7 +49,8 @@ func TestRules(t *testing.T) {
 	t.Logf("%d rules", len(ids))
 }
 
-// TestDeclinedElicitations: who declines or cancels what nobody has stated has not shown that it can do it; who accepts has.
+// TestDeclinedElicitations: a client that declines or cancels an elicitation which it did not offer has not shown that
+// it supports it; a client that accepts it has.
 func TestDeclinedElicitations(t *testing.T) {
 	for action, want := range map[string]bool{"cancel": false, "decline": false, "accept": true} {
 		found := slices.ContainsFunc(play(t, 1, `
@@ -60,7 +62,8 @@ func TestDeclinedElicitations(t *testing.T) {
 	}
 }
 
-// TestDismissedQuestions: a question that the user dismisses may end the turn as cancelled; one that is declined is answered.
+// TestDismissedQuestions: a question that the user dismisses may end the turn as cancelled; a question that the user
+// declines is answered.
 func TestDismissedQuestions(t *testing.T) {
 	for action, want := range map[string]bool{"cancel": false, "decline": true} {
 		found := slices.ContainsFunc(play(t, 1, `
@@ -100,7 +103,7 @@ func play(t *testing.T, version int, example string) []Finding {
 	return append(found, j.End()...)
 }
 
-// TestRequirements requires that the table says of each rule that it is one, and of nothing else.
+// TestRequirements requires that the table marks exactly the rules as rules.
 func TestRequirements(t *testing.T) {
 	rules := map[string]bool{}
 	for _, rule := range Rules() {
@@ -112,7 +115,7 @@ func TestRequirements(t *testing.T) {
 			count[r.How]++
 			for other := range strings.FieldsSeq(r.As) {
 				if !rules[other] {
-					t.Errorf("%s: is judged as %s, which is no rule", r.ID, other)
+					t.Errorf("%s: is judged as %s, which is not a rule", r.ID, other)
 				}
 			}
 			judged := r.How == requirement.ByRule || r.How == requirement.BySchema

@@ -27,7 +27,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestVersions tells the module's schemas apart by requests that a client may send.
+// TestVersions distinguishes the module's schemas by requests that a client may send.
 func TestVersions(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema         *conformance.Schema
@@ -48,8 +48,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// compileAll sends one message for each definition that has a method and looks for a complaint about
-// the schema rather than the message.
+// compileAll sends one message for each definition with a method, and looks for errors in the schema rather than the
+// message.
 func compileAll(t *testing.T, text []byte) {
 	t.Helper()
 	schema, err := conformance.NewSchema(text)
@@ -84,7 +84,7 @@ func compileAll(t *testing.T, text []byte) {
 		if strings.HasSuffix(name, "Response") {
 			findings = v.Message(from, []byte(`{"jsonrpc":"2.0","id":1,"result":5}`))
 		}
-		// Whatever a definition is, its finding names it. A few results may be any JSON.
+		// The finding names the definition. A few results may be any JSON.
 		for _, f := range findings {
 			if strings.Contains(f.Message, "schema") || f.Definition == conformance.Envelope {
 				t.Errorf("%s: %s", name, f)
@@ -96,8 +96,7 @@ func compileAll(t *testing.T, text []byte) {
 	}
 }
 
-// TestSchemaShared uses one schema from many validators at once, as the first message of each
-// definition arrives.
+// TestSchemaShared uses one schema from many validators at once while the first message of each definition arrives.
 func TestSchemaShared(t *testing.T) {
 	schema := schemaOf(t, "schema.json")
 	var wg sync.WaitGroup
@@ -121,7 +120,7 @@ func TestSchemaShared(t *testing.T) {
 	wg.Wait()
 }
 
-// TestBadSchemas says what NewSchema refuses.
+// TestBadSchemas lists schemas that NewSchema refuses.
 func TestBadSchemas(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:            "unexpected EOF",

@@ -22,8 +22,8 @@ type example struct {
 	Findings                                     []string
 }
 
-// TestExamples judges every message of the protocol's documents: the valid ones have no finding,
-// each invalid one has an error where the index says, and nowhere else.
+// TestExamples judges every message of the protocol's documents: the valid ones have no findings, and each invalid one
+// has errors exactly at the places in the index.
 func TestExamples(t *testing.T) {
 	dir := gentest.Shared(t, "examples")
 	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -68,7 +68,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// direction is that of the message, by the side that handles its method.
+// direction returns the direction of the message, from the side that handles its method.
 func (e example) direction(t *testing.T, schema string) conformance.Direction {
 	t.Helper()
 	text, err := os.ReadFile(schema)
@@ -124,7 +124,7 @@ func (e example) compare(t *testing.T, findings []conformance.Finding) {
 			want = append(want, strings.TrimSuffix(pointer, "/"))
 		}
 	}
-	// Where the index names a value whose tag is wrong, the finding may name the tag itself.
+	// If the index names a value whose tag is wrong, the finding may name the tag itself.
 	same := func(got, want string) bool { return got == want || strings.HasPrefix(got, want+"/") }
 	if !slices.EqualFunc(errors, want, same) {
 		t.Errorf("got %v, want errors at %q", findings, want)
@@ -134,9 +134,8 @@ func (e example) compare(t *testing.T, findings []conformance.Finding) {
 	}
 }
 
-// TestTraces judges recordings of real agents. They break no rule of the schema; what they send
-// beyond it are members of its unstable features and of older versions, which are listed here and
-// must be all.
+// TestTraces judges recordings of real agents. They break no rule of the schema. The only unknown members that they
+// send belong to its unstable features and older versions, and the complete list is here.
 func TestTraces(t *testing.T) {
 	known := map[string]string{
 		`initialize: /agentCapabilities/providers`:                        "unstable: providers/*",
@@ -187,8 +186,8 @@ func trace(t *testing.T, path string) []conformance.Message {
 	return r.Messages()
 }
 
-// TestPublishedSchemas reads every schema ever published that marks its methods, and compiles all of
-// the newer ones, those of the TypeScript SDK.
+// TestPublishedSchemas reads every published schema that marks its methods, and compiles all of the newer ones, which
+// are those of the TypeScript SDK.
 func TestPublishedSchemas(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "schemas"), "*", "schema.json"))
 	if err != nil || len(files) == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// shapes are messages that grow: each with n parts. The agent writes them, unless they say who writes, and what was written
-// before.
+// shapes are messages that grow, with n parts each. The agent writes them, unless they name the side that writes and
+// the messages before.
 var shapes = map[string]func(n int) string{
 	"long text":     func(n int) string { return chunkOf(textOf(strings.Repeat("0123456789", n))) },
 	"escapes":       func(n int) string { return chunkOf(textOf(strings.Repeat(`\n\u00e9\ud83d\ude00`, n))) },
@@ -48,7 +48,7 @@ var shapes = map[string]func(n int) string{
 	"long method":        func(n int) string { return `{"jsonrpc":"2.0","id":1,"method":"_` + strings.Repeat("x", 10*n) + `"}` },
 }
 
-// lists are shapes of the messages whose lists the history and the rules read.
+// lists holds shapes of the messages whose lists are read by the history and the rules.
 var lists = map[string]func(n int) string{
 	"capabilities": func(n int) string {
 		return `-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{},"fs":{` + members(n, "m%d", "true") + `}}}}`
@@ -143,7 +143,7 @@ func meta(v string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"_meta":{"v":` + v + `}}}}`
 }
 
-// toolCall is an update with a list of contents, each with a comma behind it.
+// toolCall returns an update with a list of contents, each followed by a comma.
 func toolCall(contents string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[` + strings.TrimSuffix(contents, ",") + `]}}}`
 }
@@ -164,7 +164,7 @@ func members(n int, name, value string) string {
 	return b.String()
 }
 
-// TestLinear shows that the time for a message grows no faster than the message.
+// TestLinear shows that the time for a message does not grow faster than the message.
 func TestLinear(t *testing.T) {
 	skipUnderRace(t)
 	tier.Need(t, tier.Normal)
@@ -184,13 +184,14 @@ func TestLinear(t *testing.T) {
 				}
 				return time.Since(start)
 			}
-			// As much text, as one large message and as many small ones; other programs disturb, so the fastest counts.
+			// The same amount of text, as one large message and as many small ones. Other programs interfere, so the
+			// fastest run counts.
 			few, many := messagesOf(shape(small)), messagesOf(shape(small*factor))
 			took(few, 1)
 			one, several := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 			for range 20 {
 				one, several = min(one, took(many, 1)), min(several, took(few, factor))
-				// Small messages stay in the processor's cache. What is quadratic takes 16 times as long.
+				// Small messages stay in the processor's cache. A quadratic algorithm takes 16 times as long.
 				if one < 6*several {
 					t.Logf("one large message takes %v, %d small ones %v", one, factor, several)
 					return
@@ -201,13 +202,13 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// traffic is a conversation without end that breaks no rule: sessions, turns with text and tool calls, permissions,
-// files. All ids are new.
+// traffic is an endless conversation that breaks no rule, with sessions, turns with text and tool calls, permissions
+// and files. All ids are new.
 type traffic struct {
 	turns int    // of a session
 	texts int    // of a turn
 	pad   string // a member of each request and notification
-	more  bool   // all else that the history notes, too
+	more  bool   // also everything else that the history records
 }
 
 // send calls f with the first n messages.
@@ -257,7 +258,7 @@ func (c traffic) send(n int, f func(conformance.Message)) {
 	}
 }
 
-// offer is what a session begins with.
+// offer returns the members at the beginning of a session.
 func (c traffic) offer(turn int) string {
 	if !c.more {
 		return ""
@@ -265,13 +266,13 @@ func (c traffic) offer(turn int) string {
 	return fmt.Sprintf(`,"modes":{"currentModeId":"a","availableModes":[{"id":"a","name":"A"},{"id":"mode_%d","name":"B"}]},"configOptions":[%s]%s`, turn, c.options(turn), c.pad)
 }
 
-// options are one of the session and one of the turn.
+// options returns one option of the session and one of the turn.
 func (c traffic) options(turn int) string {
 	option := `{"id":%q,"name":"O"%s,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"},{"value":"mode_%d","name":"B"}]}`
 	return fmt.Sprintf(option, "mode", `,"category":"mode"`, turn/c.turns*c.turns) + "," + fmt.Sprintf(option, fmt.Sprint("option_", turn), "", turn)
 }
 
-// rest is what a turn has of all else.
+// rest sends all other messages of a turn.
 func (c traffic) rest(session string, turn int, ask func(conformance.Direction, string, string, string), say func(string, ...any)) {
 	const there, back = conformance.ToAgent, conformance.ToClient
 	of := func(params string, args ...any) string {
@@ -292,13 +293,13 @@ func (c traffic) rest(session string, turn int, ask func(conformance.Direction, 
 	ask(there, "session/list", fmt.Sprintf(`"cwd":"/of/%d"`, turn), fmt.Sprintf(`{"sessions":[{"sessionId":"listed_%d","cwd":"/of/%d"}],"nextCursor":"cursor_%d"%s}`, turn, turn, turn, c.pad))
 }
 
-// usual is what most conversations are like.
+// usual is a typical conversation.
 var usual = traffic{turns: 20, texts: 30}
 
 var memoryMessages = flag.Int("messages", 0, "how many messages TestMemory has judged; 0 is what the tier says")
 
-// TestMemory shows that a connection takes no more memory after many messages than after half of them, and little of the
-// messages themselves.
+// TestMemory shows that a connection takes no more memory after many messages than after half of them, and keeps little
+// of the messages themselves.
 func TestMemory(t *testing.T) {
 	skipUnderRace(t)
 	tier.Need(t, tier.Full)
@@ -335,7 +336,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// heap is the size of what is in use.
+// heap returns the size of the memory in use.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -388,8 +389,8 @@ func BenchmarkValidator(b *testing.B) {
 	}
 }
 
-// BenchmarkJudge judges conversations by the schema and all rules: one, and one for each processor; and one by the schema
-// alone.
+// BenchmarkJudge judges conversations by the schema and all rules, a single one and one for each processor, and a
+// single one by only the schema.
 func BenchmarkJudge(b *testing.B) {
 	var messages []conformance.Message
 	bytes := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// exchange plays lines over a pipe, whose client end is wrapped: "> " is written by the client, "< "
-// by the agent. One WriteLines carries all lines of a side that follow each other.
+// exchange plays lines over a pipe whose client end is wrapped: the client writes lines with "> ", and the agent those
+// with "< ". One WriteLines carries all consecutive lines of a side.
 func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...string) {
 	t.Helper()
 	a, b := rpc.Pipe()
@@ -142,7 +142,7 @@ func TestMonitorConnectError(t *testing.T) {
 	}
 }
 
-// recorder is a test that is looked at from outside.
+// recorder is a test that is observed from outside.
 type recorder struct {
 	errors, logs []string
 	cleanups     []func()
@@ -207,7 +207,7 @@ func TestTapExpect(t *testing.T) {
 	}
 }
 
-// TestTapConcurrently reads and writes at once, and goes on after the test's end.
+// TestTapConcurrently reads and writes concurrently, and continues after the end of the test.
 func TestTapConcurrently(t *testing.T) {
 	r := &recorder{}
 	a, b := rpc.Pipe()
@@ -264,12 +264,12 @@ func TestTapConcurrently(t *testing.T) {
 	}
 }
 
-// TestMonitorEnd has a prompt in flight when the connection ends: that is the agent's fault if it has closed the
-// connection, and not if the client has.
+// TestMonitorEnd ends the connection while a prompt is in flight. This is the agent's fault if the agent closed the
+// connection, but not if the client did.
 func TestMonitorEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		first conformance.Side // who closes first
-		wrap  conformance.Side // where the monitor stands
+		wrap  conformance.Side // the end with the monitor
 		want  string
 	}{
 		"the agent, seen by the client":  {conformance.Agent, conformance.Client, "PRM-5"},
@@ -323,7 +323,7 @@ func TestMonitorEnd(t *testing.T) {
 			if err := ends[0].Close(); err != nil {
 				t.Error(err)
 			}
-			for _, end := range ends { // each reads that it is over
+			for _, end := range ends { // each end reads the end of the stream
 				if line, err := end.Read(); err == nil {
 					t.Errorf("read %q", line)
 				}

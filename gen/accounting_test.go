@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// holes are schemas of all kinds, each with a hole, and the place of the hole.
+// holes holds schemas of all kinds, each with a hole, and the place of the hole.
 var holes = map[string]struct{ schema, at string }{
 	"any":             {`{"$defs":{"T":{"type":"object","properties":{"p":{%s}}}}}`, "/properties/p"},
 	"definition":      {`{"$defs":{"T":{%s}}}`, ""},
@@ -57,7 +57,8 @@ var holes = map[string]struct{ schema, at string }{
 	"branch without keys": {`{"$defs":{"T":{"anyOf":[{"type":"object","properties":{"a":{}},"required":["a"]%s},{"type":"object","properties":{"b":{}},"required":["b"]}]}}}`, ""},
 }
 
-// restrictions hold for each keyword values that restrict what it stands on, or what holds nothing else.
+// restrictions holds, for each keyword, values that restrict the schema with the keyword, or a schema without other
+// keywords.
 var restrictions = map[string][]string{
 	"$ref":                  {`"#/$defs/Other"`},
 	"type":                  {`"boolean"`, `"object"`, `["array","null"]`},
@@ -79,7 +80,7 @@ var restrictions = map[string][]string{
 	"minProperties": {`3`}, "maxProperties": {`3`},
 }
 
-// Each keyword that restricts values is looked at wherever it stands: it changes what is generated, or is refused
+// A keyword that restricts values is never ignored, wherever it occurs: it changes the generated code, or is refused
 // with its place. Below tier Full, a sample of the combinations is tried.
 func TestKeywordsAreAccountedFor(t *testing.T) {
 	tier.Need(t, tier.Normal)
@@ -142,10 +143,10 @@ func TestKeywordsAreAccountedFor(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d combinations are refused, %d change what is generated", refused, changed)
+	t.Logf("%d combinations are refused, %d change the generated code", refused, changed)
 }
 
-// allowed are the combinations that say nothing new.
+// allowed reports whether a combination adds no restriction.
 func allowed(kind, keyword, value string) bool {
 	switch keyword {
 	case "type":
@@ -157,7 +158,7 @@ func allowed(kind, keyword, value string) bool {
 	case "required":
 		return strings.Contains(holes[kind].schema, `"required":`+value)
 	case "not":
-		return value == `{"const":"u"}` && !strings.Contains(kind, "string") // which no such value is
+		return value == `{"const":"u"}` && !strings.Contains(kind, "string") // no such value is "u"
 	}
 	return false
 }

@@ -1,7 +1,7 @@
 package gen
 
-// The tests of the report on two schemas. What it says is held against the compiler: against programs written for the
-// old package, and against one that uses everything in it.
+// The tests of the report on two schemas. They compare the report with the results of the compiler for programs written
+// for the old package, and for a program that uses everything in it.
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Each archive of testdata/api holds two schemas, a program for the first, and the report. The program
-// compiles with the package of the old schema. With that of the new one exactly those lines fail that say
-// what breaks them, and the report says so too.
+// Each archive in testdata/api contains two schemas, a program for the first one, and the report. The program compiles
+// with the package of the old schema. With the package of the new schema, exactly the lines with a "breaks" comment
+// fail, and the report lists them too.
 func TestCompare(t *testing.T) {
 	paths, err := filepath.Glob("testdata/api/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -65,8 +65,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// requireBreaks requires that a program compiles with the old package, and that with the new one exactly
-// those lines fail that say what breaks them, which the report must say too.
+// requireBreaks requires that a program compiles with the old package, and that with the new one exactly the lines with
+// a "breaks" comment fail. The report must list what the comments name.
 func requireBreaks(t *testing.T, user []byte, old, new *types.Package, imports func() (types.Importer, error), report *api.Report) {
 	t.Helper()
 	if failed := compile(t, user, old, imports); len(failed) > 0 {
@@ -87,8 +87,8 @@ func requireBreaks(t *testing.T, user []byte, old, new *types.Package, imports f
 	}
 }
 
-// The step from 2.0.0 to 2.4.0 is what CONTRIBUTING shows of it, and a program written for 2.0.0 compiles
-// with package acp as it was generated then and as it is now.
+// CONTRIBUTING shows the report for the step from 2.0.0 to 2.4.0, and a program written for 2.0.0 compiles with package
+// acp as it was generated then and as it is generated now.
 func TestBump(t *testing.T) {
 	dir := installPublished(t)
 	if dir == "" {
@@ -112,7 +112,7 @@ func TestBump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report.Stale = nil // about later decisions
+	report.Stale = nil // it is about later decisions
 	contributing, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
@@ -148,11 +148,11 @@ func TestBump(t *testing.T) {
 	requireBreaks(t, user, whole(t, old, hand.GoFiles, all), whole(t, current, hand.GoFiles, all), all, report)
 }
 
-// now is the source of the present schema.
+// now is the source of the current schema.
 const now = "now"
 
-// whole returns package acp with what a schema becomes. Hand-written code may use what an older schema does not have: its
-// errors are passed over, and the user's program then says what is missing.
+// whole returns package acp with the code generated from a schema. Hand-written code may use declarations that an older
+// schema does not have. Its errors are ignored, because errors in the user's program show what is missing.
 func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Importer, error)) *types.Package {
 	t.Helper()
 	c.keepStale = true
@@ -187,7 +187,7 @@ func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Impor
 	return checked
 }
 
-// declarations generates a package and reads it.
+// declarations generates a package and type-checks it.
 func declarations(t *testing.T, c Config) *types.Package {
 	t.Helper()
 	imports, err := runtime()
@@ -223,7 +223,7 @@ func compile(t *testing.T, source []byte, pkg *types.Package, imports func() (ty
 	return failed
 }
 
-// overlay imports one package beside others.
+// overlay imports one package in addition to those of another importer.
 type overlay struct {
 	types.Importer
 	pkg *types.Package
@@ -236,8 +236,8 @@ func (o overlay) Import(path string) (*types.Package, error) {
 	return o.Importer.Import(path)
 }
 
-// What the report calls breaking is what breaks, for the step between any two schemas: a program that uses
-// all of the old package fails to compile with the new one at that, and at nothing else.
+// The report's breaking changes between any two schemas are those that break programs: a program that uses all of the
+// old package fails to compile with the new package at these changes, and nowhere else.
 func TestCompareCorpus(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	schemas := corpus(t)
@@ -246,7 +246,7 @@ func TestCompareCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tier.Current() < tier.Full { // one step, forth and back
+	if tier.Current() < tier.Full { // one step, forward and back
 		schemas = schemas[:2]
 	}
 	slices.SortFunc(schemas, func(a, b published) int { return strings.Compare(a.name, b.name) })
@@ -278,8 +278,7 @@ func TestCompareCorpus(t *testing.T) {
 	t.Logf("%d steps between %d schemas, %d breaking changes, each as the compiler finds it", steps, len(all), breaking)
 }
 
-// requireExact requires that the report of a step is what the compiler finds, and returns how many changes
-// break.
+// requireExact requires that the report of a step agrees with the compiler, and returns the number of breaking changes.
 func requireExact(t *testing.T, old, new api.Version) (breaking int) {
 	t.Helper()
 	report := api.Compare(old, new)
@@ -301,19 +300,19 @@ func requireExact(t *testing.T, old, new api.Version) (breaking int) {
 			explained = explained || said[subject]
 		}
 		if !explained {
-			t.Errorf("%s to %s: %v is not said to break: %s", old.Name, new.Name, subjects[line], message)
+			t.Errorf("%s to %s: %v breaks, but the report does not say so: %s", old.Name, new.Name, subjects[line], message)
 		}
 	}
 	for subject := range said {
 		if !found[subject] {
-			t.Errorf("%s to %s: %s is said to break and does not", old.Name, new.Name, subject)
+			t.Errorf("%s to %s: the report says that %s breaks, but it does not", old.Name, new.Name, subject)
 		}
 	}
 	return len(said)
 }
 
-// everything returns a program that uses all that a generated package exports, a thing a line, and for each
-// line the names of which one must be said to break if it does not compile.
+// everything returns a program that uses everything that a generated package exports, one declaration per line, and the
+// names for each line. If a line does not compile, the report must say that one of its names breaks.
 func everything(pkg *types.Package) (source []byte, subjects map[int][]string) {
 	p := &program{pkg: pkg, imports: map[string]bool{pkg.Path(): true}, subjects: map[int][]string{}}
 	for _, name := range pkg.Scope().Names() {
@@ -381,7 +380,7 @@ func (p *program) named(obj *types.TypeName, q string) {
 	p.use([]string{name}, "var _ %s", q)
 	payload := []string{name}
 	_, isStruct := obj.Type().Underlying().(*types.Struct)
-	for _, other := range p.pkg.Scope().Names() { // a struct may be defined by another type, which is named then
+	for _, other := range p.pkg.Scope().Names() { // a struct may be defined by another type, whose name is used then
 		if !isStruct {
 			break
 		}

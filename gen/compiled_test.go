@@ -19,7 +19,7 @@ import (
 // workerVariable is set in the environment of processes that generate for a test.
 const workerVariable = "ACPGEN_TEST_WORKER"
 
-// generated is what comes of a schema.
+// generated is the result of generating from a schema.
 type generated struct {
 	Files   map[string][]byte
 	Refused []refusal
@@ -36,7 +36,7 @@ type refusal struct {
 // String returns the error's text.
 func (r refusal) String() string { return r.Message }
 
-// work generates for each schema on the standard input, a JSON value each, until there are no more.
+// work generates code for each schema on standard input, where each is a JSON value, until the end of the input.
 func work() error {
 	debug.SetMaxStack(64 << 20)
 	debug.SetMemoryLimit(1 << 30)
@@ -82,7 +82,7 @@ func refusals(err error) (out []refusal) {
 	return []refusal{{Pointer: failure.Pointer, Message: err.Error()}}
 }
 
-// patience is how long a schema may take, also beside other work on the machine, until it counts as one that hangs.
+// patience is how long a schema may take, even while the machine does other work, before it counts as hanging.
 const patience = 5 * time.Minute
 
 // A worker is a process that generates.
@@ -124,14 +124,14 @@ func (w *worker) start() error {
 	return nil
 }
 
-// stop ends the process. That it ends with an error is what a crash looks like.
+// stop ends the process. It ignores the process's error, because a crash causes one.
 func (w *worker) stop() {
 	_ = w.close()
 	_ = w.cmd.Wait()
 	w.cmd = nil
 }
 
-// generate returns what comes of a schema, also if that is a crash, or nothing in time.
+// generate returns the result for a schema, even if the worker crashes or does not respond in time.
 func (w *worker) generate(schema []byte) (generated, error) {
 	if w.cmd == nil {
 		if err := w.start(); err != nil {
@@ -163,7 +163,7 @@ type task struct {
 	Value      json.RawMessage
 }
 
-// An outcome is what came of a task; see the program in testdata.
+// An outcome is the result of a task; see the program in testdata.
 type outcome struct {
 	Missing bool
 	Panic   string
@@ -176,7 +176,7 @@ type outcome struct {
 	Differs string
 }
 
-// broken says what is wrong with the outcome whatever the value is.
+// broken returns an error if the outcome is wrong for any value.
 func (o *outcome) broken() error {
 	switch {
 	case o.Missing:
@@ -198,7 +198,7 @@ type binary struct {
 	path  string
 }
 
-// newBinary begins a module of its own, as another vendor's would be.
+// newBinary starts a separate module, as another vendor would.
 func newBinary(t testing.TB) *binary {
 	t.Helper()
 	return &binary{dir: t.TempDir()}
@@ -221,7 +221,7 @@ func (p *binary) add(t testing.TB, files map[string][]byte) int {
 	return number
 }
 
-// quickly compiles generated packages without optimisation and what debuggers read: that takes a quarter less.
+// quickly compiles generated packages without optimisation and debug information, which takes a quarter less time.
 const quickly = "-gcflags=" + module + "/built/...=-N -l -dwarf=false"
 
 // compile compiles the program.
@@ -247,7 +247,7 @@ func (p *binary) compile(t testing.TB) {
 	}
 }
 
-// run has the program do the tasks.
+// run runs the program with the tasks.
 func (p *binary) run(t testing.TB, tasks []task) []outcome {
 	t.Helper()
 	var in bytes.Buffer

@@ -20,30 +20,30 @@ import (
 
 var failing = flag.String("failing", "", "the file to which TestConstructs writes a line for each case that is not as it must be")
 
-// A construct is a small schema with what must come of it. Each file of testdata/constructs holds those of a
-// topic.
+// A construct is a small schema with its expected result. Each file of testdata/constructs contains the constructs of
+// one topic.
 type construct struct {
-	// Name is unique in its topic, Why says what is worth knowing.
+	// Name is unique in its topic. Why explains the construct.
 	Name, Why string
 	// Defs are the definitions, or Schema the whole document.
 	Defs, Schema json.RawMessage
-	// Def is the definition that values are of: T, unless it says otherwise.
+	// Def is the definition of the values, T by default.
 	Def string
-	// Want is "right", "refused", or "either" where both will do.
+	// Want is "right", "refused", or "either" if both are acceptable.
 	Want string
-	// At is where it must be refused if it is: there or below.
+	// At is the place where a refusal must be: there or below.
 	At string
-	// Unlabelled says why the labels of values are not those of the validator.
+	// Unlabelled explains why the labels of values differ from those of the validator.
 	Unlabelled string
-	// Valid are read without error or repair and come out as they are, or as the value of As that has the
-	// same index, if it is not null.
+	// Valid values are read without error or repair and written unchanged, or as the value in As with the same
+	// index if that is not null.
 	Valid, As []json.RawMessage
-	// Invalid are refused or reported, and do not come out as they are. Kept are invalid as well, but may
-	// be read without a word, by documented leniency; then they come out as they are.
+	// Invalid values are refused or reported, and are not written unchanged. Kept values are also invalid, but
+	// documented leniency may read them without a report; then they are written unchanged.
 	Invalid, Kept []json.RawMessage
-	// Repaired are valid, and are read with repairs by documented leniency.
+	// Repaired values are valid, and are read with repairs by documented leniency.
 	Repaired []json.RawMessage
-	// Unsent are invalid, and are read without a word by documented leniency, but not written again.
+	// Unsent values are invalid. They are read without a report by documented leniency, but not written again.
 	Unsent []json.RawMessage
 }
 
@@ -59,15 +59,15 @@ func (c *construct) values() []json.RawMessage {
 	return slices.Concat(c.Valid, c.Invalid, c.Kept, c.Repaired, c.Unsent)
 }
 
-// A verdict is what came of a construct.
+// A verdict is the result for a construct.
 type verdict int
 
 const (
 	asRight      verdict = iota
-	asRefused            // as it may be, with its place
+	asRefused            // refused as allowed, with its place
 	overlyStrict         // refused, though it must be right
-	without              // refused without the place, or at another
-	wrong                // a value was lost, spoilt or let through
+	without              // refused without a place, or at another one
+	wrong                // a value was lost, corrupted or accepted by mistake
 	uncompiled
 	crashed
 	verdicts
@@ -75,8 +75,8 @@ const (
 
 var verdictNames = [verdicts]string{"right", "refused", "refused, must be right", "wrong pointer", "WRONG", "does not compile", "crash or hang"}
 
-// TestConstructs generates each construct, type-checks a sample of what comes of them, and compiles and tries a smaller one:
-// from tier Full on, all. It prints a table of what came of each topic.
+// TestConstructs generates code for each construct, type-checks a sample of it, and compiles and tries a smaller
+// sample; from tier Full on, it does so for all code. It prints a table of the results for each topic.
 func TestConstructs(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	topics := constructs(t)
@@ -150,7 +150,7 @@ func constructs(t *testing.T) map[string][]*construct {
 				c.Def = "T"
 			}
 			if c.Name == "" || seen[c.Name] {
-				t.Errorf("%s: the name %q is empty or not the only one", path, c.Name)
+				t.Errorf("%s: the name %q is empty or not unique", path, c.Name)
 			}
 			seen[c.Name] = true
 			if err := c.check(); err != nil {
@@ -162,7 +162,7 @@ func constructs(t *testing.T) map[string][]*construct {
 	return out
 }
 
-// check requires that the construct says what a validator says.
+// check requires that the construct agrees with a validator.
 func (c *construct) check() error {
 	if !slices.Contains([]string{"right", "refused", "either"}, c.Want) {
 		return fmt.Errorf("it must not want %q", c.Want)
@@ -275,7 +275,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 	return results
 }
 
-// judge says what to think of what was generated before it is tried.
+// judge returns the verdict on the generated code before it is tried.
 func (c *construct) judge(out generated) (verdict, string) {
 	switch {
 	case out.Crash != "":
@@ -311,8 +311,8 @@ func (c *construct) judge(out generated) (verdict, string) {
 	return asRefused, why
 }
 
-// pointers says which JSON pointers lead to a value of a document. What is not JSON may fail anywhere, and what has a name
-// twice where the first one leads.
+// pointers knows which JSON pointers lead to a value of a document. A document that is not JSON may fail anywhere, and
+// one with a duplicate name where the first one leads.
 type pointers struct {
 	root     any
 	anywhere bool
@@ -363,7 +363,7 @@ func tokens(text []byte) (n int) {
 	}
 }
 
-// compare says what is wrong with what came of the value of index i of all values.
+// compare returns an error if the outcome for value i of all values is wrong.
 func (c *construct) compare(i int, o outcome) error {
 	values := c.values()
 	if err := o.broken(); err != nil {

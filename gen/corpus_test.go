@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A published schema.
+// published is a published schema.
 type published struct {
 	name   string
 	data   []byte
@@ -26,7 +26,7 @@ type published struct {
 	shared bool // from ACP_SHARED
 }
 
-// corpus returns the schemas that are there, each once.
+// corpus returns the available schemas, each once.
 func corpus(t *testing.T) []published {
 	t.Helper()
 	var out []published
@@ -36,7 +36,7 @@ func corpus(t *testing.T) []published {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := sha256.Sum256(data); !seen[sum] || shared { // the whole folder counts, what else is there or not
+		if sum := sha256.Sum256(data); !seen[sum] || shared { // the whole folder counts, with or without duplicates elsewhere
 			seen[sum] = true
 			out = append(out, published{name, data, own, shared})
 		}
@@ -71,7 +71,7 @@ func corpus(t *testing.T) []published {
 	return out
 }
 
-// sharedFolder is where ACP_SHARED points, from the module's root if it is relative.
+// sharedFolder returns the folder in ACP_SHARED. A relative path starts at the module's root.
 func sharedFolder() string {
 	root := os.Getenv("ACP_SHARED")
 	if root == "" {
@@ -97,7 +97,7 @@ func glob(t *testing.T, dir, pattern string) []string {
 	return paths
 }
 
-// releases are those that testdata/published names.
+// releases are the releases listed in testdata/published.
 var releases = npmtest.Folder{
 	Files: []string{"testdata/published/package.json", "testdata/published/package-lock.json"}, Flags: []string{"--legacy-peer-deps"},
 }
@@ -115,8 +115,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// installPublished installs the releases that testdata/published names, once. Below tier Full, and without npm, there are
-// none; CI does not accept the latter.
+// installPublished installs the releases listed in testdata/published, once. Below tier Full, and without npm, there
+// are none. In CI, npm must be available.
 func installPublished(t *testing.T) (dir string) {
 	t.Helper()
 	if tier.Current() < tier.Full {
@@ -129,8 +129,8 @@ func installPublished(t *testing.T) (dir string) {
 	return releases.Dir(t)
 }
 
-// Every schema becomes Go that compiles. The generator has one goroutine, so that with the race detector
-// some schemas do.
+// Every schema becomes Go code that compiles. The generator has one goroutine, so with the race detector a few schemas
+// are enough.
 func TestCorpus(t *testing.T) {
 	schemas := corpus(t)
 	if gentest.Race {
@@ -175,9 +175,9 @@ func TestCorpus(t *testing.T) {
 		table.String(), passed, len(schemas), passedShared, shared, time.Since(start).Round(100*time.Millisecond))
 }
 
-// Packages of all ages of the protocol are built, in a module of their own as another vendor's would be,
-// and exercised there. The tests of the packages under acp exercise those of the repository's schemas; below tier Full
-// they are all.
+// Packages for old and new versions of the protocol are built in a separate module, as another vendor would do, and
+// exercised there. The tests of the packages under acp exercise the packages for the repository's schemas; below tier
+// Full these are the only ones.
 func TestBuilt(t *testing.T) {
 	tier.Need(t, tier.Full)
 	dir := t.TempDir()
@@ -225,13 +225,14 @@ func TestBuilt(t *testing.T) {
 	t.Logf("%d packages built and exercised", count)
 }
 
-// sampleOf returns all schemas that are always there, and n of the others, from the first to the last.
+// sampleOf returns all schemas that are always available, and n of the others, evenly spread from the first to the
+// last.
 func sampleOf(schemas []published, n int) []published {
 	others := slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return !s.shared })
 	return append(slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return s.shared }), spread(others, n)...)
 }
 
-// spread returns n of the list, from the first to the last.
+// spread returns n items of the list, evenly spread from the first to the last.
 func spread[T any](list []T, n int) (out []T) {
 	n = min(n, len(list))
 	for i := range n {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Each archive of testdata/describe holds a schema, overrides, and what is understood of them.
+// Each archive in testdata/describe contains a schema, overrides, and their expected description.
 func TestDescribe(t *testing.T) {
 	paths, err := filepath.Glob("testdata/describe/*.txtar")
 	if err != nil || len(paths) == 0 {

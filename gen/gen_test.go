@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const module = "github.com/acpgo/sdk"
 
-// runtime imports the packages that generated code may import.
+// runtime returns an importer of the packages that generated code may import.
 var runtime = sync.OnceValues(func() (types.Importer, error) { return api.Importer("..", module+"/acp/rpc") })
 
 // A checker type-checks generated packages.
@@ -84,7 +84,7 @@ func TestDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !maps.EqualFunc(first, second, bytes.Equal) {
-		t.Error("the same schema gives different files")
+		t.Error("the same schema produces different files")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Every decision has a reason, and every opening begins a description.
+// Every decision has a reason, and every opening is used at the start of a description.
 func TestDecisionsAreUsed(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	var descriptions []string

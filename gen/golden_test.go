@@ -12,9 +12,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Each archive of testdata holds definitions, in schema.json, and the Go that comes out. Its comment
-// says what is shown; one that has a stable.json shows what is experimental. What encoding/json sees is the same for all
-// and left out.
+// Each archive in testdata contains definitions, in schema.json, and the Go code generated from them. Its comment
+// describes what it shows; an archive with a stable.json shows experimental features. The code for encoding/json is the
+// same for all and is left out.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := check.check(files); err != nil {
-				t.Errorf("what is generated does not compile: %v", err)
+				t.Errorf("the generated code does not compile: %v", err)
 			}
 			delete(files, "json_gen.go")
 			compare(t, path, archive, files)
@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Each archive of testdata/errors holds a schema that must be refused, and with what words.
+// Each archive in testdata/errors contains a schema that must be refused, and the expected error.
 func TestErrors(t *testing.T) {
 	paths, err := filepath.Glob("testdata/errors/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 				t.Fatal("it was accepted")
 			}
 			if files != nil {
-				t.Error("there are files beside the error")
+				t.Error("there are files in addition to the error")
 			}
 			requireErrors(t, err)
 			compare(t, path, archive, map[string][]byte{"error": []byte(err.Error() + "\n")})
@@ -72,8 +72,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// overridesOf returns the overrides that an archive has, a line each: the kind, what it is of, which may
-// have spaces, and what it is.
+// overridesOf returns the overrides in an archive. Each line has the kind, the subject, which may contain spaces, and
+// the value.
 func overridesOf(archive *txtar.Archive) []Override {
 	var out []Override
 	for line := range strings.Lines(string(optional(archive, "overrides"))) {
@@ -106,8 +106,8 @@ func optional(archive *txtar.Archive, name string) []byte {
 	return nil
 }
 
-// compare compares files with those of the archive, or with -update puts them there. The inputs of the
-// test stay.
+// compare compares files with those of the archive, or writes them to the archive with -update. It leaves the test's
+// inputs alone.
 func compare(t *testing.T, path string, archive *txtar.Archive, files map[string][]byte) {
 	t.Helper()
 	inputs := []string{"schema.json", "stable.json", "overrides", "old.json", "new.json", "user.go"}
@@ -126,7 +126,7 @@ func compare(t *testing.T, path string, archive *txtar.Archive, files map[string
 			continue
 		}
 		if got, ok := files[f.Name]; !ok {
-			t.Errorf("%s is not generated any more", f.Name)
+			t.Errorf("%s is no longer generated", f.Name)
 		} else if !bytes.Equal(got, f.Data) {
 			t.Errorf("%s: got\n%s\nwant\n%s", f.Name, got, f.Data)
 		}

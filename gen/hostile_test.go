@@ -24,7 +24,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// What ends a comment, a literal or a line in Go, begins a directive, or hides what is there.
+// hostileTexts are texts that end a comment, a literal or a line in Go, begin a directive, or hide other text.
 var hostileTexts = []string{
 	"A\n}\nfunc init() { panic(1) }\n//go:build ignore\n/* */ \"+`+\"` \\ %s \x1b[2J\u202e\u2066\u2028\u2029\u0085\r\x00\ufeff",
 	"go:build ignore\n+build ignore\n// +build ignore\nline x.go:1\nexport f\ngo:generate touch x ",
@@ -39,7 +39,7 @@ var hostileTexts = []string{
 	"A\xc2\xa0\u200b\u00ad\u061c\U000e0041",
 }
 
-// harmless returns a text of the same words.
+// harmless returns a text with the same words.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -49,13 +49,13 @@ func harmless(s string) string {
 	}, s)
 }
 
-// object is a JSON object in its order.
+// object is a JSON object with its members in their original order.
 type object []struct {
 	name  string
 	value any
 }
 
-// decode reads JSON, objects as object.
+// decode reads JSON, with objects as type object.
 func decode(t *testing.T, dec *json.Decoder) any {
 	t.Helper()
 	token, err := dec.Token()
@@ -106,8 +106,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// places calls f with each change that puts a text before another one somewhere in a schema: before a value, before
-// a keyword, or before the name of a definition or property, wherever that is named.
+// places calls f with each change that puts a text before another one somewhere in a schema: before a value, before a
+// keyword, or before the name of a definition or property, at every use of the name.
 func places(doc any, f func(where string, change func(put string) any)) {
 	keywords, names := map[string]bool{}, map[string]bool{}
 	var walk func(at string, v any, isSchema bool)
@@ -167,7 +167,7 @@ func replaced(v any, at, where, put string) any {
 	return v
 }
 
-// remethod returns v with another name of a method.
+// remethod returns v with a method renamed.
 func remethod(v any, old, new string) any {
 	o, ok := v.(object)
 	if !ok {
@@ -182,10 +182,10 @@ func remethod(v any, old, new string) any {
 	return o
 }
 
-// holdsNames reports whether the members of a keyword's object are no keywords.
+// holdsNames reports whether the members of a keyword's object are names and not keywords.
 func holdsNames(keyword string) bool { return keyword == "properties" || keyword == "$defs" }
 
-// renamed returns v with the text put before a keyword, or before a name, also where the name is referred to.
+// renamed returns v with the text put before a keyword, or before a name and references to it.
 func renamed(v any, name, put string, keyword, isSchema bool) any {
 	switch v := v.(type) {
 	case object:
@@ -222,7 +222,7 @@ func renamed(v any, name, put string, keyword, isSchema bool) any {
 	return v
 }
 
-// reference returns the name of a definition as references write it.
+// reference returns the name of a definition as it is written in references.
 func reference(name string) string {
 	if escapes() {
 		return url.PathEscape(schema.Escape(name))
@@ -230,13 +230,13 @@ func reference(name string) string {
 	return name
 }
 
-// escapes reports whether references are pointers of URIs.
+// escapes reports whether references are JSON pointers in URIs.
 var escapes = sync.OnceValue(func() bool {
 	_, err := schema.Parse([]byte(`{"$defs":{"a/b":{"$ref":"#/$defs/c~1d%25"},"c/d%":{"type":"string"}}}`), nil)
 	return err == nil
 })
 
-// shape returns what a file declares and does, but for comments, tags and the texts of strings.
+// shape returns the declarations and statements of a file, without comments, tags and the texts of strings.
 func shape(t *testing.T, name string, source []byte) string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
@@ -271,7 +271,7 @@ func shape(t *testing.T, name string, source []byte) string {
 	return b.String()
 }
 
-// requireShown requires that a file has no character that does not show, and no comment that does anything.
+// requireShown requires that a file has no invisible characters, and no comments with an effect.
 func requireShown(t *testing.T, name string, source []byte) {
 	t.Helper()
 	for line := range strings.SplitSeq(string(source), "\n") {
@@ -292,7 +292,7 @@ func requireShown(t *testing.T, name string, source []byte) {
 	}
 }
 
-// requireLines requires that an error is said in a line that shows what is there.
+// requireLines requires that each error is one line of visible text.
 func requireLines(t *testing.T, err error) {
 	t.Helper()
 	requireErrors(t, err)
@@ -303,8 +303,8 @@ func requireLines(t *testing.T, err error) {
 	}
 }
 
-// Wherever hostile text stands in a schema, the schema is refused in plain lines, or it becomes the same Go as with
-// harmless text of the same words. The schemas are all of the golden files, which have each construct.
+// Wherever hostile text occurs in a schema, the schema is refused in plain lines, or it becomes the same Go code as
+// with harmless text of the same words. The schemas are those of all golden files, which have each construct.
 func TestHostileText(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	var paths []string
@@ -343,7 +343,7 @@ func TestHostileText(t *testing.T) {
 					for _, free := range []string{"name ", "/description", "/title", "/const", "/x-method", "/$comment"} {
 						named := strings.HasPrefix(where, free) || strings.HasSuffix(where, free)
 						expected := slices.ContainsFunc([]string{
-							"the default ", "the type has no such member", "is not used", // which are not there any more
+							"the default ", "the type has no such member", "is not used", // these no longer exist
 							"no variant can be told by the member ", "it does not exclude the tag ", "does not have this value as a constant",
 						}, func(s string) bool { return strings.Contains(err.Error(), s) })
 						if named && !expected {
@@ -354,7 +354,7 @@ func TestHostileText(t *testing.T) {
 				}
 				want, err := generateFrom(t, config, change(harmless(s)))
 				if err != nil {
-					t.Errorf("%s: %s: %q was accepted, and harmless text was not: %v", path, where, s, err)
+					t.Errorf("%s: %s: %q was accepted, but harmless text was not: %v", path, where, s, err)
 					continue
 				}
 				for name := range want {
@@ -367,7 +367,7 @@ func TestHostileText(t *testing.T) {
 					t.Errorf("%s: %s: %q gives %d files, not %d", path, where, s, len(files), len(want))
 				}
 				if number/every%8 == 0 && !config.Facade {
-					delete(files, "definitions_gen_test.go") // which other files use
+					delete(files, "definitions_gen_test.go") // other files use it
 					if _, err := check.check(files); err != nil {
 						t.Errorf("%s: %s: with %q it does not compile: %v", path, where, s, err)
 					}
@@ -395,7 +395,7 @@ func generateFrom(t *testing.T, c Config, doc any) (map[string][]byte, error) {
 	return out.files, nil
 }
 
-// What the caller says is no better: the names of packages are refused, other text is shown.
+// Hostile text from the caller is handled as well: the names of packages are refused, and other text is shown.
 func TestHostileConfig(t *testing.T) {
 	config := Config{Schema: []byte(`{"$defs":{"A":{"type":"object","properties":{"b":{"type":"string"}}}}}`), Source: "schema.json", Package: "golden", Module: module, Doc: "Package golden is harmless."}
 	want, err := Generate(config)
@@ -422,7 +422,7 @@ func TestHostileConfig(t *testing.T) {
 			c := config
 			set(&c)
 			if s == "func" && field != "Package" || s == "C" && field == "Package" {
-				continue // it may be one
+				continue // it is a valid one
 			}
 			if files, err := Generate(c); err == nil || files != nil || text.Line(err.Error()) != err.Error() {
 				t.Errorf("%s is %q: %v", field, s, err)
@@ -431,7 +431,7 @@ func TestHostileConfig(t *testing.T) {
 	}
 }
 
-// In reports and descriptions nothing leaves its line either, nor the code or the text of Markdown that it stands in.
+// In reports and descriptions, text cannot leave its line, or the Markdown code or text that contains it.
 func TestHostileReports(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports, err := runtime()
@@ -504,10 +504,10 @@ func TestHostileReports(t *testing.T) {
 	if compared < 90/every {
 		t.Errorf("only %d reports were compared", compared)
 	}
-	t.Logf("%d reports and descriptions are lines of what they show", compared)
+	t.Logf("%d reports and descriptions consist of visible lines", compared)
 }
 
-// outsideCode returns a line of Markdown without its code and without what a backslash escapes.
+// outsideCode returns a line of Markdown without code spans and escaped characters.
 func outsideCode(line string) string {
 	var b strings.Builder
 	for line != "" {

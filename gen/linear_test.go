@@ -11,8 +11,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Schemas of a thousand parts that are put together in ways in which work could double with each part, or be done
-// for each pair. Each takes about a second; what doubles would never end.
+// The schemas have a thousand parts, combined in ways in which the work could double with each part, or be done for
+// each pair. Each takes about a second; if the work doubled, the test would never end.
 func TestTimeIsLinear(t *testing.T) {
 	tier.Need(t, tier.Full)
 	repeat := func(n int, format string) string {
@@ -76,9 +76,9 @@ func TestTimeIsLinear(t *testing.T) {
 	}
 }
 
-// requireLinear requires that f takes about four times as much processor time for four times as much: what is quadratic
-// takes sixteen times as much. Tests that run at the same time count too, so the least of several tries is compared, and
-// the test is not parallel.
+// requireLinear requires that f takes about four times as much processor time for four times as much input; a quadratic
+// f takes sixteen times as much. Tests that run at the same time also count, so the minimum of several tries is
+// compared, and the test is not parallel.
 func requireLinear(t *testing.T, name string, small int, f func(n int)) {
 	t.Helper()
 	took := func(n int) time.Duration {

@@ -51,7 +51,7 @@ Variant      A/a=b = AB # marks stand between spaces
 		t.Errorf("lines, -want +got:\n%s", diff)
 	}
 
-	// Every wrong line is said, and no right one is lost.
+	// Every wrong line is reported, and no correct line is lost.
 	const wrong = "Nmae A = B # typo\n" +
 		"Name\n" +
 		"Name A # no value\n" +
@@ -67,7 +67,7 @@ Variant      A/a=b = AB # marks stand between spaces
 		"Always\n"
 	_, _, err = ParseOverrides(wrong)
 	if err == nil {
-		t.Fatal("it was read")
+		t.Fatal("the file was accepted")
 	}
 	wantLines := []string{
 		`line 1: unknown kind "Nmae": want one of Name, Member,`,
@@ -94,7 +94,7 @@ Variant      A/a=b = AB # marks stand between spaces
 	}
 }
 
-// What the table of this project says can be said in a file, and so can whatever a schema says.
+// The table of this project can be written as a file, and so can overrides with any text from a schema.
 func TestOverridesAsText(t *testing.T) {
 	var all []Override
 	for _, list := range Overrides {
@@ -111,8 +111,8 @@ func TestOverridesAsText(t *testing.T) {
 	}
 }
 
-// Every clash of names can be resolved by the overrides that the errors suggest, as lines of a file, and by their pointers
-// in the place of their subjects.
+// Every name clash can be resolved with the overrides that the errors suggest, as lines of a file, and with their
+// pointers in place of their subjects.
 func TestClashesAreResolved(t *testing.T) {
 	paths, err := filepath.Glob("testdata/errors/name_*.txtar")
 	if err != nil || len(paths) < 10 {
@@ -159,7 +159,8 @@ func TestClashesAreResolved(t *testing.T) {
 	}
 }
 
-// What an override Ignored names is as if the schema did not have it. Errors about keywords that are not known suggest one.
+// The subject of an Ignored override is treated as if the schema did not have it. Errors about unknown keywords suggest
+// such an override.
 func TestIgnored(t *testing.T) {
 	const with = `{"$defs":{
 		"T":{"if":{"required":["a"]},"type":"object","required":["x/y","a","z"],"properties":{"a":{"type":"string","if":true},"x/y":{"$dynamicRef":"#m"},"z":{"type":"boolean"}}},
@@ -216,7 +217,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// What is named twice by rule and is the same thing is no clash.
+// If the rules give the same thing a name twice, it is not a clash.
 func TestNamesDoNotClashWithThemselves(t *testing.T) {
 	check := newChecker(t)
 	for name, schema := range map[string]string{
@@ -238,7 +239,7 @@ func TestNamesDoNotClashWithThemselves(t *testing.T) {
 	}
 }
 
-// An override cannot put anything into Go but a name.
+// An override can add only names to Go code.
 func TestHostileOverrides(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	schema, err := os.ReadFile("testdata/api/methods.txtar")

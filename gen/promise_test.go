@@ -12,9 +12,9 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestPromise measures what docs/versioning.md promises: it compiles programs that use all that a release's package
-// exports with the package of every later release of the last year, and counts those that break, by what is stable and
-// what is experimental. It needs the shared folder of schemas.
+// TestPromise measures the promises in docs/versioning.md. It takes programs that use everything that a release's
+// package exports, compiles them with the package of every later release of the last year, and counts those that break,
+// stable and experimental ones separately. It needs the shared folder of schemas.
 func TestPromise(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	releases := yearOfSchemas(t)
@@ -78,12 +78,13 @@ func TestPromise(t *testing.T) {
 	t.Logf("%d releases from %s to %s: %d of %d steps break stable programs, %d experimental ones; %d of %d pairs of a release and a later one break stable programs",
 		len(packages), packages[0].name, packages[len(packages)-1].name, stableSteps, steps, experimentalSteps, broken, pairs)
 	if tier.Current() < tier.Nightly && broken > 0 {
-		t.Error("recent releases break programs that use stable names alone")
+		t.Error("recent releases break programs that use only stable names")
 	}
 }
 
-// What is experimental only adds: programs that use stable names alone compile with the whole package as with one of the
-// stable schema. A schema that changes a stable type for an experimental feature fails here, and needs a decision.
+// Experimental features only add: programs that use only stable names compile with the whole package as they do with
+// the package of the stable schema. A schema that changes a stable type for an experimental feature fails here, and
+// needs a decision.
 func TestExperimentalAdds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports, err := runtime()
@@ -109,7 +110,7 @@ func TestExperimentalAdds(t *testing.T) {
 	}
 }
 
-// A release is both schemas of version 1 as they were published last on a day.
+// A release is the last published pair of version 1 schemas on a day.
 type release struct {
 	date, name       string
 	stable, unstable []byte
@@ -117,7 +118,7 @@ type release struct {
 
 var published1 = regexp.MustCompile(`(?m)^\| (\S+) \| (v1|v1-unstable) \| (\d{4}-\d\d-\d\d) \|`)
 
-// yearOfSchemas returns the releases of the last year, those of this repository last.
+// yearOfSchemas returns the releases of the last year, followed by the schemas of this repository.
 func yearOfSchemas(t *testing.T) []release {
 	t.Helper()
 	dir := filepath.Join(sharedFolder(), "schemas")

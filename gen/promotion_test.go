@@ -19,9 +19,9 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// When an experimental feature becomes stable, programs keep compiling and its gates stay: whatever the stable schema
-// takes over, one feature or all, the generated code changes in comments, in the order of handlers, and in the constant
-// of the feature alone.
+// When an experimental feature becomes stable, programs keep compiling and its gates remain. Whether the stable schema
+// adopts one feature or all, only comments, the order of handlers, and the feature's constant change in the generated
+// code.
 func TestPromotion(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports, err := runtime()
@@ -84,7 +84,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// visible returns what programs can see of a package, without the values of the features.
+// visible returns the part of a package that programs can see, without the values of the features.
 func visible(pkg *types.Package) []string {
 	lines := api.Lines(pkg)
 	for i, line := range lines {
@@ -156,7 +156,7 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 				}
 			case properties[part] != nil:
 				if defs[owner] == nil {
-					found = true // of something experimental
+					found = true // it covers something experimental
 					break
 				}
 				defs[owner].(map[string]any)["properties"].(map[string]any)[part] = properties[part]
@@ -185,7 +185,7 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 			}
 		}
 	}
-	// A union's branch for unknown tags excludes those that are known.
+	// A union's branch for unknown tags excludes the known tags.
 	for name, d := range defs {
 		union, _ := d.(map[string]any)
 		branches, _ := union["anyOf"].([]any)

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// configOf returns how a package of this repository is generated from a schema.
+// configOf returns the configuration to generate a package of this repository from a schema.
 func configOf(t *testing.T, target Target, path string) Config {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -22,12 +22,13 @@ func configOf(t *testing.T, target Target, path string) Config {
 	return Config{Schema: data, Source: target.Schema, Package: target.Package, Module: module, Overrides: Overrides[target.Protocol], Facade: true}
 }
 
-// unsaid are the gates that no description names.
+// unsaid lists the gates that no description names.
 var unsaid = []string{
 	"elicitation/complete", "session/update update.subagent_update", "session/update update.session_message", "session/update update.session_message_chunk",
 }
 
-// No question about the schemas of this repository is open, and each gate of the table would be asked for without it, but for those that are unsaid.
+// No question about the schemas of this repository is open. Without its entry in the table, each gate would cause a
+// question, except for those in unsaid.
 func TestQuestions(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	asked, gates, every := 0, 0, tier.Pick(0, 16, 1, 1)
@@ -69,7 +70,7 @@ func TestQuestions(t *testing.T) {
 	t.Logf("%d of %d gates are asked for", asked, gates)
 }
 
-// What makes a method look gated is its description, that of a capability, or its name.
+// A method looks gated because of its description, the description of a capability, or its name.
 func TestLooksGated(t *testing.T) {
 	const template = `{"$defs":{
 		"Caps":{"type":"object","properties":{
@@ -110,7 +111,7 @@ func TestLooksGated(t *testing.T) {
 		if got != test.want || len(out.Questions) > 1 {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
-		// An answer ends the question, and one that nobody asked for is stale.
+		// An answer resolves the question, and an answer without a question is stale.
 		config.Overrides = append(config.Overrides, Override{Ungated, test.method, "", "tested"})
 		out, err = Run(config)
 		if (err == nil) != (test.want != "") || err == nil && len(out.Questions) > 0 {
@@ -119,8 +120,8 @@ func TestLooksGated(t *testing.T) {
 	}
 }
 
-// A step back to 2.0.0 says all overrides that are stale then at once: without them, and with nothing else, all schemas
-// of 2.0.0 become packages. The step to the present ones needs no more.
+// A step back to 2.0.0 reports all overrides that become stale at once: without them, and without other changes, all
+// schemas of 2.0.0 become packages. The step to the current schemas needs nothing more.
 func TestStaleTogether(t *testing.T) {
 	dir := installPublished(t)
 	if dir == "" {

@@ -21,14 +21,15 @@ var (
 	schemaSeed  = flag.Uint64("schemas.seed", 1, "the first of the seeds of TestRandomSchemas")
 )
 
-// inProgram is how many schemas are compiled into one program, and inPackage how many into one of its packages.
+// inProgram is the number of schemas compiled into one program, and inPackage the number compiled into one of its
+// packages.
 const (
 	inProgram = 4000
 	inPackage = 80
 )
 
-// TestRandomSchemas makes schemas at random. Each is refused, with the place, or becomes Go that compiles, and
-// that does with values what a validator says of them. None takes long.
+// TestRandomSchemas makes random schemas. Each one is refused, with the place, or becomes Go code that compiles and
+// agrees with a validator about values. None takes long.
 func TestRandomSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	r := &randomSchemas{t: t, check: newChecker(t)}
@@ -48,7 +49,7 @@ type randomSchemas struct {
 	valid, tolerated, invalid int
 }
 
-// candidate is a schema with what was generated for it.
+// candidate is a schema with the code generated for it.
 type candidate struct {
 	seed        uint64
 	definitions map[string]any
@@ -56,13 +57,13 @@ type candidate struct {
 	out         generated
 }
 
-// fail reports what is wrong with a schema.
+// fail reports a failure with a schema.
 func (r *randomSchemas) fail(c *candidate, format string, args ...any) {
 	r.t.Helper()
 	r.t.Errorf("seed %d: %s\n%s", c.seed, fmt.Sprintf(format, args...), c.document)
 }
 
-// try tries so many schemas, from the seed on.
+// try tries a number of schemas, starting at a seed.
 func (r *randomSchemas) try(seed uint64, count int) {
 	candidates := make([]*candidate, count)
 	for i := range candidates {
@@ -97,7 +98,7 @@ func (r *randomSchemas) try(seed uint64, count int) {
 	}
 }
 
-// generate has workers generate for the candidates.
+// generate runs workers that generate code for the candidates.
 func (r *randomSchemas) generate(candidates []*candidate) {
 	var wg sync.WaitGroup
 	next := make(chan *candidate)
@@ -120,7 +121,7 @@ func (r *randomSchemas) generate(candidates []*candidate) {
 	wg.Wait()
 }
 
-// acceptable counts the candidate, and reports whether there is Go for it.
+// acceptable counts the candidate, and reports whether Go code was generated for it.
 func (r *randomSchemas) acceptable(c *candidate) bool {
 	switch {
 	case c.out.Crash != "":
@@ -158,7 +159,7 @@ func (r *randomSchemas) together(batch []*candidate) map[string][]byte {
 	return files
 }
 
-// trial is a value with what the schema says of it.
+// trial is a value with the schema's verdict on it.
 type trial struct {
 	candidate        *candidate
 	judge            *sample.Schema
@@ -177,7 +178,7 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 	for _, definition := range slices.Sorted(maps.Keys(c.definitions)) {
 		if err := judge.Check(definition); err != nil && strings.Contains(err.Error(), "infinite loop") {
 			r.unjudged++
-			return nil // nothing is a value of a branch that contains itself, which the validator does not see
+			return nil // a branch that contains itself has no values, but the validator does not notice this
 		} else if err != nil {
 			r.fail(c, "it was accepted, and is not a schema: %v", err)
 			return nil
@@ -190,7 +191,7 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 			value := trial{
 				candidate: c, judge: judge, definition: definition, text: text,
 				valid: judge.Valid(definition, v), tolerated: judge.Tolerated(definition, v),
-				sendable: judge.Sendable(definition, judge.Known(definition, v)), // items may be the same without what is dropped
+				sendable: judge.Sendable(definition, judge.Known(definition, v)), // items may be equal without the dropped members
 			}
 			switch {
 			case value.valid && !value.tolerated:
@@ -219,7 +220,7 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 	return out
 }
 
-// compare says what is wrong with what came of a value.
+// compare returns an error if the outcome for a value is wrong.
 func (v *trial) compare(o outcome) error {
 	if err := o.broken(); err != nil {
 		return err
@@ -253,7 +254,7 @@ func (v *trial) compare(o outcome) error {
 	return v.judge.Same(v.definition, given, got)
 }
 
-// dropped reports whether a repair tells of a member that is lost, since the variant that was read has no place for it.
+// dropped reports whether a repair mentions a lost member, because the variant that was read has no place for it.
 func (v *trial) dropped(given any, o outcome) bool {
 	if o.Value == nil || !slices.ContainsFunc(o.Repairs, func(r string) bool { return strings.HasSuffix(r, "a member of another variant is dropped") }) {
 		return false
@@ -262,7 +263,8 @@ func (v *trial) dropped(given any, o outcome) bool {
 	return err == nil && v.judge.Same(v.definition, given, got) != nil
 }
 
-// FuzzSchema generates for any document: it is refused with a place in it, or becomes Go that type-checks.
+// FuzzSchema generates code for any document. The document is refused with a place in it, or becomes Go code that
+// type-checks.
 func FuzzSchema(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(sample.Document(seed))
@@ -286,8 +288,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// Time is linear in the size of a schema: what doubled with each level would not end before the test's
-// deadline.
+// Time is linear in the size of a schema: work that doubled with each level would not end before the test's deadline.
 func TestLinear(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const levels = 26

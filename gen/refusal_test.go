@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
 
-// requireErrors requires that err is an *Error, or joins some.
+// requireErrors requires that err is an *Error, or joins several.
 func requireErrors(t *testing.T, err error) {
 	t.Helper()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -23,7 +23,7 @@ func requireErrors(t *testing.T, err error) {
 	}
 }
 
-// What is too large to be a file of testdata is refused as well, and soon.
+// A schema that is too large for a file in testdata is also refused, and quickly.
 func TestRefusals(t *testing.T) {
 	nested := func(levels int) []byte {
 		return []byte(`{"$defs":{"A":` + strings.Repeat(`{"items":`, levels) + `true` + strings.Repeat(`}`, levels) + `}}`)

@@ -25,7 +25,7 @@ func TestParseVersions(t *testing.T) {
 	}
 }
 
-// schema/VERSIONS says what the files are.
+// schema/VERSIONS describes the files.
 func TestVersionsOfTheRepository(t *testing.T) {
 	text, err := os.ReadFile("../schema/VERSIONS")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestVersionsOfTheRepository(t *testing.T) {
 	}
 }
 
-// What a list of versions says cannot become code either.
+// Text in a list of versions cannot become code either.
 func TestHostileVersions(t *testing.T) {
 	for _, s := range hostileTexts {
 		v := Version{Path: "schema.json", Package: s, Version: s, Release: s, Date: s, SHA256: s}

@@ -1,7 +1,7 @@
 package interop
 
-// The clean recordings of processes, which the judge's tests read: -update writes them anew. They are different each
-// time, so the tests do not compare them; what they say is validated when they are made.
+// The clean recordings of processes, which the judge's tests read. The flag -update writes them again. They are
+// different each time, so the tests do not compare them; their messages are validated when they are made.
 
 import (
 	"encoding/json"
@@ -23,19 +23,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the clean recordings of processes")
 
-// cleanRoot is what recordings have in place of the folder that they are about.
+// cleanRoot replaces the working folder in recordings.
 const cleanRoot = "/home/ada/shop"
 
-// chance is what differs each time: ids, which are counted instead, and times.
+// chance and times match the parts that differ each time: ids, which are replaced by numbers, and times.
 var (
 	chance = regexp.MustCompile(`\b([a-z]+_)?([A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\b`)
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// provoked are texts of requests that the tests send to see an error. They and their answers are not kept.
+// provoked are texts of requests that the tests send to provoke an error. The requests and their answers are not kept.
 var provoked = []string{"anybody?", `"icy"`}
 
-// keepClean writes messages as the clean recording of that name, if -update is set.
+// keepClean writes messages as the clean recording with the given name if -update is set.
 func keepClean(t *testing.T, name, root string, messages []conformance.Message) {
 	t.Helper()
 	if !*update {
@@ -83,8 +83,8 @@ func keepClean(t *testing.T, name, root string, messages []conformance.Message) 
 	}
 }
 
-// TestExampleProcesses has the example client talk to the example agent, and the clients and agents for both versions to
-// each other, as processes with a relay between them. The examples' own tests have them talk in every tier.
+// TestExampleProcesses runs the example client with the example agent, and the clients and agents for both versions
+// with each other, as processes with a relay between them. The examples' own tests run them together in every tier.
 func TestExampleProcesses(t *testing.T) {
 	tier.Need(t, tier.Full)
 	self, err := os.Executable()

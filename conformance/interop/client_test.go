@@ -20,7 +20,7 @@ import (
 // goClient is the state of this module's client in a conversation with the TypeScript agent.
 type goClient struct {
 	mu          sync.Mutex
-	choice      string // the kind of option to choose begins with it
+	choice      string // the prefix of the kind of option to choose
 	permissions []acp.PermissionOptionKind
 	updates     []acp.SessionUpdate
 	history     int           // updates that the agent keeps for session/load
@@ -63,21 +63,22 @@ func (c *goClient) sessionUpdate(_ context.Context, _ *acp.ClientSession, n *acp
 	return nil
 }
 
-// keep counts what the agent keeps and does not come to sessionUpdate: prompts, and what a loop over a turn reads.
+// keep counts updates that the agent keeps but that do not reach sessionUpdate: prompts, and those read by a loop over
+// a turn.
 func (c *goClient) keep(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.history += n
 }
 
-// kept is how many updates the agent has kept.
+// kept returns the number of updates that the agent has kept.
 func (c *goClient) kept() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.history
 }
 
-// replay returns what comes for a session/load whose answer has come. late allows it to come after the answer.
+// replay returns the updates for a session/load that has been answered. With late, they may arrive after the answer.
 func (c *goClient) replay(t *testing.T, kept int, late bool) []acp.SessionUpdate {
 	t.Helper()
 	replayed := c.take()
@@ -103,7 +104,7 @@ func (c *goClient) take() []acp.SessionUpdate {
 	return updates
 }
 
-// TestTypeScriptAgent has this module's client drive the TypeScript agent.
+// TestTypeScriptAgent drives the TypeScript agent with this module's client.
 func TestTypeScriptAgent(t *testing.T) {
 	command := exec.Command("node", filepath.Join(installed.Dir(t), "agent.mjs"))
 	command.Stderr = t.Output()
@@ -111,8 +112,8 @@ func TestTypeScriptAgent(t *testing.T) {
 	keepClean(t, "v1-typescript-agent", root, driveTypeScriptAgent(t, acp.Command(command), root, false))
 }
 
-// driveTypeScriptAgent takes the agent of turns.mjs through all that it does, and returns what passed. late says that a
-// replay may come after the answer to session/load.
+// driveTypeScriptAgent uses everything that the agent of turns.mjs does, and returns the messages. With late, a replay
+// may arrive after the answer to session/load.
 func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, late bool) []conformance.Message {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -147,7 +148,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer agent.Close() // where the test has failed
+	defer agent.Close() // if the test has failed
 	if got := agent.Initialized().AgentInfo.Value().Name; got != "interop-agent" {
 		t.Errorf("got agent %q", got)
 	}
@@ -194,7 +195,7 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Clien
 		t.Fatal(err)
 	}
 	updates := c.take()
-	if len(updates) != 2 { // of the mode, and of the config option that is the same
+	if len(updates) != 2 { // of the mode, and of the equivalent config option
 		t.Fatalf("got %d updates before the answer to set_mode, want 2", len(updates))
 	}
 	if u, ok := updates[0].Variant.(*acp.SessionUpdateCurrentModeUpdate); !ok || u.CurrentModeID != "auto" {
@@ -218,7 +219,7 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Clien
 	}
 	req = acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "icy")
 	if _, err := session.Conn().SetSessionConfigOption(ctx, &req); !errors.Is(err, acp.ErrInvalidParams) {
-		t.Errorf("got %v for a value that is none, want %v", err, acp.ErrInvalidParams)
+		t.Errorf("got %v for an invalid value, want %v", err, acp.ErrInvalidParams)
 	}
 }
 
@@ -261,8 +262,7 @@ func checkTurn(t *testing.T, updates []acp.SessionUpdate, status acp.ToolCallSta
 	}
 }
 
-// cancelled ends turns in the middle, by the turn and by a context, and shows that the next one is
-// whole.
+// cancelled ends turns in the middle, with the turn and with a context, and shows that the next turn is complete.
 func cancelled(t *testing.T, ctx context.Context, c *goClient, session *acp.ClientSession) {
 	c.keep(1)
 	turn := session.Stream(ctx, acp.TextBlock(prompts["long"]))
@@ -337,7 +337,7 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.Client
 		t.Fatal(err)
 	}
 	if updates := c.take(); len(updates) > 0 {
-		t.Errorf("%d updates came with session/resume", len(updates))
+		t.Errorf("%d updates arrived with session/resume", len(updates))
 	}
 	if err := session.Delete(ctx); err != nil {
 		t.Error(err)

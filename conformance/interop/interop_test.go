@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// installed is a copy of the TypeScript programs with the SDK beside them.
+// installed is a copy of the TypeScript programs together with the SDK.
 var installed = npmtest.Folder{Files: []string{"*.mjs", "package.json", "package-lock.json"}}
 
 // build compiles one of the examples.
@@ -53,15 +53,15 @@ func build(t *testing.T, example string) (program string) {
 	return buildtest.Program(t, "github.com/acpgo/sdk/examples/"+example)
 }
 
-// prompts are what the clients say. The TypeScript agent plays the same turn for all but the long one;
-// the example agent goes by the words.
+// prompts are the prompts that the clients send. The TypeScript agent plays the same turn for all except the long one;
+// the example agent interprets the words.
 var prompts = map[string]string{
 	"allow":  "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
 	"reject": "Now edit notes.txt, and run `cat notes.txt` again.",
 	"long":   "Write a very long story.",
 }
 
-// summary is what client.mjs reports.
+// summary is the report of client.mjs.
 type summary struct {
 	Agent            string
 	StopReasons      map[string]string
@@ -77,7 +77,7 @@ type summary struct {
 	Exit             any
 }
 
-// TestTypeScriptClient has the TypeScript client drive agents through a relay.
+// TestTypeScriptClient drives agents with the TypeScript client through a relay.
 func TestTypeScriptClient(t *testing.T) {
 	dir := installed.Dir(t)
 	for _, test := range []struct {
@@ -104,7 +104,7 @@ func TestTypeScriptClient(t *testing.T) {
 			var s summary
 			drive(t, filepath.Join(dir, "client.mjs"), root, trace, agent, &s)
 			messages := validate(t, trace, conformance.V1())
-			if test.name != "typescript-through-proxies" { // which is the same conversation again
+			if test.name != "typescript-through-proxies" { // it repeats the same conversation
 				keepClean(t, "v1-typescript-client-"+test.name, root, messages)
 			}
 			s.check(t)
@@ -112,8 +112,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// drive runs a TypeScript client, and decodes its summary. Before an agent that is a command stands this program as a
-// relay that records into trace.
+// drive runs a TypeScript client, and decodes its summary. If the agent is a command, this program is a relay between
+// them that records into trace.
 func drive(t *testing.T, script, root, trace string, agent []string, summary any) {
 	t.Helper()
 	plan, err := json.Marshal(map[string]string{
@@ -148,7 +148,7 @@ func drive(t *testing.T, script, root, trace string, agent []string, summary any
 	}
 }
 
-// check says whether the turns were what the prompts ask for.
+// check requires that the turns match the prompts.
 func (s summary) check(t *testing.T) {
 	t.Helper()
 	for prompt, want := range map[string]string{"allow": "end_turn", "reject": "end_turn", "long": "cancelled"} {

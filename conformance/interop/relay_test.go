@@ -11,9 +11,9 @@ import (
 	"github.com/acpgo/sdk/conformance/recording/relay"
 )
 
-// traceVariable names the file of a relay's recording. A process of this test in whose environment it
-// is set is a relay: it starts the agent that its arguments name and records what passes. That is how
-// the test sees what a client and an agent say that are both not its own.
+// traceVariable is the environment variable with the name of a relay's recording. A process of this test that has the
+// variable is a relay: it starts the agent in its arguments and records the traffic. In this way the test sees the
+// messages between a client and an agent from other projects.
 const traceVariable = "ACP_INTEROP_TRACE"
 
 // record is the main function of a relay.

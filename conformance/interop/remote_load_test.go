@@ -30,8 +30,8 @@ var (
 	remoteRounds  = flag.Int("remote.rounds", 1, "how often each pair is measured; the fastest counts")
 )
 
-// floodVariable makes the test binary be one side of a flood: the server, the client, or an agent on standard input and
-// output.
+// floodVariable turns the test binary into one side of a flood: the server, the client, or an agent on standard input
+// and output.
 const floodVariable = "ACP_INTEROP_FLOOD"
 
 // flooding is the main function of such a process.
@@ -46,10 +46,10 @@ func flooding(kind string) error {
 	}
 }
 
-// order is a text that asks for updates, as flood.mjs has it.
+// order returns a text that asks for updates, as in flood.mjs.
 func order(count, size int) string { return fmt.Sprintf("flood-%d-%d", count, size) }
 
-// chunk is the text of update n, which is size bytes long.
+// chunk returns the text of update n, which is size bytes long.
 func chunk(n, size int) string {
 	text := strconv.Itoa(n)
 	return text + strings.Repeat(".", size-len(text))
@@ -111,7 +111,7 @@ func floodServer() error {
 	return err
 }
 
-// flooded is what a flood's client reports.
+// flooded is the report of a flood's client.
 type flooded struct {
 	Handled, Before, Disordered int
 	Answered, Seconds           float64
@@ -191,7 +191,7 @@ func floodClient(args []string) error {
 
 func peakMemory() int { return peakMemoryOf(os.Getpid()) }
 
-// peakMemoryOf is the most that a process has held, in bytes; where there is no such figure it is 0.
+// peakMemoryOf returns the peak memory of a process in bytes, or 0 if the number is not available.
 func peakMemoryOf(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -205,7 +205,7 @@ func peakMemoryOf(pid int) int {
 	return kib << 10
 }
 
-// flood has a client ask a server for updates. Either is "go" or "typescript", and the server may be "pipe".
+// flood runs a client that asks a server for updates. Each is "go" or "typescript", and the server may also be "pipe".
 func flood(t *testing.T, dir, server, client, scheme, method string, count, size int) flooded {
 	t.Helper()
 	url, stop := "pipe", func() int { return 0 }
@@ -246,7 +246,7 @@ func flood(t *testing.T, dir, server, client, scheme, method string, count, size
 		out.ServerPeak = stop()
 	}
 	if out.Handled != count || out.Disordered > 0 {
-		t.Errorf("%s client, %s server, %s: %d of %d updates came, %d out of order", client, server, scheme, out.Handled, count, out.Disordered)
+		t.Errorf("%s client, %s server, %s: %d of %d updates arrived, %d out of order", client, server, scheme, out.Handled, count, out.Disordered)
 	}
 	return out
 }
@@ -259,7 +259,7 @@ func floodProgram(side string) string {
 	return "go"
 }
 
-// All updates of a session/load come before its answer, on every way with this module on one side.
+// All updates of a session/load arrive before its answer, over every transport with this module on one side.
 func TestRemoteLoad(t *testing.T) {
 	dir := installed.Dir(t)
 	const updates = 3000
@@ -267,15 +267,16 @@ func TestRemoteLoad(t *testing.T) {
 		for _, pair := range []struct{ server, client string }{{"go", "typescript"}, {"go", "go"}, {"typescript", "go"}, {"typescript", "typescript"}} {
 			out := flood(t, dir, pair.server, pair.client, scheme, "load", updates, 64)
 			t.Logf("%-4s %10s server, %10s client: %d of %d updates were handled before the answer", scheme, pair.server, pair.client, out.Before, updates)
-			// What the TypeScript SDK does with itself, or puts on two streams, is not this module's.
+			// This module is not responsible for the TypeScript SDK at both ends, or for messages that the SDK sends on
+			// two streams.
 			if out.Before != updates && pair.server == "go" {
-				t.Errorf("%s, %s client: %d updates came after the answer", scheme, pair.client, updates-out.Before)
+				t.Errorf("%s, %s client: %d updates arrived after the answer", scheme, pair.client, updates-out.Before)
 			}
 		}
 	}
 }
 
-// TestRemoteFlood prints what many small updates take. Make it large with -remote.updates 1000000.
+// TestRemoteFlood prints the cost of many small updates. Make it large with -remote.updates 1000000.
 func TestRemoteFlood(t *testing.T) {
 	dir := installed.Dir(t)
 	const size = 64

@@ -21,11 +21,11 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// schemes are the transports, by the URLs that mean them.
+// schemes are the transports, by their URL schemes.
 var schemes = []string{"ws", "http"}
 
-// startServer starts a program in dir that serves agents, or with "go" the server of floods, and returns where. It ends
-// with the test, and must end well.
+// startServer starts a program in dir that serves agents, or with "go" the server for floods, and returns its address.
+// The server ends with the test, and must end without an error.
 func startServer(t *testing.T, dir, program string) (address string, output *bufio.Reader, stop func()) {
 	t.Helper()
 	server := exec.Command("node", filepath.Join(dir, program))
@@ -52,7 +52,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 		if err := stdin.Close(); err != nil {
 			t.Error(err)
 		}
-		// Its last words are read before Wait closes the pipe.
+		// The rest of its output is read before Wait closes the pipe.
 		rest, _ := io.ReadAll(output)
 		output.Reset(strings.NewReader(string(rest)))
 		if err := server.Wait(); err != nil {
@@ -66,7 +66,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 	return strings.TrimSpace(address), output, stop
 }
 
-// TestRemoteTypeScriptServer has this module's client drive the TypeScript agent behind the TypeScript server.
+// TestRemoteTypeScriptServer drives the TypeScript agent on the TypeScript server with this module's client.
 func TestRemoteTypeScriptServer(t *testing.T) {
 	address, _, _ := startServer(t, installed.Dir(t), "server.mjs")
 	for _, scheme := range schemes {
@@ -77,7 +77,7 @@ func TestRemoteTypeScriptServer(t *testing.T) {
 	}
 }
 
-// serveExample serves the example agent at the server's address, one process for each connection, with a tap before it.
+// serveExample serves the example agent at the server's address, with one process and a tap for each connection.
 func serveExample(t *testing.T, o *remote.HandlerOptions, record func(conformance.Message)) (server *remote.Server, address string) {
 	t.Helper()
 	program, state := build(t, "agent"), t.TempDir()
@@ -151,7 +151,7 @@ func serve(
 	return server, listener.Addr().String()
 }
 
-// TestRemoteTypeScriptClient has the TypeScript client drive the example agent over both of its transports.
+// TestRemoteTypeScriptClient drives the example agent with the TypeScript client over both of its transports.
 func TestRemoteTypeScriptClient(t *testing.T) {
 	dir := installed.Dir(t)
 	for _, scheme := range schemes {

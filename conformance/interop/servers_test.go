@@ -1,9 +1,9 @@
 package interop
 
-// Other programs over the network: whole turns of our client with goose, an agent in Rust, and qwen, which serve HTTP
-// and WebSocket themselves and run on a model that is made up; with stdio-to-ws, which puts any agent on a WebSocket;
-// and of goose's client with our server. They have some 500 MB, so ACP_SERVERS says into which folder npm has installed
-// them; make remote does that.
+// The tests with other programs over the network. They run complete turns of our client with goose, an agent in Rust,
+// and with qwen, which serve HTTP and WebSocket themselves and use a fake model; with stdio-to-ws, which serves any
+// agent over WebSocket; and of goose's client with our server. The programs take about 500 MB, so ACP_SERVERS names the
+// folder in which npm has installed them; make remote does that.
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type otherServer struct {
 	command func(t *testing.T, modules, port string) *exec.Cmd
 	schemes []string
 	header  http.Header
-	edit    string // a prompt that has it change notes.txt
+	edit    string // a prompt that makes it change notes.txt
 	quick   bool   // its turns are over before they can be cancelled
 }
 
@@ -102,7 +102,7 @@ func (o otherServer) start(t *testing.T, modules, root string) (address string) 
 		timer := time.AfterFunc(5*time.Second, group.Kill)
 		_ = cmd.Wait() // its status after a signal means nothing
 		timer.Stop()
-		group.Kill() // what it has started
+		group.Kill() // its child processes
 		group.Free()
 	})
 	// Some listen before they are ready.
@@ -115,20 +115,20 @@ func (o otherServer) start(t *testing.T, modules, root string) (address string) 
 			}
 			return address
 		}
-		if time.Since(begin) > 4*time.Minute { // qwen begins with a second of work, which a busy machine makes many
+		if time.Since(begin) > 4*time.Minute { // qwen starts with a second of work, which takes much longer on a busy machine
 			t.Fatalf("the server is not ready: %v", err)
 		}
 	}
 }
 
-// partners is the table of what has passed with programs of others, which is printed at the end.
+// partners is the table of the traffic with programs of others. It is printed at the end.
 var partners struct {
 	sync.Mutex
 	rows []string
 }
 
-// passed adds a row: with whom, over which transport, what, which side of it is ours, and how many findings about the other
-// one are not among the messages.
+// passed adds a row: the partner, the transport, the messages, our side, and the number of findings about the other
+// side that are not among the messages.
 func passed(t *testing.T, partner, transport string, messages []conformance.Message, us conformance.Side, theirs int) {
 	t.Helper()
 	ours := 0
@@ -172,8 +172,8 @@ func (o otherServer) dial(url string) acp.Transport {
 	return remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) { return o.header, nil }})
 }
 
-// TestRemoteServers has whole turns with each server: a turn, one that is cancelled, and the session loaded again on another
-// connection, if the agent can do that.
+// TestRemoteServers runs complete turns with each server: a normal turn, a cancelled turn, and a turn in the session
+// after it is loaded on another connection, if the agent supports that.
 func TestRemoteServers(t *testing.T) {
 	folder := otherPrograms(t)
 	for name, server := range otherServers {
@@ -187,12 +187,12 @@ func TestRemoteServers(t *testing.T) {
 	}
 }
 
-// otherPrograms is where npm has installed the programs of others.
+// otherPrograms returns the folder in which npm has installed the programs of others.
 func otherPrograms(t *testing.T) (modules string) {
 	t.Helper()
 	folder := os.Getenv("ACP_SERVERS")
 	if folder == "" {
-		t.Skip("ACP_SERVERS does not say where the programs are: make remote does")
+		t.Skip("ACP_SERVERS is not set to the folder with the programs; make remote sets it")
 	}
 	modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
 	if err != nil {
@@ -201,7 +201,7 @@ func otherPrograms(t *testing.T) (modules string) {
 	return modules
 }
 
-// TestRemoteGooseClient has goose's client for HTTP, with the TypeScript SDK above it, drive the example agent.
+// TestRemoteGooseClient drives the example agent with goose's HTTP client and the TypeScript SDK on top of it.
 func TestRemoteGooseClient(t *testing.T) {
 	modules := otherPrograms(t)
 	t.Setenv("ACP_INTEROP_GOOSE", filepath.Join(modules, "@aaif", "goose-sdk", "dist", "http-stream.js"))
@@ -312,8 +312,8 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 				break
 			}
 			if strings.Contains(err.Error(), "retry after close completes") {
-				time.Sleep(50 * time.Millisecond) // qwen closes a session half a second after its client has gone, and asks for that
-			} else if starts++; starts > 10 { // its process, as above
+				time.Sleep(50 * time.Millisecond) // qwen closes a session half a second after its client has left, and asks for a retry
+			} else if starts++; starts > 10 { // qwen's process needs time, as above
 				break
 			}
 			t.Logf("again, because of %v", err)
@@ -322,7 +322,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d updates when it was loaded", len(updates))
+		t.Logf("%d updates when the session was loaded", len(updates))
 		if res, err := conn.Session(session.ID()).Prompt(ctx, acp.TextBlock("Say hello again.")); err != nil || res.StopReason != acp.StopReasonEndTurn {
 			t.Errorf("got %+v, %v", res, err)
 		}

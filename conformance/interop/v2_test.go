@@ -24,7 +24,7 @@ import (
 
 const greeting = "Good morning ✓\n"
 
-// greetingRoot is a directory with a greeting and nothing else.
+// greetingRoot returns a directory that contains only a greeting.
 func greetingRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -34,7 +34,7 @@ func greetingRoot(t *testing.T) string {
 	return root
 }
 
-// summaryV2 is what v2-client.mjs reports.
+// summaryV2 is the report of v2-client.mjs.
 type summaryV2 struct {
 	Agent       string
 	StopReasons map[string]string
@@ -54,7 +54,7 @@ type summaryV2 struct {
 	Exit        any
 }
 
-// TestTypeScriptClientV2 has the TypeScript client of version 2 drive agents through a relay.
+// TestTypeScriptClientV2 drives agents with the TypeScript client of version 2 through a relay.
 func TestTypeScriptClientV2(t *testing.T) {
 	dir := installed.Dir(t)
 	for _, test := range []struct {
@@ -124,7 +124,7 @@ func (s summaryV2) check(t *testing.T, output string) {
 type goClientV2 struct {
 	mu      sync.Mutex
 	choose  string        // the option
-	asked   chan struct{} // if set: closed by a question, which is then left open
+	asked   chan struct{} // if set, a question closes it and is left open
 	updates []v2draft.SessionUpdate
 }
 
@@ -162,14 +162,14 @@ func (c *goClientV2) take() []v2draft.SessionUpdate {
 	return updates
 }
 
-// set says how questions are answered.
+// set sets how questions are answered.
 func (c *goClientV2) set(choose string, asked chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.choose, c.asked = choose, asked
 }
 
-// seen is what updates add up to, by the rules of version 2.
+// seen is the sum of updates under the rules of version 2.
 type seen struct {
 	user, agent, thought string
 	states               []string
@@ -236,7 +236,7 @@ func addUp(t *testing.T, updates []v2draft.SessionUpdate) (s seen) {
 	return s
 }
 
-// patch applies a member of an update: left out it changes nothing, null clears it.
+// patch applies a member of an update: an omitted member changes nothing, and null clears it.
 func patch[T any](member *v2draft.Opt[T], update v2draft.Opt[T]) {
 	if !update.IsZero() {
 		*member = update
@@ -255,7 +255,7 @@ func state(u *v2draft.SessionUpdateStateUpdate) string {
 	return "unknown"
 }
 
-// TestTypeScriptAgentV2 has this module's client drive the TypeScript agent of version 2.
+// TestTypeScriptAgentV2 drives the TypeScript agent of version 2 with this module's client.
 func TestTypeScriptAgentV2(t *testing.T) {
 	dir := installed.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -323,7 +323,7 @@ func turnV2(t *testing.T, ctx context.Context, session *v2draft.ClientSession, p
 	}
 }
 
-// cancelledV2 ends turns in the middle: by the turn, by a context, and while a question is open.
+// cancelledV2 ends turns in the middle: with the turn, with a context, and while a question is open.
 func cancelledV2(t *testing.T, ctx context.Context, c *goClientV2, session *v2draft.ClientSession) {
 	ended := func(turn *v2draft.Turn) {
 		t.Helper()
@@ -396,7 +396,7 @@ func lifecycleV2(t *testing.T, ctx context.Context, c *goClientV2, agent *v2draf
 		t.Fatal(err)
 	}
 	if got := addUp(t, c.take()); got.user != "" || !slices.Equal(got.states, []string{"idle end_turn"}) {
-		t.Errorf("got %+v without a replay, want the state alone", got)
+		t.Errorf("got %+v without a replay, want only the state", got)
 	}
 	req.ReplayFrom = v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{}))
 	again, err := agent.ResumeSession(ctx, req)
@@ -417,7 +417,7 @@ func lifecycleV2(t *testing.T, ctx context.Context, c *goClientV2, agent *v2draf
 	}
 }
 
-// TestTypeScriptNegotiation has a client that prefers version 2 meet TypeScript agents of both versions. That
+// TestTypeScriptNegotiation connects a client that prefers version 2 to TypeScript agents of both versions. The agent
 // of version 1 learns from the same request which files and terminals the client serves.
 func TestTypeScriptNegotiation(t *testing.T) {
 	dir := installed.Dir(t)
@@ -468,7 +468,7 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Nobody answers its request for permission.
+			// Its request for permission gets no answer.
 			turn(t, ctx, &goClient{}, session, "reject", acp.StopReasonCancelled)
 			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
 				t.Errorf("the agent has read %q", got)
@@ -480,7 +480,7 @@ func TestTypeScriptNegotiation(t *testing.T) {
 	}
 }
 
-// filesV1 are handlers of version 1 that serve a file that is not there, and refuse everything.
+// filesV1 returns handlers of version 1 that serve a missing file and refuse everything.
 func filesV1(reads chan<- string) acp.ClientHandlers {
 	return acp.ClientHandlers{
 		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {

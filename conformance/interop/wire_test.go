@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// wireCases are lines that clients may send, what this library's agent answers, and what the TypeScript SDK's agent answers
-// where that is something else ("none" if it does not answer). An answer is its id, and the code of an error.
+// wireCases holds lines that clients may send, the answers of this library's agent, and the answers of the TypeScript
+// SDK's agent if they differ ("none" if it does not answer). An answer is its id, and the code of an error.
 var wireCases = []struct {
 	name, line, ours, theirs string
 }{
@@ -76,8 +76,8 @@ func TestWireCases(t *testing.T) {
 			limit := time.AfterFunc(time.Minute, func() { _ = agent.command.Process.Kill() }) // it fails if the agent has ended
 			defer limit.Stop()
 			lines := bufio.NewScanner(out)
-			// exchange sends a line, and a request whose id is "end". It returns the answers to the line: so many as are
-			// expected, and those that come before the one to the request.
+			// exchange sends a line, and a request whose id is "end". It returns the answers to the line: the expected
+			// number, and those that arrive before the answer to the request.
 			exchange := func(line string, expected int) (answers []string) {
 				line += "\n" + `{"jsonrpc":"2.0","id":"end","method":"no/such"}`
 				if _, err := fmt.Fprintln(in, line); err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// exampleAgent returns the launch of the example agent, whose state is in the home of the scenario.
+// exampleAgent returns a launch function for the example agent, whose state is in the home of the scenario.
 func exampleAgent(t *testing.T) probe.Launch {
 	t.Helper()
 	binary := buildtest.Program(t, "../../examples/agent")
 	return launchCommand(func(dir string) *exec.Cmd { return exec.Command(binary, "-state", probe.Home(dir)) })
 }
 
-// TestMain makes this program a server of MCP when a test's agent starts it as such.
+// TestMain turns this program into an MCP server when a test's agent starts it as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "mcp" {
 		log, err := os.Create(os.Args[2])
@@ -40,14 +40,14 @@ func TestMain(m *testing.M) {
 	if given := false; parallel != nil {
 		flag.Visit(func(f *flag.Flag) { given = given || f == parallel })
 		if !given {
-			// Most tests wait for programs and for silences.
+			// Most tests wait for programs and for periods of silence.
 			if err := parallel.Value.Set("8"); err != nil {
 				panic(err)
 			}
 		}
 	}
 	if !testing.Verbose() {
-		slog.SetDefault(slog.New(slog.DiscardHandler)) // what the probe sends is warned about
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // the probe's messages cause warnings
 	}
 	code := m.Run()
 	buildtest.Remove()
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 // mcp is the command of a fake MCP server: this program.
 func mcp(file string) (string, []string) { return os.Args[0], []string{"mcp", file} }
 
-// TestExampleAgent: the example agent keeps everything, and several runs have the same verdicts.
+// TestExampleAgent: the example agent meets all requirements, and several runs have the same verdicts.
 func TestExampleAgent(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()

@@ -14,11 +14,11 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// clientMutant is the reference client with one fault, and what a scenario must find of it. The faults are those of the
-// mutants of agents, in which the agent is then the client.
+// clientMutant is the reference client with one fault, and the requirements that a scenario must find broken. It uses
+// the same type of fault as the mutants of agents, with the client in the role of the agent.
 type clientMutant struct {
 	scenario string
-	rules    string // the requirements that are found broken, and no other
+	rules    string // exactly the requirements that are found broken
 	fault    fault
 	client   func(*probe.User, rpc.Transport) // in place of the reference
 }
@@ -49,12 +49,12 @@ func with(name, value string) func(map[string]json.RawMessage) {
 	return func(params map[string]json.RawMessage) { params[name] = json.RawMessage(value) }
 }
 
-// without takes one away.
+// without removes a member.
 func without(name string) func(map[string]json.RawMessage) {
 	return func(params map[string]json.RawMessage) { delete(params, name) }
 }
 
-// gated sends a request behind the first prompt, and keeps its answer from the client.
+// gated sends a request after the first prompt, and hides its answer from the client.
 func gated(method, params string) fault {
 	return fault{
 		toClient: func(s *state, m *line) []string {
@@ -72,13 +72,13 @@ func gated(method, params string) fault {
 	}
 }
 
-// misreading changes what the client is told.
+// misreading changes the messages to the client.
 func misreading(pairs ...string) fault {
 	replacer := strings.NewReplacer(pairs...)
 	return fault{toAgent: func(_ *state, m *line) ([]string, []string) { return []string{replacer.Replace(m.text)}, nil }}
 }
 
-// deadAt reads nothing more from a text on.
+// deadAt stops reading at a text.
 func deadAt(text string) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if s.count["dead"] > 0 || strings.Contains(m.text, text) {
@@ -89,7 +89,7 @@ func deadAt(text string) fault {
 	}}
 }
 
-// impatient gives up waiting for a command, with an error, when its user cancels.
+// impatient stops waiting for a command when its user cancels, and reports an error.
 func impatient(code string) fault {
 	return fault{toClient: func(s *state, m *line) []string {
 		switch {
@@ -109,7 +109,7 @@ func impatient(code string) fault {
 	}}
 }
 
-// staying is the reference client, which does not end with its user.
+// staying is the reference client, but it does not end with its user.
 func staying(user *probe.User, agent rpc.Transport) {
 	stream, err := agent.Connect(context.Background())
 	if err != nil {
@@ -133,7 +133,7 @@ func staying(user *probe.User, agent rpc.Transport) {
 			}
 		}
 	}()
-	go func() { // from the client to the agent; the end is not told
+	go func() { // from the client to the agent, which does not learn of the end
 		for {
 			text, err := inner.Read()
 			if err != nil || stream.Write(text) != nil {
@@ -148,7 +148,7 @@ func staying(user *probe.User, agent rpc.Transport) {
 	<-ended
 }
 
-// noAnswer is what nobody may answer.
+// noAnswer is an answer that is never allowed.
 const noAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`
 
 var clientMutants = []clientMutant{
@@ -249,7 +249,7 @@ var clientMutants = []clientMutant{
 	{scenario: "logout", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
 }
 
-// TestGivesUp: a client that gives up what the agent waits for with the right error keeps CAN-2.
+// TestGivesUp: a client that abandons a request of the agent with the right error complies with CAN-2.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(bubbleClient), impatient("-32800")), &probe.Options{
@@ -266,11 +266,11 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// TestClientMutants plays each scenario against a client with one fault, which it must find, and nothing else.
+// TestClientMutants plays each scenario against a client with one fault, and requires exactly the matching findings.
 func TestClientMutants(t *testing.T) {
 	t.Parallel()
 	played := map[string]bool{
-		// Only a process can be sent these; cmd/acp tests them.
+		// These can be sent only to a process; cmd/acp tests them.
 		"parts-of-lines": true, "flood-of-logs": true, "login-in-a-terminal-succeeds": true, "login-in-a-terminal-fails": true,
 	}
 	for i, m := range clientMutants {

@@ -23,8 +23,8 @@ import (
 // ask is the reference client's own method.
 const ask = "_reference/ask"
 
-// sleepers are terminals whose commands last until they are killed or released. A bubble, in which time stands still while
-// a process runs, has no others.
+// sleepers are terminals whose commands run until they are killed or released. In a bubble, where time stops while a
+// process runs, these are the only terminals.
 type sleepers struct {
 	mu    sync.Mutex
 	ended map[acp.TerminalID]chan struct{}
@@ -101,7 +101,7 @@ func referenceClient(user *probe.User, agent rpc.Transport) {
 	serveUser(user, agent, nil)
 }
 
-// serveUser is the reference client with these terminals, or with the SDK's.
+// serveUser is the reference client with the given terminals, or with those of the SDK if there are none.
 func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 	ctx := user.Context
 	roots, err := local.OpenRoots(user.Dir)
@@ -114,7 +114,7 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
 		RequestPermission: func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			// It asks the agent too, which can know an answer; most do not.
+			// It also asks the agent, which may know an answer; most agents do not.
 			if _, err := rpc.Call[struct{}](ctx, session.RPC(), ask, struct{}{}); err != nil && ctx.Err() != nil {
 				return nil, err
 			}
@@ -185,7 +185,7 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 		if session == nil && begin() != nil {
 			continue
 		}
-		// What the agent does not offer is refused by the SDK, and errors are the agent's.
+		// The SDK refuses methods that the agent does not offer. Other errors are the agent's.
 		switch step.Action {
 		case probe.ActPrompt:
 			_, _ = session.Prompt(step.Context, acp.TextBlock("Hello"))
@@ -255,8 +255,8 @@ func elicit(user *probe.User, handlers *acp.ClientHandlers) {
 	handlers.CompleteElicitation = func(context.Context, *acp.ClientConn, *acp.CompleteElicitationNotification) error { return nil }
 }
 
-// outside are the scenarios for clients that wait for processes or the network, for which the time of a bubble stands
-// still. In a bubble silences take no time, and however busy the machine is they are long enough.
+// outside are the scenarios for clients that wait for processes or the network, while the time of a bubble stops. In a
+// bubble, periods of silence take no real time, and they are long enough even on a busy machine.
 var outside = []string{"terminal", "terminal-limits", "terminal-killed", "terminal-released", "link"}
 
 // referenceRuns plays the scenarios for clients in a bubble, and those that wait for something outside of it.
@@ -281,8 +281,8 @@ func referenceRuns(t *testing.T, o probe.Options) (reports []*probe.Report) {
 	return reports
 }
 
-// TestReferenceClient: the reference client keeps everything, in each run, and what it leaves unexercised are things that it
-// does not do.
+// TestReferenceClient: the reference client meets all requirements in each run, and leaves unexercised only those about
+// things that it does not do.
 func TestReferenceClient(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -302,14 +302,14 @@ func TestReferenceClient(t *testing.T) {
 		}
 	}
 	maps.DeleteFunc(open, func(_ string, n int) bool { return n < len(reports) })
-	// A process for TRN-7 and AUT-6; INI-17 and ELI-23 show at clients without a mode of elicitation; the others are what
-	// the client does not do.
+	// TRN-7 and AUT-6 need a process; INI-17 and ELI-23 need clients without a mode of elicitation; the others are
+	// about things that the client does not do.
 	if got := strings.Join(slices.Sorted(maps.Keys(open)), " "); got != "AUT-6 CAN-2 CON-3 ELI-23 EXT-1 INI-17 TRN-7" {
 		t.Errorf("not exercised: %s", got)
 	}
 }
 
-// TestCheckClient is what users write.
+// TestCheckClient is the test that users write.
 func TestCheckClient(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocsScenario: the scenario that docs/probe.md shows is one of this package, as it stands there.
+// TestDocsScenario: the scenario in docs/probe.md is an exact copy of one in this package.
 func TestDocsScenario(t *testing.T) {
 	page, err := os.ReadFile("../../docs/probe.md")
 	if err != nil {
@@ -21,6 +21,6 @@ func TestDocsScenario(t *testing.T) {
 	}
 	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	if !ok || !strings.Contains(shown, "Exercises") || !strings.Contains(flat(string(source)), flat(shown)) {
-		t.Errorf("no scenario of agent_prompts.go is what the page shows:\n%s", shown)
+		t.Errorf("no scenario of agent_prompts.go matches the one on the page:\n%s", shown)
 	}
 }

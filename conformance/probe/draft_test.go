@@ -17,14 +17,14 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// dualAgent returns the launch of the example that speaks both versions.
+// dualAgent returns a launch function for the example that speaks both versions.
 func dualAgent(t *testing.T) probe.Launch {
 	t.Helper()
 	binary := buildtest.Program(t, "../../examples/dual/agent")
 	return launchCommand(func(dir string) *exec.Cmd { return exec.Command(binary, "-state", probe.Home(dir)) })
 }
 
-// TestDraft: nothing is found of right agents of version 2: the example, and one on the TypeScript SDK.
+// TestDraft: there are no findings for correct agents of version 2: the example, and one on the TypeScript SDK.
 func TestDraft(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
@@ -88,7 +88,7 @@ var draftMutants = []mutant{
 	{"delete", "DEL-5", refusing("session/delete", "-32602", params("no-such-session"))},
 }
 
-// endsLate reports the end of cancelled work as another end, and only behind the answer to a later request.
+// endsLate reports the end of cancelled work as another end, and only after the answer to a later request.
 var endsLate = fault{toClient: func(s *state, m *line) []string {
 	if strings.Contains(m.text, `"stopReason":"cancelled"`) {
 		ended := strings.Replace(m.text, "cancelled", "end_turn", 1)
@@ -124,7 +124,7 @@ func TestDraftMutants(t *testing.T) {
 	}
 }
 
-// TestDraftOptions: in version 2 too an answer has all options, and an agent that does not speak it fails nothing.
+// TestDraftOptions: in version 2 as well, an answer has all options, and an agent that does not speak it fails nothing.
 func TestDraftOptions(t *testing.T) {
 	const (
 		model = `{"configId":"model","name":"Model","type":"select","currentValue":"%s","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}`
@@ -166,7 +166,7 @@ func TestDraftOptions(t *testing.T) {
 	}
 }
 
-// TestDraftLogin: an agent that wants a login gets it by the method of version 2.
+// TestDraftLogin: an agent that requires a login gets it with the method of version 2.
 func TestDraftLogin(t *testing.T) {
 	bubble(t, "login", func(t *testing.T) {
 		methods := map[string]func(json.RawMessage) string{

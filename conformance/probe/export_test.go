@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// CheckRows says what is wrong with the tables of requirements.
+// CheckRows returns the problems in the tables of requirements.
 func CheckRows() (problems []string) {
 	return slices.Concat(
 		agents.checkRows("SES-24", "CAN-2"),
@@ -16,7 +16,7 @@ func CheckRows() (problems []string) {
 	)
 }
 
-// checkRows is CheckRows for one table. Some requirements nothing exercises that the probe can do.
+// checkRows is CheckRows for one table. The probe cannot exercise the requirements in unreachable.
 func (about *subject) checkRows(unreachable ...string) (problems []string) {
 	exercised := map[string]bool{}
 	for _, s := range about.scenarios() {

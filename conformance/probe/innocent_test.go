@@ -23,8 +23,8 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// raw starts an agent that answers with JSON texts as they are: each method has a function that returns its outcome,
-// such as `"result":{}`.
+// raw starts an agent that answers with unchanged JSON texts: each method has a function that returns its outcome, such
+// as `"result":{}`.
 func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, transport := rpc.Pipe()
@@ -59,7 +59,7 @@ func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) f
 	}
 }
 
-// bubble runs a subtest in a bubble: silences take no time, and are long enough however busy the machine is.
+// bubble runs a subtest in a bubble: periods of silence take no real time, and are long enough even on a busy machine.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
@@ -70,7 +70,7 @@ func result(text string) func(json.RawMessage) string {
 
 const terse = `{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"raw","version":"1"}}`
 
-// failures are the requirements that fail in scenarios.
+// failures returns the requirements that fail in scenarios.
 func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (failed []string, r *probe.Report) {
 	t.Helper()
 	r, err := probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
@@ -87,8 +87,8 @@ func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (
 	return failed, r
 }
 
-// TestOptionsThatChange: an option that goes when another one is set is not asked for any more, nor are values that
-// went.
+// TestOptionsThatChange: an option that disappears when another one is set is no longer requested, and neither are
+// values that disappear.
 func TestOptionsThatChange(t *testing.T) {
 	for name, forgetful := range map[string]bool{"right": false, "wrong": true} {
 		bubble(t, name, func(t *testing.T) {
@@ -139,13 +139,13 @@ func TestOptionsThatChange(t *testing.T) {
 			}
 			failed, _ := failures(t, connect, "options")
 			if want := forgetful; slices.Contains(failed, "CFG-17") != want || len(failed) > 1 {
-				t.Errorf("what fails is %q", failed)
+				t.Errorf("failed: %q", failed)
 			}
 		})
 	}
 }
 
-// TestEndInATurn: an agent whose input ends in a turn may end that as cancelled, and no other.
+// TestEndInATurn: an agent whose input ends during a turn may end that turn as cancelled, but no other.
 func TestEndInATurn(t *testing.T) {
 	for name, forNothing := range map[string]bool{"right": false, "wrong": true} {
 		bubble(t, name, func(t *testing.T) {
@@ -194,15 +194,15 @@ func TestEndInATurn(t *testing.T) {
 			failed, r := failures(t, connect, "end-in-a-turn")
 			warned := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-7" && row.Verdict == probe.Warn })
 			if warned != forNothing || len(failed) > 0 {
-				t.Errorf("PRM-7: %v, and what fails is %q", warned, failed)
+				t.Errorf("PRM-7: %v, failed: %q", warned, failed)
 			}
 		})
 	}
 }
 
-// TestSlowStart: the start has its own time, beside that of the first answer. An agent that needs more is too slow,
-// which is not held against it: the scenario is played again with more time, and the others are not played. One that
-// does not answer at all fails.
+// TestSlowStart: the start has its own time limit, in addition to that of the first answer. An agent that needs more
+// time is too slow, but does not fail: the scenario is played again with more time, and the others are not played. An
+// agent that does not answer at all fails.
 func TestSlowStart(t *testing.T) {
 	const never = time.Hour
 	for _, c := range []struct {
@@ -230,22 +230,22 @@ func TestSlowStart(t *testing.T) {
 				"session/prompt": answer("session/prompt", `{"stopReason":"end_turn"}`),
 			}), "start", "content")
 			if got := strings.Join(failed, " "); got != c.failed {
-				t.Errorf("what fails is %q, want %q", got, c.failed)
+				t.Errorf("failed: %q, want %q", got, c.failed)
 			}
 			if got := strings.Join(r.Summary.TooSlow, " "); got != c.tooSlow {
-				t.Errorf("what is too slow is %q, want %q", got, c.tooSlow)
+				t.Errorf("too slow: %q, want %q", got, c.tooSlow)
 			}
 			late := strings.Contains(r.Scenarios[1].Skipped, "too slow")
 			if late != (c.rest != "") || !strings.Contains(r.Scenarios[1].Skipped, c.rest) || late == (len(r.Summary.DidNotRun) == 0) {
-				t.Errorf("the next scenario: %q, and what did not run is %q", r.Scenarios[1].Skipped, r.Summary.DidNotRun)
+				t.Errorf("the next scenario: %q, did not run: %q", r.Scenarios[1].Skipped, r.Summary.DidNotRun)
 			}
 			time.Sleep(2 * never) // until the agent has ended
 		})
 	}
 }
 
-// TestPlayedAgain: what was late once, because the machine was busy, and in time when the scenario is played again
-// alone, is not held against the agent; what is wrong for certain is, and a scenario is played again once.
+// TestPlayedAgain: an answer that is late once because the machine is busy, but in time when the scenario is played
+// again alone, does not count against the agent. A certain mistake does. A scenario is played again only once.
 func TestPlayedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prompts := 0
@@ -262,13 +262,13 @@ func TestPlayedAgain(t *testing.T) {
 			t.Errorf("fails: %q, too slow: %q, did not run: %q, %d prompts", failed, r.Summary.TooSlow, r.Summary.DidNotRun, prompts)
 		}
 		if got := strings.Join(r.Summary.Should, " "); got != "INI-5" {
-			t.Errorf("what is recommended and not done is %q", got)
+			t.Errorf("recommendations that are not followed: %q", got)
 		}
 		time.Sleep(time.Minute) // until the agent has ended
 	})
 }
 
-// TestInterrupted: of a probe that was interrupted, what was not played did not run, and does not fail.
+// TestInterrupted: in an interrupted probe, scenarios that were not played did not run, and do not fail.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -285,12 +285,12 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("%v, never ran: %q, did not run: %q", err, r.Summary.NeverRan, r.Summary.DidNotRun)
 		}
 		if !r.Conforms {
-			t.Errorf("what fails is %q", r.Summary.Must)
+			t.Errorf("failed: %q", r.Summary.Must)
 		}
 	})
 }
 
-// TestHomes: each scenario has a home of its own, which is empty at first and which its launches share.
+// TestHomes: each scenario has its own home, which is empty at first and is shared by the scenario's launches.
 func TestHomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := probe.InMemory(connect(t))
@@ -321,7 +321,7 @@ func TestHomes(t *testing.T) {
 	})
 }
 
-// TestCommandsArrive: where the agent tells its commands late, prompts that name one wait for that.
+// TestCommandsArrive: if the agent announces its commands late, prompts that name a command wait for them.
 func TestCommandsArrive(t *testing.T) {
 	for name, options := range map[string]probe.Options{
 		"offered": {Only: []string{"start", "tools"}},
@@ -369,7 +369,7 @@ func TestCommandsArrive(t *testing.T) {
 	}
 }
 
-// TestStderrThatIsNoUTF8: what an agent logs is UTF-8; that the beginning of a long log is cut does not matter.
+// TestStderrThatIsNoUTF8: an agent's log must be UTF-8; it does not matter that the beginning of a long log is cut.
 func TestStderrThatIsNoUTF8(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -400,7 +400,7 @@ func TestStderrThatIsNoUTF8(t *testing.T) {
 	}
 }
 
-// TestWhyNot: what was not exercised says why, by the scenario that would have.
+// TestWhyNot: a requirement that was not exercised has a reason from the scenario that would have exercised it.
 func TestWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
@@ -423,7 +423,7 @@ func TestWhyNot(t *testing.T) {
 	})
 }
 
-// TestVersion2: an agent may answer to version 2 with that or with version 1, and is then served by it.
+// TestVersion2: an agent may answer version 2 with version 2 or 1, and the probe then uses that version.
 func TestVersion2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]struct {
@@ -439,14 +439,14 @@ func TestVersion2(t *testing.T) {
 				"initialize": result(answer), "session/new": result(`{"sessionId":"s"}`),
 			}), "version-2")
 			if got := strings.Join(failed, " "); got != want.failed || r.Version2 != want.version2 {
-				t.Errorf("%s: what fails is %q, speaks version 2: %v", answer, got, r.Version2)
+				t.Errorf("%s: failed: %q, speaks version 2: %v", answer, got, r.Version2)
 			}
 		}
 	})
 }
 
 // TestVersionNewer: a client of a later version describes itself in the members of both versions, so that an agent that
-// speaks 2 and chooses that finds what it requires there.
+// speaks and chooses version 2 finds the required members there.
 func TestVersionNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed, _ := failures(t, func() rpc.Transport {
@@ -457,13 +457,13 @@ func TestVersionNewer(t *testing.T) {
 			return client
 		}, "version-newer")
 		if len(failed) > 0 {
-			t.Errorf("what fails is %q", failed)
+			t.Errorf("failed: %q", failed)
 		}
 	})
 }
 
-// TestOnlyVersion2: an agent that speaks version 2 alone breaks nothing of version 1, and the report says why nothing
-// was played, however it refuses version 1.
+// TestOnlyVersion2: an agent that speaks only version 2 breaks no requirement of version 1, and the report explains why
+// nothing was played, however the agent refuses version 1.
 func TestOnlyVersion2(t *testing.T) {
 	const two = `"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`
 	for name, refusal := range map[string]string{"error": `"error":{"code":-32022,"message":"Unsupported protocol version"}`, "version 2": two} {
@@ -491,7 +491,7 @@ func TestOnlyVersion2(t *testing.T) {
 	}
 }
 
-// TestNeverRan: what fails because it never ran is told apart from what was broken.
+// TestNeverRan: requirements that fail because they never ran are distinguished from broken ones.
 func TestNeverRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
@@ -506,8 +506,7 @@ func TestNeverRan(t *testing.T) {
 	})
 }
 
-// TestOneOfManyWays: a requirement that is one of the many things that the schema says is not broken by another of
-// them.
+// TestOneOfManyWays: a requirement for one of the many demands of the schema is not broken by violations of the others.
 func TestOneOfManyWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connect := raw(t, map[string]func(json.RawMessage) string{
@@ -517,7 +516,7 @@ func TestOneOfManyWays(t *testing.T) {
 		})
 		failed, r := failures(t, connect, "start")
 		if got := strings.Join(failed, " "); got != "EXT-2" {
-			t.Errorf("what fails is %q", got)
+			t.Errorf("failed: %q", got)
 		}
 		for _, row := range r.Rows {
 			if (row.ID == "OVW-5" || row.ID == "AUT-5") && (row.Verdict != probe.Pass || row.Reason != "see EXT-2") {

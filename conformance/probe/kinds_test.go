@@ -21,7 +21,8 @@ import (
 // elsewhere is a path outside the directories of every session.
 const elsewhere = `"path":"/acp-probe-elsewhere.txt"`
 
-// kinds are agents with faults that show only to a probe that compares answers, looks at the disk, or remembers.
+// kinds are agents with faults that can be found only by a probe that compares answers, inspects the disk, or keeps
+// state.
 var kinds = map[string]mutant{
 	"an answer with the changed option alone":        {"options", "CFG-17", changedAlone(always)},
 	"the same, but whole where nothing changes":      {"options", "CFG-17", changedAlone(changes)},
@@ -36,8 +37,8 @@ var kinds = map[string]mutant{
 	"a call left in progress":                        {"tools", "TOL-9", dropping(`"status":"completed"`)},
 }
 
-// TestKinds: agents with a fault of each kind are found out, by the requirement that they break and no other, and nothing is
-// found of right agents: the example, one on the TypeScript SDK, and one without a library.
+// TestKinds: a fault of each kind is found, with exactly the requirement that it breaks, and there are no findings for
+// correct agents: the example, one on the TypeScript SDK, and one without a library.
 func TestKinds(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
@@ -53,7 +54,7 @@ func TestKinds(t *testing.T) {
 	}
 	for name, right := range map[string]struct {
 		launch func(t *testing.T) probe.Launch
-		known  string // what is found though the agent is right, and why
+		known  string // findings although the agent is correct, and why
 	}{
 		"example":    {func(*testing.T) probe.Launch { return example }, ""},
 		"plain":      {func(t *testing.T) probe.Launch { return nodeAgent(t, "testdata/plain.mjs") }, ""},
@@ -77,7 +78,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// findings are the requirements that a report has something to say against.
+// findings returns the requirements with a negative verdict in a report.
 func findings(t *testing.T, r *probe.Report) (found []string) {
 	t.Helper()
 	for _, row := range r.Rows {
@@ -92,16 +93,16 @@ func findings(t *testing.T, r *probe.Report) (found []string) {
 	return found
 }
 
-// typeScript has the agents on the official SDK that the tests of interoperation use.
+// typeScript contains the agents on the official SDK that the interoperability tests use.
 var typeScript = npmtest.Folder{Files: []string{"../interop/agent.mjs", "../interop/turns.mjs", "../interop/v2-agent.mjs", "../interop/package.json", "../interop/package-lock.json"}}
 
-// nodeAgent starts a program by Node.js.
+// nodeAgent starts a program with Node.js.
 func nodeAgent(t *testing.T, program string) probe.Launch {
 	npmtest.Need(t)
 	return launchCommand(func(string) *exec.Cmd { return exec.Command("node", program) })
 }
 
-// rewriting changes what the agent sends.
+// rewriting changes the agent's messages.
 func rewriting(pattern, to string) fault {
 	from := regexp.MustCompile(pattern)
 	return fault{toClient: func(_ *state, m *line) []string { return []string{from.ReplaceAllString(m.text, to)} }}
@@ -150,7 +151,7 @@ var changedEntryAlone = fault{toClient: func(s *state, m *line) []string {
 	return []string{m.text}
 }}
 
-// deletesAt deletes a file when the user has answered with a text.
+// deletesAt deletes a file after the user has answered with a text.
 func deletesAt(text string) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if m.answer && strings.Contains(m.text, text) {
@@ -167,7 +168,7 @@ func deletesAt(text string) fault {
 	}}
 }
 
-// usesReleased asks for the output of a terminal behind its release, and keeps the answer to itself.
+// usesReleased asks for the output of a terminal after its release, and hides the answer from the agent.
 var usesReleased = fault{
 	toClient: func(_ *state, m *line) []string {
 		if m.request && m.method == "terminal/release" {

@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// echo is a small agent: it repeats what it is told.
+// echo is a small agent that repeats its prompts.
 type echo struct {
 	mu       sync.Mutex
 	sessions map[acp.SessionID]bool
@@ -79,7 +79,8 @@ func connect(t *testing.T) func() rpc.Transport {
 	}
 }
 
-// SES-25 is a MUST that the echo cannot keep: it has no use for MCP servers. Without a fake server it is not exercised.
+// The echo cannot meet SES-25, which is a MUST, because it has no use for MCP servers. Without a fake server, SES-25 is
+// not exercised.
 func TestCheckAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -109,7 +110,7 @@ func TestRuns(t *testing.T) {
 	})
 }
 
-// TestBaseline: a failure that is known does not count, and an entry that does not fail is named.
+// TestBaseline: a known failure does not count, and an entry that does not fail is reported.
 func TestBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
@@ -125,15 +126,15 @@ func TestBaseline(t *testing.T) {
 	})
 }
 
-// TestRows: each requirement that binds agents and that a machine can judge is in the table, with something that can
-// exercise it.
+// TestRows: each requirement that applies to agents and can be judged automatically is in the table, with a scenario
+// that can exercise it.
 func TestRows(t *testing.T) {
 	for _, problem := range probe.CheckRows() {
 		t.Error(problem)
 	}
 }
 
-// fakeTest is a test that is only looked at.
+// fakeTest is a test that is only observed.
 type fakeTest struct {
 	t      *testing.T
 	name   string

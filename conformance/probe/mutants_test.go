@@ -18,26 +18,26 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// mutant is the example agent with one fault, and what a scenario must find of it.
+// mutant is the example agent with one fault, and the requirements that a scenario must find broken.
 type mutant struct {
 	scenario string
-	rules    string // the requirements that are found broken, and no other
+	rules    string // exactly the requirements that are found broken
 	fault    fault
 }
 
-// fault changes what passes. It may return any number of lines in place of one, and answer the client itself.
+// fault changes the traffic. It may return any number of lines in place of one, and answer the client itself.
 type fault struct {
-	// toAgent is given each line of the client, and returns what the agent gets; reply is sent to the client.
+	// toAgent receives each line of the client, and returns the lines for the agent and those for the client.
 	toAgent func(s *state, m *line) (lines []string, reply []string)
-	// toClient is given each line of the agent.
+	// toClient receives each line of the agent, and returns the lines for the client.
 	toClient func(s *state, m *line) []string
-	// deaf keeps the end of the input from the agent.
+	// deaf hides the end of the input from the agent.
 	deaf bool
 	// logs writes each line of the client to standard error before the agent gets it.
 	logs bool
 }
 
-// line is a message, taken apart.
+// line is a parsed message.
 type line struct {
 	text          string
 	method        string // of an answer, that of its request
@@ -48,14 +48,14 @@ type line struct {
 	outcome       json.RawMessage // the result or the error
 }
 
-// state is what a fault knows.
+// state is the state of a fault.
 type state struct {
 	asked map[string]*line // by the client
 	count map[string]int   // for faults that happen once
 	all   []*line          // of the client
 }
 
-// once counts how often a name came.
+// nth returns how often it was called with a name.
 func (s *state) nth(name string) int {
 	s.count[name]++
 	return s.count[name]
@@ -82,7 +82,7 @@ func readLine(text []byte) *line {
 	return m
 }
 
-// mutate puts a fault round a launch.
+// mutate adds a fault to a launch function.
 func mutate(launch probe.Launch, f fault) probe.Launch {
 	return func(ctx context.Context, dir string) (*probe.Target, error) {
 		target, err := launch(ctx, dir)
@@ -184,7 +184,7 @@ func mutate(launch probe.Launch, f fault) probe.Launch {
 
 // The faults that many mutants have.
 
-// failing answers an error in place of a result.
+// failing replaces a result with an error.
 func failing(method string, when func(*state, *line) bool) fault {
 	return fault{toClient: func(s *state, m *line) []string {
 		if m.answer && !m.error && m.method == method && when(s, m) {
@@ -204,7 +204,7 @@ func silent(method string, when func(*state, *line) bool) fault {
 	}}
 }
 
-// refusing answers an error for the client's request, which the agent never sees.
+// refusing answers the client's request with an error. The agent never sees the request.
 func refusing(method, code string, when func(*state, *line) bool) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if m.request && m.method == method && when(s, m) {
@@ -214,7 +214,7 @@ func refusing(method, code string, when func(*state, *line) bool) fault {
 	}}
 }
 
-// granting answers a result for the client's request, which the agent never sees.
+// granting answers the client's request with a result. The agent never sees the request.
 func granting(method, result string, when func(*state, *line) bool) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if m.request && m.method == method && when(s, m) {
@@ -224,7 +224,7 @@ func granting(method, result string, when func(*state, *line) bool) fault {
 	}}
 }
 
-// recoding answers another code of errors.
+// recoding changes the code of an error.
 func recoding(method, from, to string) fault {
 	return fault{toClient: func(_ *state, m *line) []string {
 		if m.error && m.method == method {
@@ -234,7 +234,7 @@ func recoding(method, from, to string) fault {
 	}}
 }
 
-// answering answers what the client sends and no one may answer.
+// answering answers messages of the client that must not be answered.
 func answering(text string, when func(*state, *line) bool) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if when(s, m) {
@@ -244,7 +244,7 @@ func answering(text string, when func(*state, *line) bool) fault {
 	}}
 }
 
-// before sends lines before the answer to a request, after sends them behind it.
+// before sends lines before the answer to a request, and after sends them after it.
 func before(method string, lines func(s *state, m *line) []string) fault {
 	return fault{toClient: func(s *state, m *line) []string {
 		if m.answer && !m.error && m.method == method {
@@ -273,7 +273,7 @@ func dropping(what string) fault {
 	}}
 }
 
-// asking sends a request of the agent's own in the first turn, and keeps the answer to it.
+// asking sends a request to the client in the first turn, and hides the answer from the agent.
 func asking(request func(session string) string) fault {
 	f := before("session/prompt", func(s *state, m *line) []string {
 		if s.nth("asked") > 1 {
@@ -308,7 +308,7 @@ func chunk(session string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + session + `","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"mutant"}}}}`
 }
 
-// lateChunk says something after the answer to the first prompt.
+// lateChunk sends a chunk after the answer to the first prompt.
 var lateChunk = after("session/prompt", func(s *state, m *line) []string {
 	if s.nth("late") > 1 {
 		return nil
@@ -316,7 +316,7 @@ var lateChunk = after("session/prompt", func(s *state, m *line) []string {
 	return []string{chunk(sessionOf(m))}
 })
 
-// What faults look for.
+// The conditions for faults.
 
 func always(*state, *line) bool { return true }
 
@@ -328,19 +328,19 @@ func params(text string) func(*state, *line) bool {
 	return func(_ *state, m *line) bool { return strings.Contains(string(m.params), text) }
 }
 
-// nthTime is from the nth time on that it is asked.
+// nthTime is true from the nth call on.
 func nthTime(n int) func(*state, *line) bool {
 	return func(s *state, _ *line) bool { return s.nth("nth") >= n }
 }
 
-// afterA is after the client has sent a text.
+// afterA is true after the client has sent a text.
 func afterA(text string) func(*state, *line) bool {
 	return func(s *state, _ *line) bool {
 		return slices.ContainsFunc(s.all, func(m *line) bool { return strings.Contains(m.text, text) })
 	}
 }
 
-// replacing writes one text in place of another in what the agent sends.
+// replacing replaces one text with another in the agent's messages.
 func replacing(from, to string) fault {
 	return fault{toClient: func(_ *state, m *line) []string { return []string{strings.ReplaceAll(m.text, from, to)} }}
 }
@@ -505,7 +505,7 @@ var mutants = []mutant{
 	{"cancel-request-unknown", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`, has("$/cancel_request"))},
 }
 
-// dead reads nothing more after a line.
+// dead stops reading at a line.
 func dead(when func(*line) bool) fault {
 	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
 		if s.count["dead"] > 0 || when(m) {
@@ -530,13 +530,13 @@ func (f fault) only(method string) fault {
 	return f
 }
 
-// and has another fault's way to the client.
+// and also applies another fault to the messages for the client.
 func (f fault) and(other fault) fault {
 	f.toClient = other.toClient
 	return f
 }
 
-// withoutMCP does not hand the MCP servers of a session on.
+// withoutMCP does not pass on the MCP servers of a session.
 var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
 	var e map[string]json.RawMessage
 	var p map[string]json.RawMessage
@@ -556,8 +556,8 @@ var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
 	return []string{strings.TrimSpace(text.String())}, nil
 }}
 
-// TestMutants plays each scenario against an agent with one fault, which it must find, and nothing else: below tier Full, a
-// sample of them.
+// TestMutants plays each scenario against an agent with one fault, and requires exactly the matching findings. Below
+// tier Full, it plays a sample of the mutants.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	var launch probe.Launch
@@ -568,7 +568,7 @@ func TestMutants(t *testing.T) {
 	played := map[string]bool{}
 	var right atomic.Int32
 	t.Cleanup(func() {
-		t.Logf("%d scenarios, %d with a mutant; one in %d of %d mutants played, %d caught by the requirement that they break and no other",
+		t.Logf("%d scenarios, %d with a mutant; one in %d of %d mutants played, %d caught by exactly the requirement that they break",
 			len(probe.AgentScenarios()), len(played), every, len(mutants), right.Load())
 	})
 	for i, m := range mutants {
@@ -592,8 +592,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// caught runs a probe that is to find these requirements broken, and no other, and reports whether it does. On a slow
-// machine the time that an answer may take matters: what is found wrong counts with twenty-five times of it.
+// caught runs a probe that must find exactly these requirements broken, and reports whether it does. On a slow machine,
+// the time limit for an answer matters, so a wrong result counts only with twenty-five times the limit.
 func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report, error)) bool {
 	t.Helper()
 	for _, times := range []time.Duration{1, 5, 25} {

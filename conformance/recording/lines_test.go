@@ -2,7 +2,7 @@ package recording
 
 import "testing"
 
-// The line of each message is known, also when other lines stand between them, unless very many do.
+// The line of each message is known, even with other lines between the messages, unless there are very many.
 func TestLines(t *testing.T) {
 	var l Lines
 	line := 1

@@ -10,7 +10,7 @@ import (
 
 var anyMask = regexp.MustCompile(`masked-[0-9a-f]{10}`)
 
-// Each secret is replaced, and nothing else: S marks where a mask must stand.
+// Each secret is replaced, and nothing else. S marks the places that must be masked.
 func TestMask(t *testing.T) {
 	const s = "s3cr3t-Value-0123456789"
 	for name, line := range map[string]string{
@@ -58,7 +58,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// Keys are known by their shape wherever they stand.
+// Keys are recognized by their shape, wherever they occur.
 func TestMaskShapes(t *testing.T) {
 	for _, key := range []string{
 		"sk-abcdefghijklmnopqrstuvwx", "sk-ant-api03-abcdefghijklmnop_qrstuv-AA", "sk-proj-abcdefghijklmnopqrstuvwx", "sk_live_abcdefghijklmnopqrst",
@@ -82,7 +82,7 @@ func TestMaskShapes(t *testing.T) {
 	}
 }
 
-// A mask is the same for the same secret, whichever way it is written.
+// A mask is the same for the same secret, however it is written.
 func TestMaskIsTheSame(t *testing.T) {
 	m := NewMasker()
 	masks := anyMask.FindAllString(string(m.Mask([]byte(`{"env":{"A":"caf\u00e9\/\ud83d\ude00","B":"café/😀","C":"other"}}`))), -1)
@@ -94,7 +94,7 @@ func TestMaskIsTheSame(t *testing.T) {
 	}
 }
 
-// Whatever the line is, a masked message has the same shape, and masking does not change its argument.
+// For any line, the masked message has the same shape, and masking does not change its argument.
 func FuzzMask(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"env":[{"name":"A","value":"b\n\ud83d\ude00"}],"url":"http://a:b@c/?token=d"}}`))
 	f.Add([]byte(`{"text":"\u0026token=x\\"}`))
@@ -118,7 +118,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// shapeOf is a value without its texts.
+// shapeOf returns a value without its texts.
 func shapeOf(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

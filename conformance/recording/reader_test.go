@@ -101,7 +101,7 @@ const (
 	prompted   = `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`
 )
 
-// Each form is told by its content.
+// Each format is recognized by its content.
 func TestForms(t *testing.T) {
 	quoted := func(s string) string {
 		b, err := json.Marshal(s)
@@ -228,7 +228,7 @@ agent: ` + prompted, want: turn},
 	}
 }
 
-// A request that initializes a proxy is an ordinary one to the sender. The successor of a chain is the end of it.
+// A request that initializes a proxy is an ordinary request to the sender. The successor of a chain is its end.
 func TestConductorInChain(t *testing.T) {
 	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"proxy:0","to":"proxy:1","id":1,"method":"proxy/initialize","params":{}}
 {"type":"notification","ts":0.6,"protocol":"acp","from":"successor","to":"proxy:1","method":"x","params":{}}
@@ -240,7 +240,7 @@ func TestConductorInChain(t *testing.T) {
 		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1: messages of other hops`)
 }
 
-// Of a conductor's trace, one hop is read.
+// One hop of a conductor's trace is read.
 func TestConductor(t *testing.T) {
 	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"proxy/initialize","session":null,"params":{"a":1}}
 {"type":"request","ts":0.6,"protocol":"acp","from":"proxy:0","to":"agent","id":"x","method":"initialize","session":null,"params":{"a": 1}}
@@ -275,7 +275,7 @@ func TestConductor(t *testing.T) {
 	}
 }
 
-// What nothing tells is an entry with an error, and reading goes on.
+// A message whose direction is unknown is an entry with an error, and reading continues.
 func TestDirections(t *testing.T) {
 	check(t, read(t, strings.Join([]string{
 		`{"jsonrpc":"2.0","id":9,"result":{}}`,
@@ -338,7 +338,7 @@ func TestEveryMethodTellsItsReceiver(t *testing.T) {
 	}
 }
 
-// Bad input has a clear error with the number of the line, and what can be read is read.
+// Bad input causes a clear error with the line number, and all readable lines are read.
 func TestBadInput(t *testing.T) {
 	const begin = `{"recording":1,"tool":"a","date":"2026-01-02T03:04:05Z"}` + "\n"
 	const one = `{"t":1,"from":"agent","raw":"x"}` + "\n"
@@ -388,7 +388,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A line that is too long is skipped in bounded memory, and named; a long one is read.
+// A line that is too long is skipped in bounded memory, and reported; a long line is read.
 func TestLongLines(t *testing.T) {
 	const long = 60 << 20
 	if testing.Short() {
@@ -433,7 +433,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A file that cannot be read further is an error with the line, after what was read.
+// If the rest of a file cannot be read, there is an error with the line after the entries that were read.
 func TestReadFails(t *testing.T) {
 	r := recording.NewReader(io.MultiReader(strings.NewReader(update+"\n"), iotest.ErrReader(io.ErrClosedPipe)), nil)
 	if e, err := r.Read(); err != nil || e.Kind != recording.KindMessage {
@@ -448,7 +448,7 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// Lines are returned as they come: the reader does not wait for more than it needs.
+// Lines are returned as they arrive: the reader does not wait for more than it needs.
 func TestStreaming(t *testing.T) {
 	in, out := io.Pipe()
 	r := recording.NewReader(in, nil)
@@ -479,7 +479,7 @@ func TestStreaming(t *testing.T) {
 	wg.Wait()
 }
 
-// All recordings of real agents are read without an error, whole.
+// All recordings of real agents are read completely and without an error.
 func TestTraces(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -520,7 +520,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// The messages of the traces, without their directions, are told again.
+// The directions of the messages in the traces are found again after they are removed.
 func TestTracesWithoutDirections(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -557,13 +557,13 @@ func TestTracesWithoutDirections(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d are not told", untold, total)
+	t.Logf("%d of %d directions are not found", untold, total)
 	if untold*100 > total {
-		t.Errorf("%d of %d messages are not told", untold, total)
+		t.Errorf("the directions of %d of %d messages are not found", untold, total)
 	}
 }
 
-// Whatever the input is, the reader ends, and each problem is typed.
+// For any input, the reader ends, and each problem has a type.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{initialize + "\n" + answered, `{"recording":1}` + "\n" + `{"t":1,"from":"agent","raw":"x\ud83d\ude00"}` + "\n" + `{"exit":{}}`,
 		"[\n{\"_direction\":\"incoming\",\n\"_type\":\"response\",\"id\":1,\"params\":{}},\n]", `2026-01-02T03:04:05Z -> "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}"`,
@@ -582,7 +582,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatal(err)
 			}
 			if entries++; entries > 10*len(text)+10 {
-				t.Fatal("it does not end")
+				t.Fatal("the reader does not end")
 			}
 			var problem *recording.Error
 			if e.Err != nil && (!errors.As(e.Err, &problem) || problem.Number < 1 || problem.Number > lines) || e.Number < 1 || e.Number > lines {
@@ -595,7 +595,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Times are read in the forms that logs have them.
+// Times are read in the formats used in logs.
 func TestTimes(t *testing.T) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	at := func(h, m, s, ms int) time.Time {

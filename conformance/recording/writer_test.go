@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// entries reads a recording, which must be without a problem.
+// entries reads a recording, which must have no problems.
 func entries(t *testing.T, from io.Reader) (all []recording.Entry) {
 	t.Helper()
 	r := recording.NewReader(from, nil)
@@ -36,7 +36,7 @@ func entries(t *testing.T, from io.Reader) (all []recording.Entry) {
 	}
 }
 
-// What is written is read again, byte for byte, whatever the lines hold.
+// Written lines are read back byte for byte, whatever they contain.
 func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 	code := 3
@@ -81,7 +81,7 @@ func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// Every byte value, alone and beside others, comes back.
+// Every byte value is read back, alone and next to others.
 func FuzzWriter(f *testing.F) {
 	f.Add([]byte("{}"), true)
 	f.Add([]byte("\xf0\x9f\x98\x80\\ud83d\x00"), false)
@@ -135,7 +135,7 @@ func TestWriterIsConcurrent(t *testing.T) {
 	}
 }
 
-// A masked recording has the same messages but for the secrets.
+// A masked recording has the same messages, except for the secrets.
 func TestMaskedRecording(t *testing.T) {
 	const secret = "0123456789-not-to-be-seen"
 	var r conformance.Recording
@@ -168,7 +168,7 @@ func TestMaskedRecording(t *testing.T) {
 	}
 }
 
-// The error of the file is that of each later call.
+// Each later call returns the error of the file.
 func TestWriteFails(t *testing.T) {
 	w, err := recording.NewWriter(failing{}, recording.Header{}, nil)
 	if !errors.Is(err, io.ErrShortWrite) {
@@ -183,7 +183,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-// A masked recording has the findings that it had before.
+// A masked recording has the same findings as before.
 func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Run("clean", func(t *testing.T) { maskedAlike(t, "../testdata/clean/*.jsonl") })
@@ -225,7 +225,7 @@ func maskedAlike(t *testing.T, pattern string) {
 	t.Logf("%d recordings, %d masks", len(files), masks)
 }
 
-// judged are the findings of a recording, without texts of it.
+// judged returns the findings of a recording, without the recording's texts.
 func judged(all *conformance.Recording) string {
 	var b strings.Builder
 	judge := conformance.NewJudge(nil, nil)

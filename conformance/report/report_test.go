@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newReport is New for options that are right.
+// newReport is New for valid options.
 func newReport(t testing.TB, options Options) *Report {
 	t.Helper()
 	r, err := New(options)
@@ -39,7 +39,7 @@ func finding(rule, method, pointer string) *Entry {
 	return &Entry{Line: 1, Finding: conformance.Finding{Rule: rule, Level: conformance.Must, Method: method, Pointer: pointer, Message: "wrong"}}
 }
 
-// All findings are counted, and few are kept, those that count before accepted ones.
+// All findings are counted, but only a few are kept. Those that count take precedence over accepted ones.
 func TestBounded(t *testing.T) {
 	r := newReport(t, Options{Keep: 10, Accepted: accept(t, "INI-6 session/update # known\n")})
 	s := r.Source("a")
@@ -64,7 +64,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// What counts, by the options.
+// The options determine which findings count.
 func TestOptions(t *testing.T) {
 	advice := finding("INI-6", "", "")
 	advice.Level = conformance.Advice
@@ -122,7 +122,7 @@ func TestAccepted(t *testing.T) {
 // banner is a line of a recording that breaks a requirement.
 const banner = `{"from":"agent","raw":"Loading"}` + "\n"
 
-// Whoever is told of findings can end the reading, also of a pipe that goes on.
+// A callback for findings can stop the reading, even of a pipe that does not end.
 func TestStop(t *testing.T) {
 	in, out := io.Pipe()
 	wrote := make(chan error)
@@ -144,7 +144,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// What was judged until reading failed is judged.
+// Messages before a read error are judged.
 func TestReadError(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(strings.Repeat(banner, 3)), failing{})
 	r := newReport(t, Options{})
@@ -155,7 +155,7 @@ func TestReadError(t *testing.T) {
 	if s.Messages != 3 || r.Findings() != 3 || r.Readable() || !strings.Contains(fmt.Sprint(s.Problems), "no more") {
 		t.Errorf("%d messages, %d findings, %v", s.Messages, r.Findings(), s.Problems)
 	}
-	// Who stops the reading has no problem.
+	// A stopped read is not a problem.
 	r = newReport(t, Options{})
 	if err := r.Source("a").Check(io.MultiReader(strings.NewReader(banner), stopping{}), nil); err != nil || r.Findings() != 1 || !r.Readable() {
 		t.Errorf("%v, %d findings", err, r.Findings())
@@ -170,7 +170,7 @@ type stopping struct{}
 
 func (stopping) Read([]byte) (int, error) { return 0, ErrStopped }
 
-// Lines of any size come whole and in order through the queue.
+// Lines of any size pass through the queue complete and in order.
 func TestManyBatches(t *testing.T) {
 	var b strings.Builder
 	const n = 3 * maxBatch

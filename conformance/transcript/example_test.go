@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/conformance/transcript"
 )
 
-// A client that asks too early, played against an agent made with package acp.
+// A client that sends a request too early, played against an agent built with package acp.
 func Example() {
 	script, err := transcript.Parse("too early", []byte(`
 -- transcript --

@@ -21,8 +21,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
-// recorded reads a recording of messages that are written with arrows, -> for the client's. A number before the arrow
-// is the time in milliseconds.
+// recorded reads a recording of messages that are written with arrows, -> for those of the client. A number before the
+// arrow is the time in milliseconds.
 func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 	t.Helper()
 	var file bytes.Buffer
@@ -57,8 +57,8 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 	return r
 }
 
-// against replays a recording to a peer: each of its strings is a line that it writes, "<" for one that it reads
-// first, "EOF" for the end of the connection, or how long it waits. It returns what the peer has read.
+// against replays a recording to a peer. Each string of the peer is a line that it writes, "<" to read a line first,
+// "EOF" for the end of the connection, or how long it waits. It returns the lines that the peer has read.
 func against(t *testing.T, r *transcript.Recorded, side conformance.Side, options *transcript.ReplayOptions, peer ...string) (read, differences []string, result *transcript.ReplayResult) {
 	t.Helper()
 	ours, theirs := rpc.Pipe()
@@ -143,7 +143,7 @@ var liveTurn = []string{
 	"<", `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`,
 }
 
-// The recorded client talks to a live agent that does the same with other ids and texts.
+// The recorded client communicates with a live agent that does the same with other ids and texts.
 func TestReplayAsClient(t *testing.T) {
 	read, differences, result := against(t, recorded(t, turn...), conformance.Client, &transcript.ReplayOptions{Replace: []string{"/w", "/tmp/x"}}, liveTurn...)
 	same(t, "differences", differences)
@@ -157,7 +157,7 @@ func TestReplayAsClient(t *testing.T) {
 	}
 }
 
-// The recorded agent talks to a live client that does the same, with ids of its own.
+// The recorded agent communicates with a live client that does the same with its own ids.
 func TestReplayAsAgent(t *testing.T) {
 	read, differences, result := against(t, recorded(t, turn...), conformance.Agent, nil,
 		`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`, "<",
@@ -174,7 +174,7 @@ func TestReplayAsAgent(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"result":{"stopReason":"end_turn"}}`)
 }
 
-// Where the live side parts from the recording, it says so, once, and goes on.
+// If the live side deviates from the recording, the replay reports that once and continues.
 func TestReplayDifferences(t *testing.T) {
 	change := func(at int, lines ...string) []string {
 		out := append([]string{}, liveTurn[:at]...)
@@ -237,7 +237,7 @@ func TestReplayExactly(t *testing.T) {
 	})
 }
 
-// The delays of the recording are kept on demand, and silence has an end.
+// The delays of the recording are kept on demand, and silence has a time limit.
 func TestReplayTime(t *testing.T) {
 	lines := []string{`10 -> {"method":"a"}`, `510 -> {"method":"b"}`, `600 <- {"method":"c"}`, `1600 -> {"method":"d"}`}
 	for speed, want := range map[float64]time.Duration{0: 0, 1: 1500 * time.Millisecond, 2: 750 * time.Millisecond} {
@@ -274,13 +274,13 @@ func TestReplayTime(t *testing.T) {
 	})
 }
 
-// What both sides of each recording said is played by both sides of the same recording, without a difference.
+// Both sides of each recording are replayed against each other without a difference.
 func TestReplayRecordings(t *testing.T) {
 	t.Run("clean", func(t *testing.T) { replayAll(t, "../testdata/clean/*.jsonl") })
 	t.Run("traces", func(t *testing.T) { replayAll(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
 }
 
-// replayAll plays the recordings that a pattern names.
+// replayAll replays the recordings that match a pattern.
 func replayAll(t *testing.T, pattern string) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Only the strings that are replaced change, and the line stays a message.
+// Only the replaced strings change, and the line remains a message.
 func FuzzRewrite(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0", "id":"sessionId","params":{"sessionId":"a\u00e9","list":["b",{"x":"c"}],"n":1e2}}`))
 	f.Add([]byte(`{"id":{"id":"x"},"result":{"id":"\ud83d\ude00"}}`))

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTranscripts plays each of the project's transcripts from both sides at once: they are readable,
-// consistent, and every message in them that is not meant to be wrong keeps to the schema.
+// TestTranscripts plays each of the project's transcripts from both sides at once. They are readable and consistent,
+// and every message in them that is not deliberately wrong follows the schema.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("../testdata/*-*.txtar")
 	if err != nil || len(files) == 0 {
@@ -66,7 +66,7 @@ func play(t *testing.T, ctx context.Context, script string, lines ...string) err
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { // takes whatever comes
+	wg.Go(func() { // reads everything
 		for {
 			if _, err := peer.Read(); err != nil {
 				return
@@ -78,7 +78,7 @@ func play(t *testing.T, ctx context.Context, script string, lines ...string) err
 			if line == "EOF" {
 				_ = peer.Close()
 			} else if peer.Write([]byte(line)) != nil {
-				return // the player has seen enough
+				return // the player has stopped
 			}
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// TestBounds fills each table of a history, and requires that it keeps to its bound.
+// TestBounds fills each table of a history, and requires that the table stays within its bound.
 func TestBounds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	schema, err := schema.Parse([]byte(sdk.SchemaV1Unstable()), 1)

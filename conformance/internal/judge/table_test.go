@@ -10,7 +10,7 @@ import (
 func TestTable(t *testing.T) {
 	m := NewTable[int](3)
 	if !m.None() {
-		t.Error("a new table has something")
+		t.Error("a new table is not empty")
 	}
 	for i, key := range []string{"a", "b", "c", "b"} {
 		m.put(key, i)
@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %q, want %q; forgot: %v", got, want, m.Forgot)
 	}
 	if _, ok := m.Get("a"); ok {
-		t.Error("what was forgotten is there")
+		t.Error("a forgotten entry is still there")
 	}
 	for _, key := range []string{"c", "d", "e"} {
 		m.drop(key)
@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLongKeys has keys of any length take little, and stay apart.
+// TestLongKeys shows that keys of any length take little memory and remain distinct.
 func TestLongKeys(t *testing.T) {
 	m := NewTable[int](10)
 	long := strings.Repeat("x", 1<<20)

@@ -2,7 +2,7 @@ package requirement
 
 import "testing"
 
-// TestWords requires that each requirement has a word that says how grave it is, and a text.
+// TestWords requires that each requirement has a text and a word for its severity.
 func TestWords(t *testing.T) {
 	for _, p := range Pages {
 		for _, r := range p.Requirements {

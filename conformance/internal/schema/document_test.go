@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// decode reads a text that is right.
+// decode reads a valid text.
 func decode(tb testing.TB, text []byte) *Value {
 	tb.Helper()
 	var d document
@@ -24,7 +24,7 @@ func decode(tb testing.TB, text []byte) *Value {
 	return d.root()
 }
 
-// texts are right and wrong JSON texts.
+// texts are valid and invalid JSON texts.
 var texts = []string{
 	``, ` `, `null`, `true`, `false`, `nul`, `nulll`, `tru`, `True`, `0`, `-0`, `00`, `01`, `-`, `-1`, `+1`, `1.`, `1.5`, `.5`, `1e`, `1e5`, `1E+5`, `1e-`, `1e-05`, `-1.5e3`,
 	`0e`, `0x1`, `1 2`, `1,`, `NaN`, `1e99999999999999999999`, `123456789012345678901234567890.5`, `-12345678901234567890`,
@@ -37,8 +37,8 @@ var texts = []string{
 	"\ufeff{}", "{}\x00", "\x00", "{}\x0b", "\u00a0{}",
 }
 
-// TestDocument compares the reading of texts with that of encoding/json, for each text and for each that has one byte
-// less or another one.
+// TestDocument compares the reading of texts with encoding/json, for each text and its variants with one byte removed
+// or changed.
 func TestDocument(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, text := range texts {
@@ -97,7 +97,7 @@ func compareDocuments(t *testing.T, text []byte) {
 	}
 }
 
-// reference reads a value by encoding/json, and the pointers to members whose name occurred before.
+// reference reads a value with encoding/json, and the pointers to members whose name occurred before.
 func reference(t *testing.T, dec *json.Decoder, twice *[]string, path ...string) any {
 	t.Helper()
 	token, err := dec.Token()
@@ -135,7 +135,8 @@ func reference(t *testing.T, dec *json.Decoder, twice *[]string, path ...string)
 	return token
 }
 
-// TestDocumentLimits has the deepest and the largest documents read, and deeper and larger ones refused.
+// TestDocumentLimits shows that the deepest and largest documents are read, and that deeper and larger ones are
+// refused.
 func TestDocumentLimits(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	var d document
@@ -159,7 +160,7 @@ func TestDocumentLimits(t *testing.T) {
 	compareDocuments(t, []byte(strings.Repeat(`{"a":`, maxDepth)+"{}"+strings.Repeat("}", maxDepth)))
 }
 
-// TestAccess reads values by the methods that rules use.
+// TestAccess reads values with the methods that rules use.
 func TestAccess(t *testing.T) {
 	var none *Value
 	v := decode(t, []byte(`{"a":{"b":"x","\u0063":"\u0079","d":null,"e":[1,null,"z"],"f":true,"n":1e2,"o":1.5},"a2":1,"a2":"last"}`))

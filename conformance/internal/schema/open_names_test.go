@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOpenNames finds them in a schema that refers to itself.
+// TestOpenNames finds open names in a schema that refers to itself.
 func TestOpenNames(t *testing.T) {
 	schema, err := Parse([]byte(`{
 		"anyOf": [{"properties": {"method": {}, "params": {"$ref": "#/$defs/Tree"}}}],
@@ -36,7 +36,7 @@ func TestOpenNames(t *testing.T) {
 		{`{"color":"blue"}`, []string{"/color blue Color"}},
 		{`{"color":null}`, nil},
 		{`{"trees":[{"color":"red"},{"trees":[{"color":"blue"}]}],"named":{"color":{"color":"green"}}}`, []string{"/trees/1/trees/0/color blue Color", "/named/color/color green Color"}},
-		{`{"color":"_blue","trees":[{"color":"blue"}]}`, nil}, // what is somebody's own may have members of its own
+		{`{"color":"_blue","trees":[{"color":"blue"}]}`, nil}, // a custom value may have custom members
 		{`[]`, nil},
 	} {
 		v := decode(t, []byte(test.value))

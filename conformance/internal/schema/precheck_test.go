@@ -23,13 +23,13 @@ import (
 // tally counts the values of a test.
 type tally struct{ right, sure, wrong int }
 
-// promise requires that a precheck admits only what the library has nothing to say about.
+// promise requires that a precheck admits only values for which the library reports nothing.
 func (c *tally) promise(t *testing.T, s *Schema, name string, v *Value) bool {
 	t.Helper()
 	sure, flaws := s.surely(name, v), s.flaws(name, v.tree())
 	switch {
 	case sure && len(flaws) > 0:
-		t.Errorf("%s: %s: the precheck admits what has findings: %v", name, v.raw(), flaws)
+		t.Errorf("%s: %s: the precheck admits a value with findings: %v", name, v.raw(), flaws)
 		return false
 	case len(flaws) > 0:
 		c.wrong++
@@ -42,7 +42,7 @@ func (c *tally) promise(t *testing.T, s *Schema, name string, v *Value) bool {
 	return true
 }
 
-// schemaTexts are the module's schemas.
+// schemaTexts holds the module's schemas.
 var schemaTexts = map[string]func() string{
 	"v1": sdk.SchemaV1, "v1 unstable": sdk.SchemaV1Unstable, "v2": sdk.SchemaV2, "v2 unstable": sdk.SchemaV2Unstable,
 }
@@ -64,7 +64,7 @@ func eachSchema(t *testing.T, test func(*testing.T, *Schema, *sample.Maker)) {
 	}
 }
 
-// spoil requires that prechecks promise nothing wrong about a value, and about values that come of it by some changes.
+// spoil requires that prechecks promise nothing wrong about a value, and about values derived from it by some changes.
 func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string, v any, changes int) {
 	t.Helper()
 	for range 1 + changes {
@@ -77,8 +77,8 @@ func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string
 	}
 }
 
-// TestPrechecksPublished makes values of every definition of the module's schemas, right and spoilt ones, and
-// requires that prechecks promise nothing wrong, and know nearly all that is right.
+// TestPrechecksPublished makes valid and corrupted values of every definition of the module's schemas, and requires
+// that prechecks promise nothing wrong and know nearly all valid values.
 func TestPrechecksPublished(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")
@@ -100,8 +100,8 @@ func TestPrechecksPublished(t *testing.T) {
 	})
 }
 
-// TestPrechecksShared takes the messages of the protocol's documents and of recordings of real agents, and spoilt ones,
-// and has each judged by the definition of every method: prechecks promise nothing wrong.
+// TestPrechecksShared judges the messages of the protocol's documents and of recordings of real agents, and corrupted
+// ones, by the definition of every method: prechecks promise nothing wrong.
 func TestPrechecksShared(t *testing.T) {
 	skipUnderRace(t)
 	contents := sharedContents(t)
@@ -117,7 +117,7 @@ func TestPrechecksShared(t *testing.T) {
 	})
 }
 
-// sharedContents are the params and results of the shared messages, of each shape one.
+// sharedContents returns the params and results of the shared messages, one for each shape.
 func sharedContents(t *testing.T) (contents []any) {
 	t.Helper()
 	var lines [][]byte
@@ -152,7 +152,7 @@ func sharedContents(t *testing.T) (contents []any) {
 	for _, line := range lines {
 		var d document
 		if err := d.read(line); err != nil {
-			continue // a document shows what is wrong too
+			continue // a document also shows mistakes
 		}
 		for _, name := range []string{"params", "result", "error"} {
 			v := d.root().child(name)
@@ -168,7 +168,7 @@ func sharedContents(t *testing.T) (contents []any) {
 	return contents
 }
 
-// shape is equal for values that differ in texts and numbers only.
+// shape returns a text that is equal for values that differ only in texts and numbers.
 func shape(v *Value) string {
 	var key strings.Builder
 	key.WriteString(v.kind().String())
@@ -184,7 +184,7 @@ func shape(v *Value) string {
 	return key.String()
 }
 
-// FuzzPrechecks has a text judged by each definition of each schema: prechecks promise nothing wrong.
+// FuzzPrechecks judges a text by each definition of each schema: prechecks promise nothing wrong.
 func FuzzPrechecks(f *testing.F) {
 	tier.Need(f, tier.Normal)
 	var schemas []*Schema
@@ -221,8 +221,7 @@ func FuzzPrechecks(f *testing.F) {
 	})
 }
 
-// TestPrecheckKeywords sets each keyword of a compiled schema. Those that prechecks do not know make them refuse
-// everything.
+// TestPrecheckKeywords sets each keyword of a compiled schema. Unknown keywords make prechecks refuse everything.
 func TestPrecheckKeywords(t *testing.T) {
 	known := []string{
 		"Always", "Types", "Constant", "Format", "Not", "Extensions", "Properties", "Required", "AdditionalProperties",
@@ -247,8 +246,8 @@ func TestPrecheckKeywords(t *testing.T) {
 	}
 }
 
-// TestPrechecks has prechecks judge values of schemas that stand alone: "+" before a value says that they admit it. What they admit
-// has no findings; what they do not may have none.
+// TestPrechecks runs prechecks on values of separate schemas. A "+" before a value means that they admit it. Values
+// that they admit have no findings; values that they do not admit may have none either.
 func TestPrechecks(t *testing.T) {
 	if !fastpath.Enabled {
 		t.Skip("it is about fast paths")

@@ -22,9 +22,8 @@ var (
 	schemaSeed  = flag.Uint64("schemas.seed", 1, "the first of their seeds")
 )
 
-// TestVerdicts compares, for schemas and values made at random, whether there are errors with whether the
-// library finds some that is given the same schema and nothing else. And it requires that prechecks admit only what has no
-// finding.
+// TestVerdicts compares, for random schemas and values, whether there are errors with whether the library finds errors
+// when it is given only the same schema. It also requires that prechecks admit only values without findings.
 func TestVerdicts(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	valid, invalid, skipped := 0, 0, 0
@@ -50,7 +49,7 @@ func TestVerdicts(t *testing.T) {
 		drawer := sample.NewSmallMaker(judge, seed)
 		for _, name := range slices.Sorted(maps.Keys(root.Defs)) {
 			if judge.Check(name) != nil {
-				skipped++ // the library does not take it, and keeps what it made of it
+				skipped++ // the library refuses it, and keeps the partial result
 				break
 			}
 			library, err := plain.Compile(locationOf(name))
@@ -105,7 +104,7 @@ func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v a
 	return false
 }
 
-// TestMembersWithoutName has a member of a map whose name is empty judged as that member, not as the map.
+// TestMembersWithoutName shows that a member of a map with an empty name is judged as a member, not as the map.
 func TestMembersWithoutName(t *testing.T) {
 	s := newSchema(map[string]any{"Map": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}})
 	for value, want := range map[string]string{
@@ -118,7 +117,7 @@ func TestMembersWithoutName(t *testing.T) {
 	}
 }
 
-// TestFirstElements has the first elements of an array judged by prefixItems, and the others by items.
+// TestFirstElements shows that the first elements of an array are judged by prefixItems, and the others by items.
 func TestFirstElements(t *testing.T) {
 	s := newSchema(map[string]any{"Tuple": map[string]any{
 		"type":        "array",
@@ -136,7 +135,7 @@ func TestFirstElements(t *testing.T) {
 	}
 }
 
-// TestBesideReferences has keywords beside a reference judged too.
+// TestBesideReferences shows that keywords next to a reference are judged too.
 func TestBesideReferences(t *testing.T) {
 	s := newSchema(map[string]any{
 		"Name": map[string]any{"type": "string"},
@@ -166,10 +165,10 @@ func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
 	}
 }
 
-// TestDemands requires that each field of a compiled schema that says something about values is seen.
+// TestDemands requires that demands sees each field of a compiled schema that restricts values.
 func TestDemands(t *testing.T) {
 	if demands(emptySchema()) {
-		t.Fatal("an empty schema demands something")
+		t.Fatal("an empty schema has demands")
 	}
 	for name, s := range keywordSchemas(t) {
 		if !demands(s) {
@@ -182,8 +181,8 @@ func emptySchema() *jsonschema.Schema {
 	return &jsonschema.Schema{MinLength: -1, MaxLength: -1, MinItems: -1, MaxItems: -1, MinProperties: -1, MaxProperties: -1}
 }
 
-// keywordSchemas returns, for each field of a compiled schema that says something about values, a schema in which only
-// that is set.
+// keywordSchemas returns, for each field of a compiled schema that restricts values, a schema in which only that field
+// is set.
 func keywordSchemas(t *testing.T) map[string]*jsonschema.Schema {
 	t.Helper()
 	annotations := []string{

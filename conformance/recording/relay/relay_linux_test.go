@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// terminal opens a terminal: what is written to keys is typed.
+// terminal opens a terminal. Writing to keys types text.
 func terminal(t *testing.T) (keys, screen *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -42,8 +42,8 @@ func terminal(t *testing.T) (keys, screen *os.File) {
 	return keys, screen
 }
 
-// A Ctrl-C in a terminal reaches both processes: the relay does not hand it on a second time. A signal to the relay
-// alone is handed on.
+// A Ctrl-C in a terminal reaches both processes, and the relay does not forward it a second time. A signal to only the
+// relay is forwarded.
 func TestControlC(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	keys, screen := terminal(t)
@@ -74,7 +74,7 @@ func TestControlC(t *testing.T) {
 			t.Errorf("got %q, %v, want %s", got, err, want)
 		}
 	}
-	expect("") // the number of its process
+	expect("") // its process number
 	for range 3 {
 		if _, err := keys.Write([]byte{3}); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// runAs makes the test binary another program: the relay, which writes to the file that recordTo names, or one of the
+// runAs turns the test binary into another program: the relay, which writes to the file in recordTo, or one of the
 // agents.
 const (
 	runAs    = "ACP_RELAY_TEST_RUN_AS"
@@ -32,7 +32,7 @@ const (
 func TestMain(m *testing.M) {
 	role := os.Getenv(runAs)
 	if role == "relay" {
-		os.Unsetenv(runAs) // the agent has a role of its own
+		os.Unsetenv(runAs) // the agent has a different role
 		if err := runRelay(); err != nil {
 			fmt.Fprintln(os.Stderr, "relay:", err)
 			os.Exit(99)
@@ -74,26 +74,26 @@ func runRelay() error {
 
 const recordStderr = "ACP_RELAY_TEST_STDERR"
 
-// agents are programs to stand behind the relay.
+// agents are programs for the relay to run.
 var agents = map[string]func(){
-	// gives back what it gets, and ends with status 7
+	// writes back its input, and ends with status 7
 	"echo": func() {
 		io.Copy(os.Stdout, os.Stdin)
 		os.Exit(7)
 	},
-	// says what its standard input is, and then gives back what it gets
+	// reads its input to the end, and then writes 1000 lines
 	"late": func() {
 		io.Copy(io.Discard, os.Stdin)
 		for i := range 1000 {
 			fmt.Printf("{\"n\":%d,\"fill\":%q}\n", i, strings.Repeat("x", 1000))
 		}
 	},
-	// closes its output and lives on until its input ends
+	// closes its output and continues until its input ends
 	"mute": func() {
 		os.Stdout.Close()
 		io.Copy(io.Discard, os.Stdin)
 	},
-	// closes its input, says so, and lives on
+	// closes its input, reports that, and continues
 	"deaf": func() {
 		os.Stdin.Close()
 		fmt.Println("closed")
@@ -105,7 +105,7 @@ var agents = map[string]func(){
 	},
 }
 
-// through is the relay before an agent of this binary, and its recording.
+// through returns a relay for an agent of this binary, and its recording.
 func through(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -139,7 +139,7 @@ func readFile(t *testing.T, file string) (all []recording.Entry) {
 	}
 }
 
-// sent is what a side has written, by a recording.
+// sent returns the bytes that a side has written, according to a recording.
 func sent(all []recording.Entry, d conformance.Direction) string {
 	var b strings.Builder
 	for _, e := range all {
@@ -158,13 +158,14 @@ var everything = strings.Join([]string{
 	`no JSON at all` + "\r", "", "\xff\xfe broken \x00", `{"long":"` + strings.Repeat("x", 3<<20) + `"}`, "end without a newline",
 }, "\n")
 
-// Nothing is changed, added or dropped, on the way and in the recording, and the agent's exit status is the relay's.
+// Nothing is changed, added or dropped, neither in transit nor in the recording, and the relay's exit status is the
+// agent's.
 func TestEveryByte(t *testing.T) {
 	cmd, file := through(t, "echo")
 	cmd.Stdin = strings.NewReader(everything)
 	got, err := cmd.Output()
 	if string(got) != everything {
-		t.Errorf("%d bytes came back of %d", len(got), len(everything))
+		t.Errorf("%d of %d bytes came back", len(got), len(everything))
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 7 {
 		t.Errorf("ended with %v, want status 7", err)
@@ -172,7 +173,7 @@ func TestEveryByte(t *testing.T) {
 	all := readFile(t, file)
 	for _, d := range []conformance.Direction{conformance.ToAgent, conformance.ToClient} {
 		if got := sent(all, d); got != everything {
-			t.Errorf("%v: %d bytes were recorded of %d", d, len(got), len(everything))
+			t.Errorf("%v: %d of %d bytes were recorded", d, len(got), len(everything))
 		}
 	}
 	if end := all[len(all)-1]; end.Kind != recording.KindEnd || end.End.Code == nil || *end.End.Code != 7 || end.End.Closed != conformance.Client {
@@ -180,7 +181,7 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// What the agent says after its input has ended still reaches the client.
+// Output that the agent writes after the end of its input still reaches the client.
 func TestLateAnswers(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -191,11 +192,11 @@ func TestLateAnswers(t *testing.T) {
 		t.Errorf("got %d lines, %v, want 1000", n, err)
 	}
 	if recorded := sent(readFile(t, file), conformance.ToClient); recorded != string(got) {
-		t.Errorf("%d bytes were recorded of %d", len(recorded), len(got))
+		t.Errorf("%d of %d bytes were recorded", len(recorded), len(got))
 	}
 }
 
-// Standard error passes as it is; its lines are recorded on demand.
+// Standard error passes unchanged; its lines are recorded on demand.
 func TestStandardError(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -219,7 +220,7 @@ func TestStandardError(t *testing.T) {
 	}
 }
 
-// The client sees the end of the agent's output when it comes, though the agent lives on.
+// The client sees the end of the agent's output at once, although the agent is still running.
 func TestOutputEnds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -257,7 +258,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// echo runs the relay in this process, before the echo agent.
+// echo runs the relay in this process, with the echo agent.
 func echo(t *testing.T, options relay.Options) (toRelay io.WriteCloser, fromRelay io.ReadCloser, wait func() *relay.Result) {
 	t.Helper()
 	self, err := os.Executable()
@@ -291,7 +292,7 @@ func echo(t *testing.T, options relay.Options) (toRelay io.WriteCloser, fromRela
 	}
 }
 
-// stuck is a file that takes nothing until it is told to.
+// stuck is a file whose writes block until they are released.
 type stuck struct {
 	release chan struct{}
 	bytes.Buffer
@@ -302,7 +303,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// A file that takes nothing delays no message, memory is bounded, and the recording says what it lacks.
+// A blocked file delays no messages, memory is bounded, and the recording reports the gaps.
 func TestRecordingIsBesideTheTraffic(t *testing.T) {
 	file := &stuck{release: make(chan struct{}, 1)}
 	file.release <- struct{}{} // for the header
@@ -354,7 +355,7 @@ func TestRecordingIsBesideTheTraffic(t *testing.T) {
 	}
 }
 
-// A file that fails is reported at the end; the traffic goes on.
+// An error in the file is reported at the end; the traffic continues.
 func TestRecordingFails(t *testing.T) {
 	file := &limited{left: 200}
 	w, err := recording.NewWriter(file, recording.Header{}, nil)
@@ -391,7 +392,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Requests are recorded before their answers, and the times do not go back.
+// Requests are recorded before their answers, and the times do not go backwards.
 func TestOrder(t *testing.T) {
 	var file bytes.Buffer
 	w, err := recording.NewWriter(&file, recording.Header{}, nil)
@@ -429,8 +430,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkRoundTrip is the time of 200 bytes to an agent that gives them back, with and without the relay's process
-// between.
+// BenchmarkRoundTrip measures the time for 200 bytes to an agent that sends them back, with and without a relay process
+// in between.
 func BenchmarkRoundTrip(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {
@@ -439,7 +440,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	for name, cmd := range map[string]*exec.Cmd{
 		"direct": exec.Command(self),
 		"relay":  exec.Command(self, "env", runAs+"=echo", self),
-		// what two more pipes cost by themselves
+		// the cost of two more pipes alone
 		"cat": exec.Command("sh", "-c", "cat | "+self+" | cat"),
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -475,7 +476,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// percentiles reports the distribution of times.
+// percentiles reports the percentiles of times.
 func percentiles(b *testing.B, times []time.Duration) {
 	slices.Sort(times)
 	for _, p := range []int{50, 99} {

@@ -23,7 +23,7 @@ import (
 )
 
 func init() {
-	// says its process's number, and then each signal that it gets; USR2 ends it
+	// prints its process number, and then each signal that it receives; USR2 ends it
 	agents["signals"] = func() {
 		c := make(chan os.Signal, 16)
 		signal.Notify(c, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -35,19 +35,19 @@ func init() {
 			}
 		}
 	}
-	// ends itself by a signal that it is told
+	// kills itself with the signal that it reads
 	agents["suicide"] = func() {
 		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		number, err2 := strconv.Atoi(strings.TrimSpace(line))
 		if err := errors.Join(err, err2); err != nil {
 			panic(err)
 		}
-		// A Go program cannot die by all of them: a shell can.
+		// A Go program cannot be killed by all signals, but a shell can.
 		if err := syscall.Exec("/bin/sh", []string{"sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$; sleep 60", number)}, os.Environ()); err != nil {
 			panic(err)
 		}
 	}
-	// writes until nobody reads
+	// writes until its output is no longer read
 	agents["writer"] = func() {
 		fmt.Fprintln(os.Stderr, os.Getpid())
 		for {
@@ -56,7 +56,7 @@ func init() {
 			}
 		}
 	}
-	// leaves a process behind that holds its outputs
+	// leaves a process behind that keeps its outputs open
 	agents["parent"] = func() {
 		child := exec.Command("sleep", "60")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
@@ -68,7 +68,7 @@ func init() {
 	}
 }
 
-// started is the relay before an agent that has said its first line.
+// started returns a relay with an agent that has written its first line.
 func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, first, file string) {
 	t.Helper()
 	cmd, file = through(t, role)
@@ -92,7 +92,7 @@ func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *
 	return cmd, in, out, strings.TrimSpace(first), file
 }
 
-// Each signal to the relay reaches the agent, once, and whether it ends is the agent's matter.
+// Each signal to the relay reaches the agent once, and the agent decides whether to end.
 func TestSignals(t *testing.T) {
 	cmd, in, out, _, file := started(t, "signals")
 	defer in.Close()
@@ -116,7 +116,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// The relay dies by the signal that the agent dies by.
+// The relay dies from the same signal as the agent.
 func TestDiesByTheSameSignal(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -135,8 +135,8 @@ func TestDiesByTheSameSignal(t *testing.T) {
 	}
 }
 
-// When the relay is killed, the agent is not left behind. Only Linux can tie their lives together: elsewhere, the agent's
-// input ends.
+// When the relay is killed, the agent is not left behind. Only Linux can end both processes together; elsewhere, the
+// agent's input ends.
 func TestRelayIsKilled(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestRelayIsKilled(t *testing.T) {
 	}
 	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV} {
 		cmd, _ := through(t, "signals")
-		held, stderr, err := os.Pipe() // which the agent has too
+		held, stderr, err := os.Pipe() // the agent has it too
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestRelayIsKilled(t *testing.T) {
 	}
 }
 
-// When the client stops reading, the agent's writing fails as it would without the relay.
+// When the client stops reading, the agent's writes fail as they would without the relay.
 func TestClientStopsReading(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestClientStopsReading(t *testing.T) {
 	}
 }
 
-// When the agent stops reading, the client's writing fails as it would without the relay.
+// When the agent stops reading, the client's writes fail as they would without the relay.
 func TestAgentStopsReading(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestAgentStopsReading(t *testing.T) {
 	}
 }
 
-// A process that the agent leaves behind does not keep the relay.
+// A process that the agent leaves behind does not keep the relay running.
 func TestOutputIsHeld(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
@@ -247,6 +247,6 @@ func TestOutputIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("what the agent has left behind is not there: %v", err)
+		t.Errorf("the process that the agent left behind is not running: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What is written as it is, comments, operators and tags, stands in text.go or is constant: whatever else becomes
-// source is an identifier, or a literal that strconv quotes.
+// Text that is written unchanged, such as comments, operators and tags, comes from text.go or is constant. All other
+// source text is an identifier, or a literal quoted by strconv.
 func TestTextPassesOnePlace(t *testing.T) {
 	raw := map[string]bool{
 		"Comment": true, "Commentf": true, "HeaderComment": true, "PackageComment": true, "CgoPreamble": true,

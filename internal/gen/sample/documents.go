@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// Definitions makes the definitions of a schema document: of constructs combined at random, a few levels
-// deep, with references to each other, names and texts that are easily spoilt, and mistakes. All their names,
-// and those of methods, begin with the prefix, so that many can stand in one document. Equal seeds make equal
-// definitions.
+// Definitions returns the definitions of a schema document. They combine constructs at random, a few levels deep, refer
+// to each other, and contain mistakes and names and texts that are easily corrupted. The names of all definitions and
+// methods begin with the prefix, so that one document can contain many sets. Equal seeds produce equal definitions.
 func Definitions(seed uint64, prefix string) map[string]any {
 	w := &schemaMaker{rand: rand.New(rand.NewPCG(seed, 3)), prefix: prefix}
-	// What all can have is what few programs survive: each document has some of it.
+	// Few programs survive all features at once, so each document has some of them.
 	for i := range w.with {
 		w.with[i] = w.one(4)
 	}
@@ -29,12 +28,12 @@ func Definitions(seed uint64, prefix string) map[string]any {
 	return out
 }
 
-// Document makes a whole document of [Definitions].
+// Document returns a complete document with the definitions from [Definitions].
 func Document(seed uint64) []byte {
 	return DocumentOf(Definitions(seed, ""))
 }
 
-// DocumentOf returns the document of definitions.
+// DocumentOf returns a document with the given definitions.
 func DocumentOf(definitions map[string]any) []byte {
 	out, err := json.Marshal(map[string]any{"$defs": definitions})
 	if err != nil {
@@ -43,7 +42,7 @@ func DocumentOf(definitions map[string]any) []byte {
 	return out
 }
 
-// What a document may have.
+// The features that a document may have.
 const (
 	hostile = iota // names and texts
 	nulls
@@ -137,7 +136,7 @@ func escapePercent(token string) string {
 	return b.String()
 }
 
-// schema makes a schema of at most so many levels.
+// schema makes a schema with at most depth levels.
 func (w *schemaMaker) schema(depth int) any {
 	if depth <= 0 {
 		return w.leaf()
@@ -168,7 +167,7 @@ func (w *schemaMaker) schema(depth int) any {
 	return s
 }
 
-// sibling adds what stands beside others but seldom.
+// sibling adds keywords that are rarely combined with others.
 func (w *schemaMaker) sibling(s object, depth int) {
 	if w.with[siblings] && w.one(5) {
 		switch w.rand.IntN(6) {
@@ -214,7 +213,7 @@ func (w *schemaMaker) sibling(s object, depth int) {
 	}
 }
 
-// leaf makes a schema without others in it, but for references.
+// leaf makes a schema that contains no other schemas except references.
 func (w *schemaMaker) leaf() any {
 	var s object
 	switch w.rand.IntN(16) {
@@ -288,7 +287,7 @@ func (w *schemaMaker) enum() object {
 	return object{"type": "string", "enum": list}
 }
 
-// bound adds keywords that bound values of a kind.
+// bound adds keywords that limit values of a kind.
 func (w *schemaMaker) bound(s object, kind string) {
 	if !w.with[bounds] || !w.one(2) {
 		return
@@ -431,7 +430,7 @@ func (w *schemaMaker) choice(depth int) object {
 		if w.one(6) {
 			s["discriminator"] = object{"propertyName": tag}
 		}
-	case n < 7: // told apart by type
+	case n < 7: // distinguished by type
 		for _, kind := range []string{"string", "integer", "boolean", "number"} {
 			if w.one(2) {
 				branch := object{"type": kind}
@@ -445,7 +444,7 @@ func (w *schemaMaker) choice(depth int) object {
 		if w.one(2) {
 			branches = append(branches, w.object(depth-1))
 		}
-	case n < 8: // told apart by members
+	case n < 8: // distinguished by members
 		for i := range 2 + w.rand.IntN(2) {
 			branch := w.object(depth - 1)
 			mark := "own" + strconv.Itoa(i)

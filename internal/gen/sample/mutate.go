@@ -12,26 +12,26 @@ import (
 
 // A Mutation is a valid value with one place changed.
 type Mutation struct {
-	// What says what was done and where.
+	// What describes the change and its place.
 	What string
 	// Value is the changed value.
 	Value any
 	// Fails is set when the value must be refused, at Pointer.
 	Fails bool
-	// Repairs is set when the mistake must be repaired, at Pointer. What is read then is Result. When
-	// neither is set, what was done is no mistake.
+	// Repairs is set when the mistake must be repaired, at Pointer. The value read is then Result. When neither
+	// is set, the change is not a mistake.
 	Repairs bool
 	Pointer string
-	// Inside is set when the value may be refused below Pointer, too: without its tag, it may be meant as
-	// another variant.
+	// Inside is set when the value may also be refused below Pointer, because without its tag it may be taken
+	// for another variant.
 	Inside bool
 	Result any
-	// Unsendable is set when Result is received but may not be sent: an array that leniency has
-	// emptied though it must have items, a string without its format.
+	// Unsendable is set when Result may be received but not sent: for example, an array that must have items but
+	// was emptied by leniency, or a string that does not have its format.
 	Unsendable bool
 }
 
-// step is one way into a value: a member or an item, and what leniency does when it is bad.
+// step is one step into a value: a member or an item, and how leniency handles it when it is bad.
 type step struct {
 	item     bool
 	name     string // of the member
@@ -42,8 +42,9 @@ type step struct {
 	required bool
 }
 
-// Mutations yields, for each place in a value of a definition, the value with what stands there replaced
-// by values of every kind, or deep inside by one, and without each required member. The value must be valid.
+// Mutations yields copies of a value of a definition with one change each: at each place, the value there is replaced
+// by a value of every kind, or of only one kind deep inside, and each required member is removed. The value must be
+// valid.
 func (j *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
 	return func(yield func(Mutation) bool) {
 		m := &mutator{schema: j, definition: definition, whole: v, yield: yield, results: map[string]any{}, unsendable: map[string]bool{}}
@@ -59,21 +60,21 @@ type mutator struct {
 	yield      func(Mutation) bool
 	stopped    bool
 	turn       int
-	results    map[string]any  // of what leniency makes of a mistake at a place
+	results    map[string]any  // the values that leniency produces for a mistake, by place
 	unsendable map[string]bool // which of them may not be sent
 }
 
-// deep is how many members and items on the way to a place there may be if it is to be tried with values of all
-// kinds. Those below get one each, of all kinds in turn: what stands there is a definition that is tried by itself.
+// deep is the maximum number of members and items on the path to a place that is tried with values of all kinds. Places
+// below get one value each, of all kinds in turn, because their definitions are tried separately.
 const deep = 2
 
-// kinds holds a value of every kind, numbers those that not every number may be.
+// kinds holds a value of every kind, and numbers holds numbers that are not allowed for every number.
 var (
 	kinds   = []any{nil, true, json.Number("42"), "x", []any{}, map[string]any{}}
 	numbers = []any{json.Number("-1"), json.Number("1.5"), json.Number("18446744073709551616")}
 )
 
-// visit changes the place at path, which holds v and is of the schemas, and those below it.
+// visit changes the place at path, which holds v and has the given schemas, and the places below it.
 func (m *mutator) visit(schemas []any, v any, path []step) {
 	tried := kinds
 	if _, number := v.(json.Number); number {
@@ -127,7 +128,7 @@ const (
 	skipItems = "x-deserialize-skip-invalid-items"
 )
 
-// hasTrue reports whether one of the schemas has a keyword that is true.
+// hasTrue reports whether the keyword is true in one of the schemas.
 func hasTrue(schemas []any, keyword string) bool {
 	return slices.ContainsFunc(schemas, func(s any) bool { m, _ := s.(map[string]any); return m[keyword] == true })
 }
@@ -138,7 +139,7 @@ func (m *mutator) yieldReplaced(path []step, w any) {
 	m.emit(out)
 }
 
-// isConst reports whether a schema is for one value.
+// isConst reports whether a schema allows a single value with const.
 func isConst(schema any) bool {
 	m, _ := schema.(map[string]any)
 	_, ok := m["const"]
@@ -171,8 +172,8 @@ func (m *mutator) emit(out Mutation) {
 	}
 }
 
-// judge says what leniency makes of a change in the value that path leads to. A mistake is refused there
-// unless something on the way lets it go.
+// judge decides how leniency handles a change in the value at path. A mistake is refused there unless a step on the
+// path tolerates it.
 func (m *mutator) judge(out *Mutation, path []step, null bool) {
 	if m.schema.Tolerated(m.definition, out.Value) {
 		out.Result = out.Value
@@ -188,7 +189,7 @@ func (m *mutator) judge(out *Mutation, path []step, null bool) {
 	out.Fails, out.Pointer = true, pointer(path)
 }
 
-// emptied returns the value with what path leads to left out, or empty where it must be there.
+// emptied returns the value without the part at path, or with that part empty if it is required.
 func (m *mutator) emptied(path []step) any {
 	place := pointer(path)
 	if out, ok := m.results[place]; ok {
@@ -211,7 +212,7 @@ func (m *mutator) emptied(path []step) any {
 		})
 	}
 	out := replaced(nil)
-	// A list that must be there in this branch may be missing in another one. A tag that is lost leads to another branch.
+	// A list that is required in this branch may be optional in another one. A lost tag leads to another branch.
 	if list := isList(m.whole, path); last.required && (list || !m.schema.Tolerated(m.definition, out)) {
 		out = replaced([]any{})
 	}
@@ -219,7 +220,7 @@ func (m *mutator) emptied(path []step) any {
 	return out
 }
 
-// isList reports whether path leads to a list.
+// isList reports whether the value at path is a list.
 func isList(v any, path []step) (list bool) {
 	edit(v, path, func(v any) any {
 		_, list = v.([]any)
@@ -228,7 +229,7 @@ func isList(v any, path []step) (list bool) {
 	return list
 }
 
-// edit returns v with what path leads to changed; v stays as it is.
+// edit returns a copy of v with the part at path changed. It does not modify v.
 func edit(v any, path []step, change func(any) any) any {
 	if len(path) == 0 {
 		return change(v)

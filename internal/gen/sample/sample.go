@@ -26,7 +26,7 @@ import (
 type Schema struct {
 	strict, loose, formatted *document
 	keyed                    func() *document
-	heights                  map[string]int // of definitions: how deep their values are at least
+	heights                  map[string]int // the minimum depth of the values of each definition
 }
 
 // Load reads a schema document.
@@ -59,38 +59,38 @@ func (j *Schema) Check(definition string) error {
 	return nil
 }
 
-// Valid reports whether the schema accepts v as a value of the definition; v must not change afterwards. Formats
-// of integers count as bounds, int64 where there is none; other formats say nothing. What has the tag of a branch
-// and the members that it requires, each of a type that they may be, is not a value of a branch without a tag.
+// Valid reports whether the schema accepts v as a value of the definition; v must not change afterwards. Integer
+// formats count as bounds, with int64 if there is none; other formats are ignored. An object with the tag of a branch
+// and the members that the branch requires, each of an allowed type, is not a value of a branch without a tag.
 func (j *Schema) Valid(definition string, v any) bool {
 	return j.strict.valid(j.strict.names[definition], v)
 }
 
-// Sendable reports whether v is valid or tolerated, and its strings have their formats. Formats do not tell branches
-// apart: what is a value of a branch but for a format is not a value of another.
+// Sendable reports whether v is valid or tolerated, and its strings have their formats. Formats do not distinguish
+// branches: a value that matches a branch except for a format is not a value of another branch.
 func (j *Schema) Sendable(definition string, v any) bool {
 	return j.formatted.valid(j.formatted.names[definition], v)
 }
 
-// Tolerated reports whether v is a value of the definition but for what may be read without being reported:
-// unknown members where the schema forbids them, names that an enum does not list, tags that a union does
-// not list, an object that is more than one branch of a oneOf, a _meta that is null.
+// Tolerated reports whether v is a value of the definition except for deviations that may be read without being
+// reported: unknown members where the schema forbids them, names that an enum does not list, tags that a union does not
+// list, an object that matches more than one branch of a oneOf, and a _meta that is null.
 func (j *Schema) Tolerated(definition string, v any) bool {
 	return j.loose.valid(j.loose.names[definition], v)
 }
 
-// MayBeRepaired reports whether v, which is valid, may be read with repairs nevertheless. Where no tag tells the
-// branches of a choice apart, what has the members that a branch requires is of that branch as long as no mistake is
-// in it but such as the schema marks as repairable, whatever a branch that does not know these members accepts.
+// MayBeRepaired reports whether v may be read with repairs although it is valid. If no tag distinguishes the branches
+// of a choice, an object with the members that a branch requires belongs to that branch as long as its only mistakes
+// are those that the schema marks as repairable, even if a branch that does not know these members accepts it.
 func (j *Schema) MayBeRepaired(definition string, v any) bool {
 	d := j.keyed()
 	s, err := d.compile(d.names[definition])
 	return err == nil && !d.verdicts.validate(s, v)
 }
 
-// Same returns an error that shows, by a JSON pointer, what of the value want is not in got, or what of
-// got was not in want. Members that no part of the schema declares may be missing in got, and in either one
-// with the default of the schema, and a _meta that is null. Numbers are compared exactly.
+// Same returns an error that shows, with a JSON pointer, a part of want that is not in got, or a part of got that is
+// not in want. Members that no part of the schema declares may be missing in got. Members with the schema's default,
+// and a _meta that is null, may be missing in either. Numbers are compared exactly.
 func (j *Schema) Same(definition string, want, got any) error {
 	if equal(want, got) {
 		return nil
@@ -102,8 +102,8 @@ func (j *Schema) Same(definition string, want, got any) error {
 	return d.survives("", []any{d.defs[d.names[definition]]}, want, got)
 }
 
-// Closure returns a text that two definitions of the same name share, of whatever schemas, if they and all that
-// they refer to are the same but for their descriptions.
+// Closure returns a text that is equal for definitions of the same name in different schemas if the definitions, and
+// all definitions that they refer to, are the same except for their descriptions.
 func (j *Schema) Closure(definition string) string {
 	all := map[string]any{}
 	var add func(name string)
@@ -136,7 +136,7 @@ func (j *Schema) Closure(definition string) string {
 	return definition + " " + show(all)
 }
 
-// Known returns the value without the members that no part of the schema declares, which are not sent again.
+// Known returns the value without the members that no part of the schema declares. Such members are not sent again.
 func (j *Schema) Known(definition string, v any) any {
 	d := j.loose
 	return d.keepKnown([]any{d.defs[d.names[definition]]}, v)
@@ -166,14 +166,14 @@ func (d *document) keepKnown(schemas []any, v any) any {
 	return v
 }
 
-// document is a schema document whose definitions, and branches of choices, have plain names: a validator
-// need not understand what names there are in the schema.
+// document is a schema document whose definitions and branches of choices have plain names, so that a validator need
+// not understand the names in the schema.
 type document struct {
 	kind
-	given  map[string]any      // the definitions as they are
+	given  map[string]any      // the original definitions
 	names  map[string]string   // of definitions
 	copies map[string]string   // of definitions in a context
-	steps  map[string]*big.Rat // of numbers, by what stands for them as a format
+	steps  map[string]*big.Rat // of numbers, by the format that represents them
 	defs   map[string]any
 
 	mu       sync.Mutex
@@ -183,11 +183,11 @@ type document struct {
 	verdicts verdicts
 }
 
-// A kind of document.
+// kind is a kind of document.
 type kind struct {
-	loose   bool // it accepts what is tolerated
-	formats bool // it judges the formats of strings
-	keyed   bool // what a branch requires decides between those without a tag
+	loose   bool // it accepts tolerated values
+	formats bool // it checks the formats of strings
+	keyed   bool // required members decide between branches without a tag
 }
 
 func newDocument(root map[string]any, kind kind) *document {
@@ -238,11 +238,11 @@ func newDocument(root map[string]any, kind kind) *document {
 	return d
 }
 
-// definitionURL is where the validator finds a document for each definition: for each part of a schema that it compiles
-// it goes through all parts of the document.
+// definitionURL is where the validator finds the definitions. Each has its own document, because for each part of a
+// schema that the validator compiles, it goes through all parts of the document.
 const definitionURL = "sample:///"
 
-// absoluteRef returns a reference to a definition with the document which that is in.
+// absoluteRef returns a reference to a definition that includes the definition's document.
 func absoluteRef(ref string) string {
 	rest, ok := strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
@@ -258,21 +258,21 @@ var integers = map[string]bool{
 	"uint8": true, "uint16": true, "uint32": true, "uint64": true, "uint": true,
 }
 
-// Where the schemas are in a schema.
+// The keywords with schemas inside a schema.
 var (
 	oneSchema   = []string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not", "if", "then", "else", "propertyNames"}
 	branchLists = []string{"oneOf", "anyOf"}
 	namedOnes   = []string{"properties", "patternProperties", "dependentSchemas"}
 )
 
-// A context says what the schema around one says of it.
+// A context holds the information about a schema that comes from the schemas around it.
 type context struct {
-	tags  string // members that tell the branches apart of which it is one, each quoted
-	exact bool   // it is such a member, whose values are no names of an enum
-	not   bool   // it is forbidden: what is tolerated would forbid more
+	tags  string // members that distinguish the branches of which it is one, each quoted
+	exact bool   // it is such a member, and its values are not names of an enum
+	not   bool   // it is forbidden, so tolerance would forbid more
 	plain bool   // formats of strings do not count
 
-	repaired bool // what is marked as repairable is accepted
+	repaired bool // members that are marked as repairable are accepted
 }
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
@@ -286,7 +286,7 @@ func (c context) add(names []string) context {
 	return c
 }
 
-// rewrite returns a copy of a schema: references and branches by the plain names.
+// rewrite returns a copy of a schema that uses the plain names for references and branches.
 func (d *document) rewrite(schema any, c context) any {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -300,7 +300,7 @@ func (d *document) rewrite(schema any, c context) any {
 		delete(out, "format")
 	}
 	if types := listOf(m["type"]); m["format"] == nil && (m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
-		out["format"] = "int64" // as Go has them
+		out["format"] = "int64" // as in Go
 	}
 	if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
 		format := "multiple of " + step.String()
@@ -350,8 +350,8 @@ func (d *document) rewrite(schema any, c context) any {
 	return out
 }
 
-// tagsOf finds the tags of branches with their values, those of them that are not only of choices within, how many
-// branches have each, and how many have the most frequent one.
+// tagsOf returns the tags of branches with their values, the tags that do not occur only in choices inside branches,
+// the number of branches that have each tag, and the number of branches that have the most frequent tag.
 func (d *document) tagsOf(branches []any) (tags map[string][]any, own map[string]bool, having map[string]int, most int) {
 	tags, own, having = map[string][]any{}, map[string]bool{}, map[string]int{}
 	for _, branch := range branches {
@@ -378,7 +378,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		listed, kind = append(listed, values...), of
 	}
 	tags, own, having, most := d.tagsOf(list)
-	// The tag is in most branches. What is a choice with null alone has none.
+	// The tag is in most branches. A choice only between one branch and null has no tag.
 	values := slices.DeleteFunc(slices.Clone(list), func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
 	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
 	maps.DeleteFunc(own, func(name string, _ bool) bool { return tags[name] == nil })
@@ -430,7 +430,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		out[keyword] = copied
 		return
 	}
-	// An object with the members of several branches is one of them, with unknown members.
+	// An object with the members of several branches is a value of one of them, with unknown members.
 	delete(out, "oneOf")
 	out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"anyOf": []any{
 		d.define(map[string]any{"type": "object", "anyOf": copied}),
@@ -438,7 +438,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}})
 }
 
-// discriminated leaves one of the members that could be the tag of a choice, if its discriminator says which.
+// discriminated keeps only one of the members that could be the tag of a choice if the choice's discriminator names it.
 func discriminated(choice map[string]any, tags map[string]bool) {
 	d, _ := choice["discriminator"].(map[string]any)
 	if name, ok := d["propertyName"].(string); ok && tags[name] {
@@ -446,8 +446,8 @@ func discriminated(choice map[string]any, tags map[string]bool) {
 	}
 }
 
-// hasFormat reports whether a schema is for strings of a format: a string without it is not a value of another branch,
-// because formats do not tell branches apart.
+// hasFormat reports whether a schema is for strings with a format. A string without the format is not a value of
+// another branch, because formats do not distinguish branches.
 func (d *document) hasFormat(schema any, depth int) bool {
 	m, _ := schema.(map[string]any)
 	if m["format"] == "uri" || m["format"] == "date-time" {
@@ -460,13 +460,14 @@ func (d *document) hasFormat(schema any, depth int) bool {
 	return depth < 20 && slices.ContainsFunc(parts, func(part any) bool { return d.hasFormat(part, depth+1) })
 }
 
-// otherTags marks the branch for tags that a union does not list. It says nothing of what fits another branch.
+// otherTags marks the branch for tags that a union does not list. It does not apply to values that match another
+// branch.
 const otherTags = "other tags"
 
-// commit adds to the copy of a schema with a choice that what has the tag of a branch, and the members that it
-// requires, each of a type which they may be of, is of that branch, whatever a branch without the tag accepts: a
-// mistake elsewhere in it makes it wrong, and nothing else of it. Where a branch is for other tags, whatever has the
-// tag is of a branch with it.
+// commit adds a rule to the copy of a schema with a choice: an object with the tag of a branch, and the members that
+// the branch requires, each of an allowed type, belongs to that branch, even if a branch without the tag accepts it. A
+// mistake elsewhere in the object makes it invalid, and does not make it a value of another branch. If a branch is for
+// other tags, any object with the tag belongs to a branch with the tag.
 func (d *document) commit(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any) {
 	for _, tag := range slices.Sorted(maps.Keys(own)) {
 		if _, text := tags[tag][0].(string); !text {
@@ -488,7 +489,7 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 			}
 		}
 		switch {
-		case fallback || len(aware) == len(list): // what is of no other branch is of that for any value
+		case fallback || len(aware) == len(list): // the branch for any value accepts values of no other branch
 		case open:
 			unlisted := map[string]any{"type": "string", "not": map[string]any{"enum": tags[tag]}}
 			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{
@@ -501,7 +502,7 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 	}
 }
 
-// commitNested is commit, where the branches of a choice that is nothing else are branches of the one around it.
+// commitNested is like commit, but a branch that is only a choice is replaced with the branches of that choice.
 func (d *document) commitNested(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any, c context) {
 	var flat, copies []any
 	var add func(branch, copied any, depth int)
@@ -533,8 +534,9 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 	d.commit(out, flat, copies, own, tags)
 }
 
-// commitKeyed adds to the copy of a schema with a choice without a tag that what would be of a branch with members that
-// another does not know, if it were repaired, is of that branch without repairs.
+// commitKeyed adds a rule to the copy of a schema with a choice without a tag. It is for branches that require members
+// which another branch does not know: an object that would belong to such a branch after repairs must belong to it
+// without repairs.
 func (d *document) commitKeyed(out map[string]any, list, copied []any, c context) {
 	c.repaired = true
 	for i, branch := range list {
@@ -588,7 +590,7 @@ func (d *document) declares(schema any, name string, depth int) bool {
 	return slices.ContainsFunc(parts, func(part any) bool { return d.declares(part, name, depth+1) })
 }
 
-// repairable returns what a member may be if repairs are allowed.
+// repairable returns the schema of a member if repairs are allowed.
 func (d *document) repairable(schema, copied any) any {
 	its := []any{schema}
 	switch {
@@ -600,7 +602,7 @@ func (d *document) repairable(schema, copied any) any {
 	return copied
 }
 
-// alone reports whether a schema says nothing of values but by the keyword.
+// alone reports whether the keyword is the only one in a schema that restricts values.
 func alone(schema map[string]any, keyword string) bool {
 	for k := range schema {
 		switch k {
@@ -612,8 +614,8 @@ func alone(schema map[string]any, keyword string) bool {
 	return true
 }
 
-// signature returns the schema of what has the tag of a branch and the members that it requires, or nil if the
-// branch does not require one value for the tag.
+// signature returns the schema of objects with the tag of a branch and the members that the branch requires, or nil if
+// the branch does not require a single value for the tag.
 func (d *document) signature(required []any, members map[string][]any, tag string) any {
 	if !slices.Contains(required, any(tag)) {
 		return nil
@@ -654,8 +656,8 @@ func (d *document) valuesOf(schemas []any) (out []any) {
 	return out
 }
 
-// members adds the names that the objects of a schema must have, and the schemas of all members, but not what the
-// branches of its choices say.
+// members adds the names of the members that the objects of a schema must have, and the schemas of all members. It
+// ignores the branches of choices.
 func (d *document) members(schema any, required *[]any, members map[string][]any, seen map[string]bool) {
 	m, _ := schema.(map[string]any)
 	for _, name := range listOf(m["required"]) {
@@ -676,7 +678,7 @@ func (d *document) members(schema any, required *[]any, members map[string][]any
 	}
 }
 
-// types returns the types that the values of a schema may be of. An integer is any number.
+// types returns the types that the values of a schema may have. It treats integers and numbers alike.
 func (d *document) types(schema any, depth int) []string {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > 20 {
@@ -717,7 +719,7 @@ func (d *document) types(schema any, depth int) []string {
 	return out
 }
 
-// typesOf returns the types of a list, where one of integers is one of numbers.
+// typesOf returns the types of a list. It adds both number and integer for either of them.
 func typesOf(list []any, of func(any) string) (out []string) {
 	for _, v := range list {
 		if t := of(v); t == "number" || t == "integer" {
@@ -746,8 +748,8 @@ func typeOf(v any) string {
 	return "number"
 }
 
-// guarded returns a schema that means the same and is refused sooner: members that it requires to have a value
-// are looked at first.
+// guarded returns an equivalent schema that refuses values sooner, because it checks a required member with a fixed
+// value first.
 func guarded(schema any) any {
 	m, _ := schema.(map[string]any)
 	properties, _ := m["properties"].(map[string]any)
@@ -765,7 +767,7 @@ func guarded(schema any) any {
 	return schema
 }
 
-// scalars returns the strings or integers that a schema lists, beside null, and their type.
+// scalars returns the strings or integers that a schema lists, possibly with null, and their type.
 func scalars(schema any) (values []any, kind string) {
 	m, _ := schema.(map[string]any)
 	values = listOf(m["enum"])
@@ -792,7 +794,7 @@ func scalars(schema any) (values []any, kind string) {
 	return values, kind
 }
 
-// unlisted reports whether a schema is for values of a type, and lists none.
+// unlisted reports whether a schema is for values of a type and does not list them.
 func (d *document) unlisted(schema any, kind string) bool {
 	for range 10 {
 		m, _ := schema.(map[string]any)
@@ -815,7 +817,7 @@ func (d *document) define(schema any) any {
 	return map[string]any{"$ref": "#/$defs/" + name}
 }
 
-// reference returns a reference by plain names. In a context it is to a copy of the definition.
+// reference returns a reference with plain names. In a context, it refers to a copy of the definition.
 func (d *document) reference(ref string, c context) string {
 	rest, ok := strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
@@ -841,7 +843,7 @@ func (d *document) reference(ref string, c context) string {
 	return "#/$defs/" + copied
 }
 
-// loosen makes the copy of a schema accept what is tolerated.
+// loosen makes the copy of a schema accept tolerated values.
 func (d *document) loosen(m, out map[string]any, c context) {
 	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if out[keyword] == false {
@@ -871,8 +873,8 @@ func (d *document) loosen(m, out map[string]any, c context) {
 	}
 }
 
-// tags adds the members for which a branch lists strings or numbers, and to own, unless that is nil, those
-// with one value that are not of choices within the branch.
+// tags adds the members for which a branch lists strings or numbers to tags. It adds those with one value that are not
+// in choices inside the branch to own, unless own is nil.
 func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]bool) {
 	m, _ := branch.(map[string]any)
 	properties, _ := m["properties"].(map[string]any)
@@ -921,7 +923,7 @@ func (d *document) listedValues(schema any, seen map[string]bool) (out []any) {
 	return out
 }
 
-// referred returns what a schema that is nothing but a reference refers to, or else the schema.
+// referred returns the target of a schema that is only a reference, and otherwise the schema itself.
 func (d *document) referred(schema any) any {
 	for range 20 {
 		m, _ := schema.(map[string]any)
@@ -940,7 +942,7 @@ func (d *document) target(ref string) any { return d.given[nameOf(ref)] }
 // nameOf returns the name of the definition that a reference names.
 func nameOf(ref string) string { return unescape(strings.TrimPrefix(ref, "#/$defs/")) }
 
-// unescape returns the name that a part of a reference stands for.
+// unescape returns the name that a part of a reference represents.
 func unescape(token string) string {
 	if plain, err := url.PathUnescape(token); err == nil {
 		token = plain
@@ -955,10 +957,10 @@ func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
 		return s, nil
 	}
 	if d.broken != nil {
-		return nil, d.broken // the library keeps what it compiled by half
+		return nil, d.broken // the library keeps partially compiled schemas
 	}
 	defer func() {
-		if r := recover(); r != nil { // the library does so for some references
+		if r := recover(); r != nil { // the library panics for some references
 			err = fmt.Errorf("%v", r)
 		}
 		d.broken = err
@@ -985,7 +987,8 @@ func (d *document) resolve(ref string) (name string, schema any) {
 	return name, d.defs[name]
 }
 
-// inForce adds to parts the schemas that v must meet by a schema, or that it meets of its choices.
+// inForce adds the schemas that apply to v to parts: those that the schema requires, and the branches of its choices
+// that v matches.
 func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]any {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -1020,7 +1023,7 @@ func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]a
 	return parts
 }
 
-// survives compares two values of schemas that all apply.
+// survives compares two values to which all the schemas apply.
 func (d *document) survives(at string, schemas []any, want, got any) error {
 	var parts []map[string]any
 	for _, s := range schemas {
@@ -1050,7 +1053,7 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 				continue
 			}
 			if !declared {
-				continue // it may have lost members, too
+				continue // it may also have lost members
 			}
 			if err := d.survives(at+"/"+name, below, want[name], value); err != nil {
 				return err
@@ -1075,8 +1078,8 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 	return nil
 }
 
-// asDouble returns the shortest decimal number that is the same as n for a float64: that is what counts of a number
-// which is not an integer.
+// asDouble returns the shortest decimal number with the same float64 value as n. Only this value matters for a number
+// that is not an integer.
 func asDouble(n json.Number) *big.Rat {
 	f, err := n.Float64()
 	if err != nil {
@@ -1085,8 +1088,8 @@ func asDouble(n json.Number) *big.Rat {
 	return exact(json.Number(strconv.FormatFloat(f, 'g', -1, 64)))
 }
 
-// sameDouble reports whether two values are numbers that a schema says are numbers, and the same as such: Go
-// has them as float64.
+// sameDouble reports whether two values are numbers, have the type number in a schema, and are equal as float64, which
+// is their type in Go.
 func sameDouble(parts []map[string]any, want, got any) bool {
 	a, okA := want.(json.Number)
 	b, okB := got.(json.Number)
@@ -1100,8 +1103,8 @@ func sameDouble(parts []map[string]any, want, got any) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// memberSchemas returns the schemas of a member, and whether it must be kept: it is declared, or the object
-// is none that declares members.
+// memberSchemas returns the schemas of a member, and whether it must be kept because it is declared or the object does
+// not declare members.
 func memberSchemas(parts []map[string]any, name string) (below []any, declared bool) {
 	closed := false
 	for _, m := range parts {
@@ -1135,7 +1138,7 @@ func itemSchemas(parts []map[string]any, i int) (below []any) {
 	return below
 }
 
-// mayBeMissing reports whether a member that holds v says the same as none.
+// mayBeMissing reports whether a member that holds v means the same as no member.
 func (d *document) mayBeMissing(name string, schemas []any, v any) bool {
 	if name == "_meta" && v == nil {
 		return true
@@ -1175,7 +1178,7 @@ func sameNumber(a, b json.Number) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// Equal returns an error that shows the first difference between two values, as a JSON pointer.
+// Equal returns an error that shows the first difference between two values, with a JSON pointer.
 func Equal(want, got any) error {
 	return (&document{}).survives("", []any{map[string]any{"additionalProperties": true}}, want, got)
 }
@@ -1211,7 +1214,7 @@ func hasFormat(format, v string) bool {
 	return true
 }
 
-// exact returns the value of a number.
+// exact returns the exact value of a number.
 func exact(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {
@@ -1220,7 +1223,7 @@ func exact(n json.Number) *big.Rat {
 	return r
 }
 
-// limits returns the least and the greatest integer of a format.
+// limits returns the smallest and the greatest integer of a format.
 func limits(format string) (least, most *big.Int) {
 	bits, signed := uint(64), true
 	switch format {

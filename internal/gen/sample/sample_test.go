@@ -68,7 +68,7 @@ func TestMutations(t *testing.T) {
 	for m := range s.Mutations("Choice", parse(t, `{"type":"thing","id":"a","items":["x","y"],"args":["z"],"note":"n","on":true,"_meta":{}}`)) {
 		found[m.What] = m
 	}
-	tests := []struct{ what, pointer, result string }{ // the result of what is repaired, "" for what is refused
+	tests := []struct{ what, pointer, result string }{ // result is the repaired value, or "" if the value is refused
 		{"/id := 42", "/id", ""},
 		{"/type := null", "/type", ""},
 		{" without id", "", ""},
@@ -93,11 +93,11 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	if m := found["/note := null"]; m.Fails || m.Repairs {
-		t.Errorf("null is a value of note, got %+v", m)
+		t.Errorf("null is a valid note, got %+v", m)
 	}
 }
 
-// A required list that is not read is empty, also where another branch has no such member.
+// A required list that is not read is empty, even if another branch has no such member.
 func TestMutationsOfRequiredLists(t *testing.T) {
 	for m := range load(t).Mutations("Method", parse(t, `{"type":"thing","id":"a","items":["x"]}`)) {
 		if m.What == "/items := 42" {
@@ -107,10 +107,10 @@ func TestMutationsOfRequiredLists(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it was not tried")
+	t.Error("the mutation was not tried")
 }
 
-// MayBeRepaired knows members that tell branches apart, and marks of the schema, and nothing else.
+// MayBeRepaired considers only members that distinguish branches and marks in the schema.
 func TestMayBeRepaired(t *testing.T) {
 	s, err := Load(`{"$defs":{
 		"Keyed": {"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},
@@ -143,7 +143,7 @@ func TestMayBeRepaired(t *testing.T) {
 	}
 }
 
-// Equal seeds make equal values, and what is made is accepted by what judges mutations.
+// Equal seeds produce equal values, and the check that judges mutations accepts the values.
 func TestMaker(t *testing.T) {
 	s := load(t)
 	a, b := NewMaker(s, 7), NewMaker(s, 7)

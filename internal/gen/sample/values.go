@@ -12,25 +12,26 @@ import (
 	"unicode/utf8"
 )
 
-// A Maker makes values of definitions. Equal seeds make equal values. It is not safe for concurrent use.
+// A Maker makes values of definitions. Equal seeds produce equal values. It is not safe for concurrent use.
 type Maker struct {
 	schema  *Schema
 	rand    *rand.Rand
-	full    bool // every member is there
-	known   bool // nothing that the schema does not know
+	full    bool // every member is present
+	known   bool // only members and values that the schema knows
 	depth   int
 	steps   int // of the value that is being made
-	deepest int // beyond this depth, and so many steps, only what must be there is made
+	deepest int // beyond this depth, or longest steps, only required parts are made
 	longest int
 }
 
-// NewMaker returns a maker of all kinds of values: members that are there, null or not there, unknown members,
-// variants and enum values, the limits of numbers.
+// NewMaker returns a maker of all kinds of values: with members that are present, null or absent, with unknown members,
+// variants and enum values, and with numbers at their limits.
 func NewMaker(s *Schema, seed uint64) *Maker {
 	return &Maker{schema: s, rand: rand.New(rand.NewPCG(seed, 2)), deepest: 9, longest: 150}
 }
 
-// NewKnownMaker returns a maker of values without what the schema does not know: they are valid.
+// NewKnownMaker returns a maker of values that have only members and values known to the schema, and are therefore
+// valid.
 func NewKnownMaker(s *Schema, seed uint64) *Maker {
 	m := NewMaker(s, seed)
 	m.known = true
@@ -62,7 +63,7 @@ func (m *Maker) Value(definition string) any {
 	}
 	for range 5 {
 		w, more := m.opened(v)
-		// With a wrong member in a map, a value may become one of the branch that needs no tag.
+		// With a wrong member in a map, a value may become a value of the branch that needs no tag.
 		if m.schema.Sendable(definition, w) && !(more && m.schema.Valid(definition, w)) {
 			return w
 		}
@@ -70,7 +71,7 @@ func (m *Maker) Value(definition string) any {
 	return v
 }
 
-// Valid makes a value that the schema accepts. There may be none, or none that is easily found.
+// Valid makes a value that the schema accepts. It reports false if there is no such value or none is easily found.
 func (m *Maker) Valid(definition string) (v any, ok bool) {
 	if m.schema.heights[definition] >= unending {
 		return nil, false
@@ -85,8 +86,8 @@ func (m *Maker) Valid(definition string) (v any, ok bool) {
 	return nil, false
 }
 
-// opened changes a value in one place to something that a later schema may know: a string, with more members
-// beside it or not.
+// opened changes a value in one place to something that a later schema may know: another string, with or without
+// additional members next to it.
 func (m *Maker) opened(v any) (w any, more bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -113,7 +114,7 @@ func (m *Maker) opened(v any) (w any, more bool) {
 	return v, false
 }
 
-// Spoilt changes a value in one place. What comes out may be valid.
+// Spoilt returns a value with one place changed. The result may be valid.
 func (m *Maker) Spoilt(v any) any {
 	m.depth, m.steps = 0, 0
 	if m.one(25) {
@@ -210,7 +211,7 @@ func number10(n *big.Rat) json.Number {
 
 func (m *Maker) one(in int) bool { return m.rand.IntN(in) == 0 }
 
-// small reports whether the value must come to an end.
+// small reports whether the value must not grow any further.
 func (m *Maker) small() bool { return m.depth > m.deepest || m.steps > m.longest }
 
 // value makes a value that a schema may accept.
@@ -218,7 +219,7 @@ func (m *Maker) value(schema any) any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
-	if m.depth > m.deepest+unending || m.steps > 20*m.longest { // it has no end
+	if m.depth > m.deepest+unending || m.steps > 20*m.longest { // it is endless
 		return nil
 	}
 	f := facets{}
@@ -226,7 +227,7 @@ func (m *Maker) value(schema any) any {
 	return m.meeting(&f)
 }
 
-// facets are the schemas that a value must meet together.
+// facets are the schemas that a value must satisfy together.
 type facets struct {
 	parts   []map[string]any
 	listed  [][]any // the values that each enum or const allows
@@ -269,7 +270,7 @@ func (m *Maker) collect(f *facets, schema any, depth int) {
 	}
 }
 
-// lowest returns the branches whose values need not be deep.
+// lowest returns the branches whose values can be the least deep.
 func (m *Maker) lowest(branches []any) (out []any) {
 	least := 0
 	for _, b := range branches {
@@ -283,10 +284,10 @@ func (m *Maker) lowest(branches []any) (out []any) {
 	return out
 }
 
-// unending is the height of what has no end.
+// unending is the height of endless values.
 const unending = 12
 
-// measure finds how deep the values of each definition are at least, up to unending.
+// measure finds the minimum depth of the values of each definition, up to unending.
 func (j *Schema) measure() {
 	for name := range j.strict.given {
 		j.heights[name] = unending
@@ -298,7 +299,7 @@ func (j *Schema) measure() {
 	}
 }
 
-// height returns how deep the values of a schema are at least.
+// height returns the minimum depth of the values of a schema.
 func (j *Schema) height(schema any) (h int) {
 	node, ok := schema.(map[string]any)
 	if !ok {
@@ -333,10 +334,10 @@ func (j *Schema) height(schema any) (h int) {
 	return h
 }
 
-// allTypes are those of JSON, integers apart.
+// allTypes are the JSON types, with integer as a separate type.
 var allTypes = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// meeting makes a value for the facets.
+// meeting makes a value that meets the facets.
 func (m *Maker) meeting(f *facets) any {
 	if f.nothing {
 		return m.any()
@@ -408,7 +409,8 @@ func (m *Maker) types(f *facets) []string {
 	return out
 }
 
-// limit returns the greatest of the least values, or the least of the greatest ones, that the facets name.
+// limit returns the strictest bound that the facets give for a keyword: the greatest of the lower bounds, or the least
+// of the upper bounds.
 func (f *facets) limit(keyword string, greatest bool) *big.Rat {
 	var out *big.Rat
 	for _, part := range f.parts {
@@ -437,7 +439,7 @@ func (f *facets) text(keyword string) (out []string) {
 	return out
 }
 
-// numeric makes a number between the bounds, often one of them.
+// numeric makes a number between the bounds, and often a bound itself.
 func (m *Maker) numeric(f *facets, whole bool) json.Number {
 	format := ""
 	for _, name := range f.text("format") {
@@ -494,7 +496,7 @@ func (m *Maker) numeric(f *facets, whole bool) json.Number {
 	return edges[m.rand.IntN(len(edges))]
 }
 
-// integer makes an integer of a format, often a limit.
+// integer makes an integer of a format, often one of its limits.
 func (m *Maker) integer(format string) json.Number {
 	least, most := limits(format)
 	switch m.rand.IntN(8) {
@@ -517,7 +519,7 @@ func (m *Maker) integer(format string) json.Number {
 	return json.Number(strconv.Itoa(m.rand.IntN(120)))
 }
 
-// texts are strings that are easily spoilt on the way.
+// awkward holds strings that are easily corrupted in transit.
 var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" backslash \\ slash /", "tab\tline\nreturn\r", "\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
 
 func (m *Maker) text() string {
@@ -559,7 +561,7 @@ func (m *Maker) stringFor(f *facets) string {
 	return text
 }
 
-// match writes a text that an expression matches, but for what assertions say.
+// match writes a text that an expression matches, except for its assertions.
 func (m *Maker) match(b *strings.Builder, expr *syntax.Regexp) {
 	if b.Len() > 200 {
 		return

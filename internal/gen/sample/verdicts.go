@@ -9,28 +9,28 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// memoKeyword is for schemas of members and items: it names the definition of which what is there must be a
-// value, and what was judged once is remembered. It would not do for the object itself, because what a schema says
-// of unevaluatedProperties depends on which parts of another looked at them.
+// memoKeyword is a keyword for schemas of members and items. It names the definition that the value must match, and the
+// verdict is remembered. It would not work for the object itself, because the effect of unevaluatedProperties depends
+// on which parts of another schema have evaluated the properties.
 const memoKeyword = "x-memo"
 
-// mostVerdicts bounds what is remembered, and so the values that are kept.
+// mostVerdicts bounds the number of remembered verdicts, and so the values that are kept.
 const mostVerdicts = 100_000
 
-// verdicts says of schemas and values whether they fit. Values must not change.
+// verdicts remembers whether values match schemas. Values must not change.
 type verdicts struct {
 	mu    sync.Mutex
 	known map[question]verdict
 }
 
-// A question is a schema with the place of an object or array in memory.
+// A question is a schema and the address of an object or array in memory.
 type question struct {
 	schema *jsonschema.Schema
 	at     uintptr
 	length int
 }
 
-// A verdict is the answer. It keeps the value, so that no other can be at its place.
+// A verdict is the answer. It keeps the value, so that no other value can have the same address.
 type verdict struct {
 	value any
 	fits  bool
@@ -92,8 +92,8 @@ func (m *memo) Validate(ctx jsonschema.ValidationContext, value any) error {
 	return ctx.Error(memoKeyword, "it does not fit")
 }
 
-// memoized returns definitions that mean the same, in which the schemas of members and items that may be objects
-// or arrays have the memo keyword.
+// memoized returns equivalent definitions in which the schemas of members and items that may be objects or arrays have
+// the memo keyword.
 func memoized(defs map[string]any) map[string]any {
 	out := map[string]any{}
 	var whole, part func(schema any) any
@@ -148,7 +148,7 @@ func memoized(defs map[string]any) map[string]any {
 	return out
 }
 
-// eachNamed returns what do makes of each value of an object.
+// eachNamed returns a copy of an object with do applied to each value.
 func eachNamed(object any, do func(any) any) any {
 	named, ok := object.(map[string]any)
 	if !ok {
@@ -161,7 +161,7 @@ func eachNamed(object any, do func(any) any) any {
 	return out
 }
 
-// mapItems returns what do makes of each item of a list; what is not a list is left to the library.
+// mapItems returns a copy of a list with do applied to each item. Other values are left to the library.
 func mapItems(list any, do func(any) any) any {
 	items, ok := list.([]any)
 	if !ok {

@@ -35,6 +35,6 @@ func TestDefinitionOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := NewCanonical(doc).Full(doc.Def("T")); len(got.types) != 1 || got.types[0] != "string" {
-		t.Errorf("the reference stands for %v", got.types)
+		t.Errorf("the reference has the types %v", got.types)
 	}
 }

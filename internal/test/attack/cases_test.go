@@ -18,29 +18,29 @@ type testCase struct {
 	bound     int      // MiB of memory that the victim may have
 	flags     []string // of the victim
 	allow     bool     // the user of the example client allows everything
-	fatal     bool     // the connection need not live: the victim may fail, but must end
+	fatal     bool     // the connection need not survive: the victim may fail, but must end
 	outlive   bool     // processes may be left, as SECURITY.md says
-	amount    bool     // it is about memory only, as are all whose bound is larger than small
-	inNightly bool     // it is not made in small: what it is made on has most of its code in common with another victim
-	procs     int      // how many processes there may be at once; 0 is any number
+	amount    bool     // it is only about memory, like all attacks with a bound larger than small
+	inNightly bool     // it has no small version, because its victim shares most of its code with another victim
+	procs     int      // the maximum number of processes at a time; 0 is any number
 	setUp     func(r *attackRun) error
 	check     func(r *attackRun)
 }
 
 // The bounds of memory, in MiB. A connection holds 256 MiB at most by default, and Go's collector lets the heap grow to
-// about twice of what is in use. A message of the longest size is in memory more than once while it is read and decoded.
-// What grows without a bound would take many times as much.
+// about twice the memory in use. A message of the maximum size is in memory more than once while it is read and
+// decoded. Unbounded growth would take many times as much.
 const (
 	small  = 192           // nothing large is sent
-	medium = 2*256 + 64    // as much as a connection may hold, and what the program itself takes
-	large  = medium + 5*64 // and a message of the longest size while it is decoded
+	medium = 2*256 + 64    // the limit of a connection, and the memory of the program itself
+	large  = medium + 5*64 // and a message of the maximum size while it is decoded
 )
 
-// outputs is the bound where commands write without end. What terminals keep is not a part of what the connection holds:
-// 64 MiB, which are in memory twice before they are collected.
+// outputs is the bound if commands write endlessly. The output kept by terminals is not part of the connection's
+// memory: it is 64 MiB, which are in memory twice before they are collected.
 const outputs = medium + 2*64
 
-// timeLimit is how long an attack may take, by a hostile.Clock. Each takes a small part of it.
+// timeLimit returns how long an attack may take, by a hostile.Clock. Each takes a small part of it.
 func timeLimit() time.Duration {
 	limit := 2 * time.Minute
 	if full() {
@@ -52,8 +52,8 @@ func timeLimit() time.Duration {
 	return limit
 }
 
-// memory is the bound. The race detector has memory of its own, some ten times of the program's, and more where there are
-// many goroutines one after the other. What a victim notes is without that.
+// memory returns the bound. The race detector has its own memory, about ten times that of the program, and more if
+// there are many goroutines one after the other. The numbers that a victim records do not include it.
 func (c *testCase) memory() int {
 	if gentest.Race {
 		return 20 * c.bound
@@ -61,7 +61,7 @@ func (c *testCase) memory() int {
 	return c.bound
 }
 
-// cases are all attacks.
+// cases returns all attacks.
 func cases() []*testCase {
 	all := []*testCase{
 		{attack: "none", victim: "local", bound: small},
@@ -99,7 +99,7 @@ func cases() []*testCase {
 		{attack: "none", victim: "example-client", bound: small},
 		{attack: "read-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
 		{attack: "output-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
-		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it makes plain text of the questions
+		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it converts the questions to plain text
 		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},
@@ -168,21 +168,21 @@ func secretKept(r *attackRun) {
 	}
 }
 
-// screenClean requires that nothing that came from the other side did anything but show text.
+// screenClean requires that the output of the other side only showed text.
 func screenClean(r *attackRun) {
 	for _, problem := range r.screen.problems() {
 		r.find("%s", problem)
 	}
 }
 
-// interruptTwice has the user press Ctrl-C twice when the attack is made, for the turn and for the program, which must
-// end then.
+// interruptTwice makes the user press Ctrl-C twice during the attack, for the turn and for the program, which must then
+// end.
 func interruptTwice(r *attackRun) error {
 	r.interrupt = true
 	return nil
 }
 
-// plantState puts a directory where the agent may look for its state, as another user of the machine can.
+// plantState creates a directory where the agent may look for its state, as another user of the machine can.
 func plantState(r *attackRun) error {
 	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -191,7 +191,7 @@ func plantState(r *attackRun) error {
 	return os.Chmod(dir, 0o777)
 }
 
-// stateUntouched requires that it was not used.
+// stateUntouched requires that this directory was not used.
 func stateUntouched(r *attackRun) {
 	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
 	entries, err := os.ReadDir(dir)

@@ -21,17 +21,17 @@ import (
 
 var table = flag.String("attack.table", "", "a file to write the table to")
 
-// full reports whether the attacks are made in their full sizes. With the race detector they never are: those sizes are
-// about memory, of which it has its own, and one attack alone could take an hour.
+// full reports whether the attacks run in their full sizes. They never do with the race detector, because those sizes
+// test memory, and the race detector has its own memory; also, a single attack could take an hour.
 func full() bool { return tier.Current() == tier.Nightly && !gentest.Race }
 
-// processes lists what the tests have started, so that nothing outlives them.
+// processes lists the processes that the tests have started, so that none outlives the tests.
 var processes *census
 
-// bin is where the programs are.
+// bin is the directory with the programs.
 var bin string
 
-// programs are what is attacked, and what attacks, by the names under which they are built.
+// programs holds the victims and the attackers, by the names under which they are built.
 var programs = map[string]string{
 	"hostile-agent":  "./internal/test/attack/agent",
 	"hostile-client": "./internal/test/attack/client",
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 		return m.Run() // every test is skipped
 	}
 	if tier.Current() < tier.Nightly {
-		// Most of the time is waiting, and there is memory for so many at once.
+		// Most of the time is spent waiting, and there is memory for this number of tests at a time.
 		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -74,15 +74,15 @@ func run(m *testing.M) int {
 	return status
 }
 
-// built are the programs that were built, or are being built, by name: each a func() error.
+// built holds the programs that were built, or are being built, by name: each is a func() error.
 var built sync.Map
 
-// program builds one of the programs, once, and returns where it is.
+// program builds one of the programs once, and returns its path.
 func program(name string) (string, error) {
 	path := filepath.Join(bin, name)
 	build, _ := built.LoadOrStore(name, sync.OnceValue(func() error {
 		args := []string{"build", "-o", path}
-		// The programs that attack need no race detector, which would slow them down.
+		// The attackers do not need the race detector, which would slow them down.
 		if gentest.Race && !strings.HasPrefix(name, "hostile") {
 			args = append(args, "-race")
 		}
@@ -96,7 +96,7 @@ func program(name string) (string, error) {
 	return path, build.(func() error)()
 }
 
-// results are those of all attacks.
+// results are the results of all attacks.
 var results struct {
 	sync.Mutex
 	list []*result
@@ -118,7 +118,7 @@ func (r *result) verdict() string {
 	return "FINDING"
 }
 
-// printTable prints a row for each attack, and what was found.
+// printTable prints a row for each attack, with its findings.
 func printTable() error {
 	results.Lock()
 	defer results.Unlock()
@@ -151,16 +151,15 @@ func printTable() error {
 	return nil
 }
 
-// inNormal are the attacks that the tier Normal makes: one of each kind, which one victim of each side and two attackers
-// are built for.
+// inNormal are the attacks in tier Normal: one of each kind. They need one victim of each side and two attackers.
 var inNormal = map[string]bool{
 	"local/none": true, "local/update-flood": true, "local/bad-lines": true, "local/cancellations": true, "local/paths": true,
 	"local/close-session": true, "local/dies": true, "local/answer-id": true, "local/v2-sessions": true,
 	"agent/none": true, "agent/garbage": true, "agent/duplicate-ids": true, "agent/too-early": true, "agent/half-closed": true,
 }
 
-// TestAttacks makes attacks on clients and agents: all in tier Nightly, in small all but those that inNightly says in
-// tier Full, and one of each kind in tier Normal.
+// TestAttacks attacks clients and agents: with all attacks in tier Nightly, with small versions of all except those
+// marked inNightly in tier Full, and with one attack of each kind in tier Normal.
 func TestAttacks(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, c := range cases() {

@@ -19,12 +19,12 @@ import (
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
-// attackRun is one attack while it is made.
+// attackRun is an attack in progress.
 type attackRun struct {
 	*testCase
 	result
 	dir, root, state   string // everything; the directory of the session; the agent's state
-	secret, secretText string // a file beside the root
+	secret, secretText string // a file outside the root
 	hostileReport      string
 	victimReport       string
 	mark               string // in the environment of every process of this run
@@ -33,7 +33,7 @@ type attackRun struct {
 	cmd                *exec.Cmd // the victim, which the driver has started
 }
 
-// programs are those that the attack needs.
+// programs returns the programs that the attack needs.
 func (c *testCase) programs() []string {
 	switch c.victim {
 	case "agent":
@@ -48,7 +48,7 @@ func (c *testCase) programs() []string {
 	return []string{c.victim, "hostile-agent"}
 }
 
-// find notes what must not be.
+// find records a finding, which must not occur.
 func (r *attackRun) find(format string, args ...any) {
 	r.findings = append(r.findings, fmt.Sprintf(format, args...))
 }
@@ -72,7 +72,7 @@ func (c *testCase) run(t *testing.T) {
 	r.done(t)
 }
 
-// done puts the result into the table, and fails the test for what was found.
+// done adds the result to the table, and fails the test if there are findings.
 func (r *attackRun) done(t *testing.T) {
 	results.Lock()
 	results.list = append(results.list, &r.result)
@@ -84,11 +84,11 @@ func (r *attackRun) done(t *testing.T) {
 		t.Error(finding)
 	}
 	if t.Failed() {
-		t.Logf("the end of what was printed:\n%s", r.screen.tail())
+		t.Logf("the end of the output:\n%s", r.screen.tail())
 	}
 }
 
-// make makes the attack. An error is a finding.
+// make runs the attack. An error is a finding.
 func (r *attackRun) make() error {
 	r.root, r.state = filepath.Join(r.dir, "root"), filepath.Join(r.dir, "state")
 	r.secret, r.secretText = filepath.Join(r.dir, "outside", "secret.txt"), "the secret of "+r.mark+"\n"
@@ -117,7 +117,7 @@ func (r *attackRun) make() error {
 	r.time = time.Since(start)
 	r.leftBehind()
 	if errors.Is(err, errKilled) || errors.Is(err, errRefused) {
-		return nil // the first is a finding, and what follows from it is none
+		return nil // errKilled is a finding already, and its consequences are not findings
 	}
 	r.read("the attacker", r.hostileReport)
 	switch r.testCase.victim {
@@ -127,7 +127,7 @@ func (r *attackRun) make() error {
 	return err
 }
 
-// read takes a report over.
+// read adopts the contents of a report.
 func (r *attackRun) read(who, path string) {
 	report, err := hostile.ReadReport(path)
 	if err != nil || !report.Ran {
@@ -142,7 +142,7 @@ func (r *attackRun) read(who, path string) {
 	r.notes = append(r.notes, report.Notes...)
 }
 
-// command is a program of this run.
+// command returns a command for a program of this run.
 func (r *attackRun) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(bin, name), args...)
 	cmd.Dir = r.root
@@ -153,7 +153,7 @@ func (r *attackRun) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// hostileAgent is the command line of the attacker.
+// hostileAgent returns the command line of the attacker.
 func (r *attackRun) hostileAgent() []string {
 	args := []string{filepath.Join(bin, "hostile-agent"), "-case", r.testCase.attack, "-report", r.hostileReport, "-secret", r.secret}
 	if r.allow {
@@ -165,7 +165,7 @@ func (r *attackRun) hostileAgent() []string {
 	return args
 }
 
-// onClient sets the hostile agent on a client.
+// onClient attacks a client with the hostile agent.
 func (r *attackRun) onClient() error {
 	agent := r.hostileAgent()
 	flags := r.flags
@@ -226,7 +226,7 @@ func (r *attackRun) onClient() error {
 	return nil
 }
 
-// onAgent sets the hostile client on an agent.
+// onAgent attacks an agent with the hostile client.
 func (r *attackRun) onAgent() error {
 	switch r.testCase.victim {
 	case "agent":
@@ -273,7 +273,7 @@ func (r *attackRun) onAgent() error {
 	err = r.wait()
 	select {
 	case failed := <-ended:
-		// Where the agent does not start, nobody reads what the attacker sends.
+		// If the agent does not start, the attacker's output is not read.
 		if failed != nil && r.testCase.attack != "no-home" {
 			r.find("the attacker: %v", failed)
 		}
@@ -291,13 +291,13 @@ func (r *attackRun) onAgent() error {
 	return nil
 }
 
-// errRefused says that the victim has not started, as it may when it finds nothing that it can trust.
+// errRefused means that the victim has not started, which is allowed if it finds nothing that it can trust.
 var errRefused = errors.New("the victim does not start")
 
-// errKilled says that the driver has ended the victim, and has noted why.
+// errKilled means that the driver has killed the victim, and has recorded the reason.
 var errKilled = errors.New("killed by the driver")
 
-// wait waits until the victim ends, and watches it meanwhile: beyond its memory or its time it is killed.
+// wait waits until the victim ends, and watches it meanwhile. It kills the victim if it exceeds its memory or time.
 func (r *attackRun) wait() error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cmd.Wait() }()
@@ -312,7 +312,7 @@ func (r *attackRun) wait() error {
 			killed = true
 			r.find(format, args...)
 			watch.kill()
-			r.cmd.Process.Kill() // whatever is known of it
+			r.cmd.Process.Kill() // even if the watch does not know it
 		}
 	}
 	interrupts, interrupted := 0, time.Time{}
@@ -358,11 +358,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// stuck shows where a victim is that does not end: its processes, and its goroutines, which Go prints at SIGQUIT.
+// stuck shows where a victim hangs: its processes, and its goroutines, which Go prints on SIGQUIT.
 func (r *attackRun) stuck(watch *watch, ended chan error) {
 	r.notes = append(r.notes, watch.states())
 	r.screen.keepMore()
-	for pid := range watch.watched { // one that has ended since is not likely to be another process already
+	for pid := range watch.watched { // the pid of a process that has ended since is unlikely to be reused already
 		syscall.Kill(pid, syscall.SIGQUIT)
 	}
 	select {
@@ -372,7 +372,7 @@ func (r *attackRun) stuck(watch *watch, ended chan error) {
 	}
 }
 
-// leftBehind requires that no process of the run is left, and ends those that are.
+// leftBehind requires that no process of the run is left, and kills remaining ones.
 func (r *attackRun) leftBehind() {
 	var left []process
 	patience := 10 * time.Second

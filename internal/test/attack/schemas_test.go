@@ -26,12 +26,12 @@ import (
 // A schemaCase is a hostile schema.
 type schemaCase struct {
 	name   string
-	schema func() string // its text; a path with "file:" before it is used as it is
+	schema func() string // its text; a path with the prefix "file:" is used unchanged
 	bound  int           // MiB
-	refuse bool          // it must be refused; otherwise it may be
+	refuse bool          // it must be refused; otherwise it may be refused
 }
 
-// hostileText is Go where text should be, and what ends comments, literals and lines.
+// hostileText contains Go code instead of text, and sequences that end comments, literals and lines.
 const hostileText = "x */ `+\"\\\n\r\u2028}\nfunc init() { panic(\"FAKE\") }\n//go:generate touch FAKE\n//go:build ignore\n//line FAKE.go:1\n//export FAKE\n/*line FAKE.go:1*/import \"C\"\x1b[2J\u202e\x00"
 
 func size(small, large int) int {
@@ -41,7 +41,7 @@ func size(small, large int) int {
 	return small
 }
 
-// definitions is a schema with these definitions.
+// definitions returns a schema with the given definitions.
 func definitions(defs ...string) string {
 	return `{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{` + strings.Join(defs, ",") + `}}`
 }
@@ -184,7 +184,7 @@ func schemaCases() []*schemaCase {
 	}
 }
 
-// TestSchemas sets hostile schemas on acpgen: below tier Full only the one whose texts are Go.
+// TestSchemas attacks acpgen with hostile schemas; below tier Full, only with the one whose texts are Go.
 func TestSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, c := range schemaCases() {
@@ -218,7 +218,7 @@ func (c *schemaCase) run(t *testing.T) {
 	r.done(t)
 }
 
-// generate runs acpgen, and looks at what it wrote.
+// generate runs acpgen, and checks its output.
 func (c *schemaCase) generate(r *attackRun) error {
 	file := filepath.Join(r.dir, "hostile.json")
 	text := c.schema()
@@ -264,7 +264,7 @@ func (c *schemaCase) generate(r *attackRun) error {
 	case status != 0 && status != 2:
 		r.find("the exit status is %d", status)
 	}
-	if n := r.screen.size; n > 4*len(text)+keptEnd { // a line for each definition may be right
+	if n := r.screen.size; n > 4*len(text)+keptEnd { // a line for each definition may be correct
 		r.find("the report has %d bytes, the schema %d", n, len(text))
 	}
 	r.notes = append(r.notes, map[bool]string{true: "refused", false: "accepted"}[status != 0])
@@ -273,7 +273,8 @@ func (c *schemaCase) generate(r *attackRun) error {
 
 var directive = regexp.MustCompile(`(?m)^\s*(//(go:|line |export |extern )|/\*line |// ?\+build)`)
 
-// written looks at the files, all of which must be Go without anything of the schema's but comments, literals and names.
+// written checks the files, all of which must be Go code with nothing from the schema except comments, literals and
+// names.
 func (c *schemaCase) written(r *attackRun, out string) (n int, err error) {
 	err = filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Base(path) == "hostile.json" {

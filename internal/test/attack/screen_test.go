@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// screen is where a program prints. It keeps the beginning and the end, and looks at all of it.
+// screen receives the output of a program. It keeps the beginning and the end, and checks all of it.
 type screen struct {
 	asked func(title string) // called when the user is asked for a number
 
@@ -25,8 +25,8 @@ type screen struct {
 	found   []string
 	counted map[string]int
 	end     []byte
-	keep    int // how much of the end is kept; 0 is keptEnd
-	size    int // of all
+	keep    int // the size of the end that is kept; 0 is keptEnd
+	size    int // of all output
 }
 
 const (
@@ -34,10 +34,10 @@ const (
 	keptLine = 4 << 10
 )
 
-// counts are what is counted.
+// counts are the texts that are counted.
 var counts = []string{"stopReason: end_turn", "still here"}
 
-// fakes are beginnings of lines that only the program itself may print, each with the word of the attacker behind it.
+// fakes are beginnings of lines that only the program itself may print, each followed by the attacker's word.
 var fakes = []string{
 	"? FAKE", "  1. FAKE", "  number: FAKE", "  → FAKE", "> FAKE", "stopReason: FAKE", "* FAKE", "permission: FAKE", "tool: FAKE", "state: FAKE",
 	"stopped: FAKE", "client → FAKE", "agent → FAKE", "authenticating: FAKE", "client: FAKE", "proxy: FAKE", "FINDING FAKE",
@@ -71,7 +71,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// look looks for what is more than text.
+// look looks for output that is not plain text.
 func (s *screen) look(text []byte) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -92,7 +92,7 @@ func (s *screen) note(format string, args ...any) {
 	}
 }
 
-// line looks at a line as a whole.
+// line checks a complete line.
 func (s *screen) line(line string) {
 	for _, fake := range fakes {
 		if strings.HasPrefix(line, fake) {
@@ -130,14 +130,14 @@ func (s *screen) tail() []byte {
 	return append([]byte(nil), s.end[max(0, len(s.end)-max(s.keep, keptEnd)):]...)
 }
 
-// keepMore has the screen keep as much as the stacks of all goroutines may be.
+// keepMore makes the screen keep enough for the stacks of all goroutines.
 func (s *screen) keepMore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep = 1 << 20
 }
 
-// user is who sits at the keyboard, and does nothing unless asked.
+// user is the user at the keyboard, who does nothing unless asked.
 type user struct {
 	in *os.File
 	w  *os.File
@@ -153,7 +153,7 @@ func (u *user) started() { u.in.Close() }
 
 func (u *user) close() { u.w.Close() }
 
-// answer refuses what was asked. Of a flood of questions the user answers none.
+// answer refuses a request. In a flood of questions, the user answers none.
 func (u *user) answer(attack, title string) {
 	answer := "1\n" // the first option of hostile questions is to refuse
 	switch {

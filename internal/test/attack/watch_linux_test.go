@@ -35,7 +35,7 @@ func crowd(t *testing.T, mark string, n int) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	// A process that begins to run sleep has for a moment no environment that can be read.
+	// A process that starts to run sleep has no readable environment for a moment.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		got := 0
 		for _, p := range marked(mark) {
@@ -52,7 +52,7 @@ func crowd(t *testing.T, mark string, n int) {
 	}
 }
 
-// A scan finds the processes of each run, and nobody else's.
+// A scan finds only the processes of each run.
 func TestScan(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	first, second := markName+t.Name()+"1", markName+t.Name()+"12"
@@ -69,7 +69,7 @@ func TestScan(t *testing.T) {
 	if w.processes != 4 || w.peak == 0 {
 		t.Errorf("watched %d processes, %d MiB", w.processes, w.peak)
 	}
-	// One that has just begun does not sleep yet.
+	// A process that has just started does not sleep yet.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		states := w.states()
 		if strings.Contains(states, "3 sleep") {
@@ -84,7 +84,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// With hundreds of processes, watching them takes little of the machine: those that are watched need it.
+// Watching hundreds of processes takes little processor time, because the watched processes need it.
 func TestScanIsCheap(t *testing.T) {
 	tier.Need(t, tier.Full)
 	crowd(t, markName+t.Name(), 400)
@@ -100,8 +100,8 @@ func TestScanIsCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var took, least time.Duration
-	for range 5 { // other programs disturb
-		// The least that finds them all is to read the environment of every process.
+	for range 5 { // other programs interfere
+		// The minimum to find them all is to read the environment of every process.
 		least = work(t, func() {
 			for _, name := range names {
 				os.ReadFile("/proc/" + name.Name() + "/environ")
@@ -111,10 +111,10 @@ func TestScanIsCheap(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("a scan takes %v of the processor, reading every environment %v", took, least)
+	t.Errorf("a scan takes %v of processor time, reading every environment takes %v", took, least)
 }
 
-// work is how much of the processor f takes, whatever else is running.
+// work returns the processor time of f, whatever else is running.
 func work(t *testing.T, f func()) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// A process is one of a run.
+// A process is a process of a run.
 type process struct {
 	pid  int
 	name string // of its executable
 }
 
-// markName is the variable by which the processes of a run are known. Its value is the run's.
+// markName is the environment variable that identifies the processes of a run. Each run has its own value.
 const markName = "ACP_ATTACK="
 
-// scan finds the processes of all runs, by their marks. It reads no more of each process than it needs: where there are
-// thousands, this is what takes the most time of all that the tests do.
+// scan finds the processes of all runs, by their marks. It reads only the necessary data of each process, because with
+// thousands of processes this takes more time than anything else in the tests.
 func scan() map[string][]process {
 	found := map[string][]process{}
 	dir, err := os.Open("/proc")
@@ -34,7 +34,7 @@ func scan() map[string][]process {
 		return found
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what is known is better than nothing
+	names, _ := dir.Readdirnames(-1) // a partial list is better than none
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -58,11 +58,11 @@ func scan() map[string][]process {
 	return found
 }
 
-// marked finds the processes of a run as they are now.
+// marked finds the current processes of a run.
 func marked(mark string) []process { return scan()[mark] }
 
-// A census scans again and again, for all runs together, and rests for most of the time: what it takes is missing to
-// those that are watched.
+// A census scans repeatedly, for all runs together, and rests for most of the time, because it takes processor time
+// from the watched processes.
 type census struct {
 	latest atomic.Pointer[map[string][]process]
 	stop   chan struct{}
@@ -87,7 +87,7 @@ func newCensus() *census {
 	return c
 }
 
-// of returns the processes of a run as they were lately.
+// of returns the processes of a run at the last scan.
 func (c *census) of(mark string) []process { return (*c.latest.Load())[mark] }
 
 func (c *census) close() {
@@ -95,19 +95,19 @@ func (c *census) close() {
 	c.ended.Wait()
 }
 
-// watch looks at the processes of a run now and then.
+// watch checks the processes of a run from time to time.
 type watch struct {
 	mark      string
-	watched   map[int]string // the victims: those that are judged, with their names
-	peak      int            // MiB, the most that one of them has had
-	processes int            // the most at once, victims and attackers not counted
+	watched   map[int]string // the names of the victims, which are judged
+	peak      int            // MiB, the maximum of one of them
+	processes int            // the maximum at a time, without victims and attackers
 }
 
 func newWatch(mark string, victim process) *watch {
 	return &watch{mark: mark, watched: map[int]string{victim.pid: victim.name}}
 }
 
-// look takes note of what is now, and of the processes that there were lately.
+// look records the current state, and the processes of the last scan.
 func (w *watch) look(lately []process) {
 	for pid, name := range w.watched {
 		w.peak = max(w.peak, highWater(pid, name))
@@ -125,12 +125,13 @@ func (w *watch) look(lately []process) {
 	w.processes = max(w.processes, others)
 }
 
-// states says what the processes of the run do: how many of each name are in which state and wait in the system where.
+// states describes the activity of the run's processes: how many of each name are in which state, and where in the
+// system they wait.
 func (w *watch) states() string {
 	counts := map[string]int{}
 	for _, p := range marked(w.mark) {
 		dir := fmt.Sprintf("/proc/%d/", p.pid)
-		stat, _ := os.ReadFile(dir + "stat") // it may have ended meanwhile
+		stat, _ := os.ReadFile(dir + "stat") // the process may have ended meanwhile
 		where, _ := os.ReadFile(dir + "wchan")
 		state, _, _ := strings.Cut(strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:])), " ")
 		counts[fmt.Sprintf("%s %s %s", p.name, state, where)]++
@@ -152,9 +153,9 @@ func (w *watch) kill() {
 	}
 }
 
-// highWater is the most memory that a process has had, in MiB, or 0 when it has ended and its number is another's. What
-// the system says of a process that has ended is of no use: it counts in the children that the process has waited for,
-// which are the attackers.
+// highWater returns the peak memory of a process in MiB, or 0 if it has ended and its pid belongs to another process.
+// The system's data about an ended process is not usable, because it includes the children that the process has waited
+// for, which are the attackers.
 func highWater(pid int, name string) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil || !bytes.HasPrefix(status, []byte("Name:\t"+name[:min(len(name), maxName)]+"\n")) {
@@ -172,5 +173,5 @@ func highWater(pid int, name string) int {
 	return kib >> 10
 }
 
-// maxName is how much of a name Linux keeps.
+// maxName is the length of a name that Linux keeps.
 const maxName = 15

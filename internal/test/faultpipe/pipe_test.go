@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errReset = errors.New("reset")
 
-// What is written in one piece, and in pieces of one byte, arrives the same.
+// Text arrives unchanged whether it is written in one piece or in pieces of one byte.
 func TestScript(t *testing.T) {
 	const in = "one\ntwo\nthree\n"
 	for _, test := range []struct {
@@ -24,7 +24,7 @@ func TestScript(t *testing.T) {
 		faults []Fault
 		want   string
 		err    error // of reading
-		writes bool  // all of it
+		writes bool  // all of it is written
 	}{
 		{"nothing", nil, in, io.EOF, true},
 		{"cut at once", []Fault{{0, 0, Cut(nil)}}, "", io.EOF, false},
@@ -147,7 +147,7 @@ func TestTime(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-writing:
-			t.Error("nothing is read, and everything was written:", err)
+			t.Error("nothing is read, but everything was written:", err)
 		case err := <-stalled:
 			t.Error("read:", err)
 		default:
@@ -166,7 +166,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// The same seed is the same script.
+// The same seed produces the same script.
 func TestRandom(t *testing.T) {
 	in := strings.Repeat("a line of some length\n", 100)
 	outputs := map[string]bool{}
@@ -181,13 +181,13 @@ func TestRandom(t *testing.T) {
 				if i == 0 {
 					first = got
 				} else if got != first {
-					t.Errorf("seed %d gives one thing and another", seed)
+					t.Errorf("seed %d produces different results", seed)
 				}
 			})
 		}
 		outputs[first] = true
 	}
 	if len(outputs) < 20 {
-		t.Errorf("20 seeds gave %d results", len(outputs))
+		t.Errorf("20 seeds produced %d results", len(outputs))
 	}
 }

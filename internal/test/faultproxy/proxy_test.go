@@ -21,13 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must happen; briefly is a delay.
+// patience is the time limit for events that must happen; briefly is a delay.
 const (
 	patience = 2 * time.Minute
 	briefly  = 50 * time.Millisecond
 )
 
-// holds waits until something waits in a proxy.
+// holds waits until a proxy holds something.
 func holds(t *testing.T, p *Proxy) {
 	t.Helper()
 	for end := time.Now().Add(patience); p.held.Load() == 0; time.Sleep(time.Millisecond) {
@@ -37,7 +37,7 @@ func holds(t *testing.T, p *Proxy) {
 	}
 }
 
-// backend is the server behind a proxy: a POST is answered with its number and its body, a GET with a stream of the lines
+// backend is the server of a proxy. It answers a POST with its number and its body, a GET with a stream of the lines
 // that the test sends, and an upgrade with an echo.
 type backend struct {
 	*httptest.Server
@@ -83,7 +83,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send sends lines until it is stopped.
+// send sends lines until stop is called.
 func (b *backend) send(lines ...string) (stop func()) {
 	stopped := make(chan struct{})
 	var sending sync.WaitGroup
@@ -108,7 +108,7 @@ func (b *backend) seen() []string {
 	return slices.Clone(b.posts)
 }
 
-// start starts a backend and a proxy before it.
+// start starts a backend and a proxy for it.
 func start(t *testing.T, rules ...*Rule) (*backend, *Proxy) {
 	t.Helper()
 	b := &backend{lines: make(chan string)}
@@ -275,7 +275,7 @@ func TestStreams(t *testing.T) {
 		t.Run("passes", func(t *testing.T) {
 			b, p := start(t)
 			s := get(t, client, p)
-			for _, line := range []string{"one", "two"} { // each as soon as it is there
+			for _, line := range []string{"one", "two"} { // each as soon as it is available
 				b.lines <- line
 				s.want(t, line)
 			}
@@ -358,7 +358,7 @@ func TestStreams(t *testing.T) {
 			holds(t, p)
 			select {
 			case <-got:
-				t.Error("the header came")
+				t.Error("the header arrived")
 			default:
 			}
 			close(release)
@@ -464,7 +464,7 @@ func TestSockets(t *testing.T) {
 
 	p.Cut()
 	if err := echo(); err == nil {
-		t.Error("a connection that was cut: it lives")
+		t.Error("a connection that was cut is still open")
 	}
 	upgrade(t, p)
 }

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the api.txt files, the tables of docs/leniency.md and docs/requirements.md, and the sizes in docs/design.md")
 
-// apiDirs are the folders of the packages that have an api.txt.
+// apiDirs returns the folders of the packages that have an api.txt.
 func apiDirs() []string {
 	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/proxy", "acp/conduct", "acp/launch", "acp/registry", "acp/acptest", "acp/agentkit", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy", "acp/v2draft/agentkit"}
 	for _, target := range gen.Targets {
@@ -32,7 +32,8 @@ func apiDirs() []string {
 	return dirs
 }
 
-// compiled imports what users of the module import, and what the guides do: the go command compiles and lists it once.
+// compiled returns an importer for the packages that users of the module import, and those in the guides. The go
+// command compiles and lists them once.
 var compiled = sync.OnceValues(func() (types.Importer, error) {
 	paths := slices.Clone(imported)
 	for _, dir := range apiDirs() {
@@ -49,7 +50,7 @@ func TestAPI(t *testing.T) {
 	}
 	for _, dir := range apiDirs() {
 		t.Run(dir, func(t *testing.T) {
-			if _, err := os.ReadDir(dir); err != nil { // so that a change there is none to go test's cache
+			if _, err := os.ReadDir(dir); err != nil { // so that the cache of go test notices changes there
 				t.Fatal(err)
 			}
 			pkg, err := imports.Import(modulePath + dir)
@@ -70,7 +71,7 @@ func TestAPI(t *testing.T) {
 			}
 			want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 			if diff := cmp.Diff(want, lines); diff != "" {
-				t.Errorf("%s is not what the package exports; make generate writes it (-old +new):\n%s", golden, diff)
+				t.Errorf("%s differs from the package's exports; make generate writes it (-old +new):\n%s", golden, diff)
 			}
 		})
 	}
@@ -79,8 +80,8 @@ func TestAPI(t *testing.T) {
 // apiLine matches a line of api.txt: the name, or the receiver of a method, its method or field, and the type of a constant.
 var apiLine = regexp.MustCompile(`^(?:method \(\*?(\w+)[^)]*\)|\w+ (\w+))(?: (\w+)\(|[^,]* struct, (?:embedded )?\*?(?:\w+\.)?(\w+)| (\w+) = )?`)
 
-// markExperimental marks the lines of what the source of a package documents as experimental: names, members, and what
-// has to do with a type that is.
+// markExperimental marks the lines of declarations that the source of a package documents as experimental: names,
+// members, and declarations related to an experimental type.
 func markExperimental(t *testing.T, dir string, lines []string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
@@ -130,7 +131,7 @@ func markExperimental(t *testing.T, dir string, lines []string) []string {
 	for i, line := range lines {
 		m := apiLine.FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("%s: what is %q about?", dir, line)
+			t.Fatalf("%s: cannot parse the line %q", dir, line)
 		}
 		name, member, constantOf := m[1]+m[2], m[3]+m[4], m[5]
 		if names[name] || names[name+"."+member] || names[constantOf] {

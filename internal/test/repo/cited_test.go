@@ -17,12 +17,12 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Tests, or rows of one, have the ids of the requirements that they show in their names: SES27_SES30_…
-// These are shown by tests that are named otherwise.
+// Tests, or rows of a test, have the ids of the requirements that they show in their names: SES27_SES30_…
+// These requirements are shown by tests with other names.
 var shownElsewhere = map[string][]string{
 	"OVW-2":  {"TestPathsAndLinesAreChecked"},
-	"TRN-6":  {"TestClientKeeps", "TestTypeScriptAgent"}, // under conformance.Tap, which judges each line
-	"LST-13": {"TestRoundTrip", "TestOpt"},               // absent, null and a value are three things
+	"TRN-6":  {"TestClientKeeps", "TestTypeScriptAgent"}, // with conformance.Tap, which judges each line
+	"LST-13": {"TestRoundTrip", "TestOpt"},               // absent, null and a value are three cases
 	"TOL-3":  {"TestRoundTrip", "TestOpt"},
 	"FS-4":   {"TestPathsAndLinesAreChecked"},
 	"TRM-3":  {"TestPathsAndLinesAreChecked"},
@@ -66,7 +66,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRequirements holds the table of requirements against the names of the tests: what the runtime keeps is shown.
+// TestRequirements compares the table of requirements with the names of the tests: the requirements that the runtime
+// guarantees are shown.
 func TestRequirements(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	tests := testsOfTheModule(t)
@@ -102,19 +103,20 @@ func TestRequirements(t *testing.T) {
 	}
 	t.Logf("%d requirements: %d kept by the runtime, %d by authors", len(ids), kept["runtime"], kept["author"])
 	if kept["runtime"] == 0 || kept["author"] == 0 {
-		t.Error("the table does not say who keeps the requirements")
+		t.Error("the table does not show which requirements the runtime and authors keep")
 	}
 }
 
-// TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each is a requirement,
-// and each requirement that the runtime or authors keep is cited.
+// TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each id is a
+// requirement, and each requirement that the runtime or authors keep is cited.
 func TestCitedRequirements(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	cited := map[string]bool{} // all requirements
 	for _, r := range conformance.Requirements() {
 		cited[r.ID] = false
 	}
-	// REM, REG, TEL and MOA are those of the transports over the network, of the registry, of telemetry, of MCP over ACP, and of proxies.
+	// REM, REG, TEL, MOA and PRX are the ids for the transports over the network, the registry, telemetry, MCP over
+	// ACP, and proxies.
 	other := map[string]bool{"UTF": true, "SHA": true, "REM": true, "REG": true, "TEL": true, "MOA": true, "PRX": true}
 	id := regexp.MustCompile(`\b([A-Z]{2,3})-\d+\b`)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -124,7 +126,7 @@ func TestCitedRequirements(t *testing.T) {
 		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
 			return fs.SkipDir
 		case path == "conformance", path == filepath.Join("cmd", "acp"):
-			return fs.SkipDir // the judge has all requirements, in a table that its own test looks at
+			return fs.SkipDir // the judge has all requirements, in a table that its own test checks
 		case d.IsDir(), slices.Contains([]string{"requirements.md", "real-agents.md"}, d.Name()) && filepath.Dir(path) == "docs":
 			return nil
 		}
@@ -154,7 +156,7 @@ func TestCitedRequirements(t *testing.T) {
 	}
 }
 
-// named are the tests of the module.
+// named holds the tests of the module.
 type named struct {
 	functions map[string]bool
 	ids       map[string][]string // the tests and rows that name a requirement

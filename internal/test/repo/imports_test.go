@@ -15,8 +15,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestImports keeps the import graph as it was decided: what users import is lean, and imports run one
-// way.
+// TestImports enforces the decisions on the import graph: packages that users import have few dependencies, and imports
+// go in one direction.
 func TestImports(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const module = "github.com/acpgo/sdk"
@@ -59,7 +59,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// A program that uses one version of the protocol does not import another with it.
+	// A program that uses one version of the protocol does not also import another.
 	versions := []string{"/acp", "/acp/v2draft"}
 	for _, p := range all {
 		own, ok := strings.CutPrefix(p.ImportPath, module)
@@ -112,7 +112,7 @@ func TestExamplesAreCopyable(t *testing.T) {
 	}
 }
 
-// isGenerator reports whether a package is of the generator, which no other part of the module needs.
+// isGenerator reports whether a package belongs to the generator, which no other part of the module needs.
 func isGenerator(path string) bool {
 	return path == "/gen" || strings.HasPrefix(path, "/internal/gen/")
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestLayers checks that the files of the packages that say so use each other one way, so that a file can be read with
-// nothing but those below it.
+// TestLayers checks that the files of packages that declare layers use each other in only one direction, so that a file
+// can be read with only those below it.
 func TestLayers(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dirs := []string{"internal/engine", "acp/remote"}
@@ -28,7 +28,7 @@ func TestLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled := map[string]string{} // packages, and where their exported names are
+	compiled := map[string]string{} // packages, and the files of their exported names
 	for line := range strings.Lines(string(out)) {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		compiled[name] = file

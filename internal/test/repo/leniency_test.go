@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// The keywords by which a schema says that a member is read leniently, and how the table says it.
+// The keywords with which a schema marks members that are read leniently, and their descriptions in the table.
 const (
 	onError = "x-deserialize-default-on-error"
 	onNull  = "x-deserialize-default-on-null"
@@ -38,7 +38,7 @@ func TestLeniencyTable(t *testing.T) {
 	expectTable(t, "docs/leniency.md", "\n"+leniencyTable(t))
 }
 
-// expectTable compares the part of a page between its two marks with what the code says; -update writes it.
+// expectTable compares the part of a page between its two marks with the table from the code; -update writes it.
 func expectTable(t *testing.T, path, want string) {
 	t.Helper()
 	const begin, end = "<!-- table -->\n", "<!-- end of table -->\n"
@@ -96,7 +96,7 @@ func leniencyTable(t *testing.T) string {
 				kind := slices.IndexFunc(lenientKinds, func(k lenientKind) bool { return k.is(marks) })
 				switch {
 				case kind < 0 && len(marks) > 0:
-					t.Errorf("%s.%s: what do %v mean?", definition, name, slices.Collect(maps.Keys(marks)))
+					t.Errorf("%s.%s: unknown combination of marks %v", definition, name, slices.Collect(maps.Keys(marks)))
 				case kind < 0:
 				case name == "_meta":
 					meta++
@@ -131,7 +131,7 @@ func leniencyTable(t *testing.T) string {
 	return b.String()
 }
 
-// eachMember calls f for every member of the objects that a schema describes, those of variants included.
+// eachMember calls f for every member of the objects that a schema describes, including those of variants.
 func eachMember(schema any, f func(name string, required bool, keywords map[string]any)) {
 	switch schema := schema.(type) {
 	case []any:

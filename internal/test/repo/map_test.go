@@ -56,7 +56,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// rounded writes a size in hundreds; what is not empty has 100 lines at least.
+// rounded formats a size in hundreds; a package that is not empty has at least 100 lines.
 func rounded(lines int) string {
 	if lines > 0 {
 		lines = max(100, (lines+50)/100*100)
@@ -78,7 +78,7 @@ func packageSizes(t *testing.T) map[string]int {
 			return
 		}
 		dir := filepath.ToSlash(filepath.Dir(path))
-		sizes[dir] += 0 // a package of tests has none
+		sizes[dir] += 0 // a package with only tests has none
 		if text := readFile(t, path); !strings.HasSuffix(path, "_test.go") && !generated.MatchString(text) {
 			sizes[dir] += strings.Count(text, "\n")
 		}

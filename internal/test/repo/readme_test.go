@@ -23,7 +23,7 @@ import (
 
 const modulePath = "github.com/acpgo/sdk/"
 
-// guides are the documents for users and contributors.
+// guides returns the documents for users and contributors.
 func guides(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("docs/*.md")
@@ -33,7 +33,7 @@ func guides(t *testing.T) []string {
 	return append(files, "README.md", "SECURITY.md", "CONTRIBUTING.md")
 }
 
-// TestGuidesCompile type-checks what the README and the guides show in Go.
+// TestGuidesCompile type-checks the Go code in the README and the guides.
 func TestGuidesCompile(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports, err := compiled()
@@ -58,7 +58,8 @@ func TestGuidesCompile(t *testing.T) {
 	check(tests...)
 }
 
-// guideBlocks are all blocks but those about contrib/mcpacp and contrib/otelacp: these modules build them.
+// guideBlocks returns all blocks except those about contrib/mcpacp and contrib/otelacp, which are built by these
+// modules.
 func guideBlocks(t *testing.T) (blocks []block) {
 	t.Helper()
 	for _, guide := range guides(t) {
@@ -69,8 +70,8 @@ func guideBlocks(t *testing.T) (blocks []block) {
 	return blocks
 }
 
-// TestREADME does what the README says about importing the module, runs the README's client against its agent, and the
-// tests that docs/testing.md shows.
+// TestREADME follows the README's instructions for importing the module, and runs the README's client against its
+// agent, and the tests in docs/testing.md.
 func TestREADME(t *testing.T) {
 	tier.Need(t, tier.Full)
 	blocks := guideBlocks(t)
@@ -130,7 +131,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// shown is the part of a document's block that the group of a pattern matches.
+// shown returns the part of a document's block that the group of a pattern matches.
 func shown(t *testing.T, text, pattern string) string {
 	t.Helper()
 	found := regexp.MustCompile("(?s)```" + pattern + "```").FindStringSubmatch(text)
@@ -144,11 +145,11 @@ func shown(t *testing.T, text, pattern string) string {
 type block struct {
 	guide string
 	line  int    // of its first line
-	in    string // the function that it is a part of: "func(ctx context.Context) error", or ""
+	in    string // the function that contains it: "func(ctx context.Context) error", or ""
 	text  string
 }
 
-// goBlocks finds the blocks of Go in a guide. A comment in the line above one names the function that it is a part of.
+// goBlocks finds the blocks of Go in a guide. A comment in the line above a block names the function that contains it.
 func goBlocks(t *testing.T, guide string) []block {
 	t.Helper()
 	text := readFile(t, guide)
@@ -175,7 +176,7 @@ var imported = []string{
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }
 
-// file makes a block a file of Go. The compiler's errors name the line of the guide.
+// file returns a block as a Go file. The compiler's errors name the line of the guide.
 func (b block) file(root string) string {
 	line := fmt.Sprintf("//line %s:%d\n", filepath.Join(root, b.guide), b.line)
 	if regexp.MustCompile(`(?m)^package `).MatchString(b.text) {
@@ -197,14 +198,14 @@ func (b block) file(root string) string {
 	return file.String()
 }
 
-// A tool call that a block of a guide updates under a name of its own is one that the block starts.
+// A tool call that a block of a guide updates by a literal name must be started in the same block.
 func TestGuidesStartToolCalls(t *testing.T) {
 	updated := regexp.MustCompile(`\b(?:UpdateToolCall|AboutToolCall)\(("[^"]*")`)
 	found := 0
 	for _, b := range guideBlocks(t) {
 		for _, m := range updated.FindAllStringSubmatch(b.text, -1) {
 			if found++; !strings.Contains(b.text, "StartToolCall("+m[1]) {
-				t.Errorf("%s:%d: the tool call %s is updated, and nobody has started it", b.guide, b.line, m[1])
+				t.Errorf("%s:%d: the tool call %s is updated, but it was not started", b.guide, b.line, m[1])
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func TestGuidesStartToolCalls(t *testing.T) {
 	}
 }
 
-// TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
+// TestGuidesNames looks up the names that the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
 func TestGuidesNames(t *testing.T) {
 	imports, err := compiled()
 	if err != nil {
@@ -221,7 +222,7 @@ func TestGuidesNames(t *testing.T) {
 	}
 	packages := map[string]*types.Package{}
 	for _, path := range imported {
-		if !strings.HasPrefix(path, modulePath) || path == modulePath+"acp/agentkit" { // version 2 has one of that name too
+		if !strings.HasPrefix(path, modulePath) || path == modulePath+"acp/agentkit" { // version 2 has a package with the same name
 			continue
 		}
 		pkg, err := imports.Import(path)
@@ -275,7 +276,7 @@ func TestGuidesLinks(t *testing.T) {
 	}
 }
 
-// TestGuidesNameTests finds the tests that SECURITY.md and docs/troubleshooting.md name in the tree.
+// TestGuidesNameTests checks that the tests named in SECURITY.md and docs/troubleshooting.md exist in the tree.
 func TestGuidesNameTests(t *testing.T) {
 	var sources strings.Builder
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -307,7 +308,7 @@ func TestGuidesNameTests(t *testing.T) {
 	}
 }
 
-// prose is a guide without its blocks of code.
+// prose returns a guide without its code blocks.
 func prose(t *testing.T, guide string) string {
 	t.Helper()
 	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(readFile(t, guide), "")

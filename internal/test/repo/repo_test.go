@@ -1,5 +1,5 @@
-// Package repo_test holds the tests of what this repository promises as a whole: what each package exports and imports,
-// what the documents say, and that connections in tests are judged.
+// Package repo_test tests the promises of the repository as a whole: the exports and imports of each package, the
+// contents of the documents, and that connections in tests are judged.
 package repo_test
 
 import (

@@ -15,7 +15,7 @@ func TestRequirementsTable(t *testing.T) {
 	expectTable(t, "docs/requirements.md", requirementsTable())
 }
 
-// requirementsTable is the table of requirements as Markdown, a section for each page of the protocol.
+// requirementsTable returns the table of requirements as Markdown, with a section for each page of the protocol.
 func requirementsTable() string {
 	versions := map[string][]int{} // of the rules
 	for _, rule := range conformance.Rules() {

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// untapped says why tests connect an agent or a client without conformance.Tap: those of a folder, of a
+// untapped holds the reasons why tests connect an agent or a client without conformance.Tap. The keys are a folder, a
 // file, or a function of a file.
 var untapped = map[string]string{
 	"acp/rpc/":         "the methods of its tests are not ACP's",
@@ -79,8 +79,8 @@ var untapped = map[string]string{
 	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
 }
 
-// TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and
-// requires that they tap the connection or stand in the table above.
+// TestTapped finds the test functions that start an agent or a client of the packages under acp, and requires that they
+// tap the connection or are listed in the table above.
 func TestTapped(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	used := map[string]bool{}
@@ -127,13 +127,13 @@ func TestTapped(t *testing.T) {
 	}
 	for name := range untapped {
 		if !used[name] {
-			t.Errorf("the reason for %s is not needed", name)
+			t.Errorf("the entry for %s is not needed", name)
 		}
 	}
-	t.Logf("%d functions tap what they connect, %d have a reason not to", tapped, others)
+	t.Logf("%d functions tap their connections, %d have a reason not to", tapped, others)
 }
 
-// calls reports whether a function has a call, of a name in a package, or of a name of its own package.
+// calls reports whether a function calls a name in another package, or a name in its own package.
 func calls(f *ast.FuncDecl, is func(pkg, name string) bool) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
@@ -151,7 +151,7 @@ func calls(f *ast.FuncDecl, is func(pkg, name string) bool) (found bool) {
 	return found
 }
 
-// starts are the functions that start an agent, a client or a proxy.
+// starts reports whether a function starts an agent, a client or a proxy.
 func starts(pkg, name string) bool {
 	switch pkg {
 	case "", "acp", "unstable", "v2draft":
@@ -163,7 +163,7 @@ func starts(pkg, name string) bool {
 	return false
 }
 
-// isTap is conformance.Tap, or a function of a test that is named after it.
+// isTap reports whether a function is conformance.Tap, or a test function that is named after it.
 func isTap(pkg, name string) bool {
 	return pkg == "conformance" && name == "Tap" || pkg == "" && strings.HasPrefix(name, "tap")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// What docs/troubleshooting.md describes. Its text must contain what these tests see.
+// The problems in docs/troubleshooting.md. Its text must contain the results that these tests see.
 
 // troublePage fails the test unless the page contains a text.
 func troublePage(t *testing.T, text string) {
@@ -48,7 +48,7 @@ func (b *safeBuffer) String() string {
 	return b.text.String()
 }
 
-// troubled prompts an agent once, and returns what the client got, and what the agent has logged.
+// troubled prompts an agent once, and returns the client's result and the agent's log.
 func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Context, *agentkit.Turn[any]) error) (res *acp.PromptResponse, log string, err error) {
 	t.Helper()
 	var logged safeBuffer
@@ -77,7 +77,7 @@ func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Con
 	return res, logged.String(), err
 }
 
-// TestTroubleToolFailed: the client sees that a tool failed, the log why.
+// TestTroubleToolFailed: the client sees that a tool failed, and the log shows why.
 func TestTroubleToolFailed(t *testing.T) {
 	var shown strings.Builder
 	update := func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
@@ -103,7 +103,7 @@ func TestTroubleToolFailed(t *testing.T) {
 	troublePage(t, "The tool failed.")
 }
 
-// TestTroubleInternalError: an error of a handler is in the log alone, unless it is public.
+// TestTroubleInternalError: a handler's error appears only in the log, unless it is public.
 func TestTroubleInternalError(t *testing.T) {
 	_, log, err := troubled(t, acp.ClientHandlers{}, func(context.Context, *agentkit.Turn[any]) error { return errors.New("no key for the model") })
 	if call, ok := errors.AsType[*acp.CallError](err); !ok || call.Err.Code != -32603 || strings.Contains(err.Error(), "key") || !strings.Contains(log, "no key for the model") {
@@ -118,8 +118,8 @@ func TestTroubleInternalError(t *testing.T) {
 	troublePage(t, "-32603")
 }
 
-// TestTroubleNothingHappens: a client without handlers cannot be asked for permission, and sees nothing of what a client with
-// them sees.
+// TestTroubleNothingHappens: a client without handlers cannot be asked for permission, and does not see the output that
+// a client with handlers sees.
 func TestTroubleNothingHappens(t *testing.T) {
 	var asked error
 	var seen string
@@ -159,7 +159,7 @@ func TestTroubleNothingHappens(t *testing.T) {
 	troublePage(t, "answers \"method not found\"")
 }
 
-// TestTroubleAgentInTerminal: an agent that is started without a client prints nothing, and ends with its input.
+// TestTroubleAgentInTerminal: an agent that is started without a client prints nothing, and ends when its input ends.
 func TestTroubleAgentInTerminal(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	out, err := exec.CommandContext(t.Context(), "go", "run", "./examples/hello").CombinedOutput()
@@ -168,7 +168,7 @@ func TestTroubleAgentInTerminal(t *testing.T) {
 	}
 }
 
-// TestTroubleModuleProxy: a proxy that refuses a module that is not published says 403, and the replace line needs no proxy.
+// TestTroubleModuleProxy: a proxy that refuses an unpublished module returns 403, and the replace line needs no proxy.
 func TestTroubleModuleProxy(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))

@@ -14,7 +14,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestVendorGenerated generates the package of examples/acme in this process, and requires that it is what is there.
+// TestVendorGenerated generates the package of examples/acme in this process, and requires that it equals the existing
+// one.
 func TestVendorGenerated(t *testing.T) {
 	overrides, _, err := gen.ParseOverrides(readFile(t, "examples/acme/vendor.overrides"))
 	if err != nil {
@@ -33,8 +34,8 @@ func TestVendorGenerated(t *testing.T) {
 	}
 }
 
-// TestVendor copies examples/acme to where nothing of this module is near, generates its package there, which
-// gives what is in the example, builds it, and has its agent and its client, two processes, call each other.
+// TestVendor copies examples/acme to a directory away from this module, generates the package there, which must equal
+// the one in the example, builds it, and makes its agent and client, which are two processes, call each other.
 func TestVendor(t *testing.T) {
 	tier.Need(t, tier.Full)
 	root, err := filepath.Abs(".")
@@ -80,7 +81,7 @@ func TestVendor(t *testing.T) {
 	run("go", "test", ".")
 	run("go", "build", "-o", "acme.exe", ".")
 
-	// A runtime of another version of the handshake refuses the code when it is compiled.
+	// A runtime with another version of the handshake refuses the code at compile time.
 	doc, other, overlay := filepath.Join(root, "acp", "codec", "doc.go"), filepath.Join(t.TempDir(), "doc.go"), filepath.Join(t.TempDir(), "overlay.json")
 	writeFile(t, other, strings.ReplaceAll(readFile(t, doc), "SupportVersion1", "SupportVersion2"))
 	writeFile(t, overlay, fmt.Sprintf(`{"Replace":{%q:%q}}`, doc, other))
@@ -106,7 +107,8 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorRecipe does in an empty module what docs/methods.md says, with its schema and overrides, and with the schema of examples/acme.
+// TestVendorRecipe follows docs/methods.md in an empty module, with its schema and overrides, and with the schema of
+// examples/acme.
 func TestVendorRecipe(t *testing.T) {
 	tier.Need(t, tier.Full)
 	root, err := filepath.Abs(".")
@@ -136,7 +138,7 @@ func TestVendorRecipe(t *testing.T) {
 	}
 	for _, name := range []string{"types_gen.go", "methods_gen.go"} {
 		if readFile(t, filepath.Join(dir, "vendoracp", name)) != readFile(t, filepath.Join("examples/acme/vendoracp", name)) {
-			t.Errorf("%s is not what it is in examples/acme", name)
+			t.Errorf("%s differs from the one in examples/acme", name)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "shown", name)); err != nil {
 			t.Error(err)

@@ -15,18 +15,18 @@ import (
 
 // plan is the text of a prompt.
 type plan struct {
-	Together int    // begin when so many turns have come
+	Together int    // begin when this number of turns has arrived
 	Exit     bool   // end the process when all updates are written
-	Updates  int    // how many to send; the session numbers them from 0
-	Size     int    // how long their texts are
-	BigEvery int    // each so many of them has another length,
+	Updates  int    // the number to send; the session numbers them from 0
+	Size     int    // the length of their texts
+	BigEvery int    // every BigEvery-th update has another length,
 	Big      int    // which is this
-	AskEvery int    // ask for permission after so many updates
-	Reads    int    // then read a file so often,
-	Flight   int    // so many times at once
+	AskEvery int    // ask for permission after every AskEvery updates
+	Reads    int    // then read files this many times,
+	Flight   int    // with this many reads at once
 	Linger   bool   // then wait until the turn is cancelled, and send another update
-	Fail     bool   // what is left undone by cancellation is an error
-	Progress string // the file that is told how many updates were sent
+	Fail     bool   // work that is not done because of cancellation is an error
+	Progress string // the file for the number of updates sent
 }
 
 func (p plan) block() acp.ContentBlock {
@@ -37,15 +37,15 @@ func (p plan) block() acp.ContentBlock {
 	return acp.TextBlock(string(text))
 }
 
-// numberSize is how many characters of an update's text are its number.
+// numberSize is the length of the number in an update's text, in characters.
 const numberSize = 20
 
-// numbered makes an update of some length.
+// numbered returns update n with a text of the given length.
 func numbered(n, size int) acp.SessionUpdate {
 	return acp.AgentMessageText(fmt.Sprintf("%0*d", numberSize, n) + strings.Repeat("x", max(0, size-numberSize)))
 }
 
-// numberOf finds the number of an update; it is -1 when there is none.
+// numberOf returns the number of an update, or -1 if it has none.
 func numberOf(u *acp.SessionUpdate) int {
 	chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
 	if !ok {
@@ -63,34 +63,34 @@ func numberIn(text string) int {
 	return n
 }
 
-// metaSent is the member of an answer's _meta that says how many updates the session has had.
+// metaSent is the member of an answer's _meta with the number of updates that the session has sent.
 const metaSent = "sent"
 
 // The extension methods of the agent.
 const (
-	methodEcho   = "_stress/echo"   // answers what it is given
+	methodEcho   = "_stress/echo"   // answers with its params
 	methodHang   = "_stress/hang"   // answers when it is cancelled
-	methodFault  = "_stress/fault"  // a notification: do what a fault says
+	methodFault  = "_stress/fault"  // a notification: apply a fault
 	methodQuiet  = "_stress/quiet"  // no more noise
-	methodReport = "_stress/report" // how it went; answered when everything else is
+	methodReport = "_stress/report" // the report; answered after everything else
 )
 
 type echo struct {
 	N    int    `json:"n"`
 	Text string `json:"text,omitempty"`
-	// Together makes the call wait until so many have come.
+	// Together makes the call wait until this number of calls has arrived.
 	Together int `json:"together,omitempty"`
 }
 
 // agent is the agent of a connection.
 type agent struct {
 	books  books
-	faults *faults // nil: it has none
+	faults *faults // nil if it has none
 	turns  meeting // of prompts, by plan.Together
 	echoes meeting // of calls, by echo.Together
 
 	mu       sync.Mutex
-	sessions map[acp.SessionID]*int // how many updates were sent
+	sessions map[acp.SessionID]*int // the number of updates sent
 }
 
 // serve serves the client on stdio as an agent of some kind.
@@ -225,7 +225,7 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// update sends the next update, the ith of the turn. A turn that was cancelled stops, not in the middle.
+// update sends the next update, the ith of the turn. A cancelled turn stops, but not in the middle of an update.
 func (t *turn) update(ctx context.Context, i int) error {
 	if ctx.Err() != nil && !t.plan.Linger {
 		return ctx.Err()
@@ -246,7 +246,7 @@ func (t *turn) update(ctx context.Context, i int) error {
 	return err
 }
 
-// ask asks for a permission, telling how many updates came before.
+// ask asks for permission. The tool call's id is the number of updates before.
 func (t *turn) ask(ctx context.Context) error {
 	_, err := t.client.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: acp.ToolCallID(strconv.Itoa(*t.sent))},
 		acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
@@ -284,14 +284,14 @@ func (t *turn) readFile(ctx context.Context, n int) error {
 	return err
 }
 
-// meeting lets nobody go on until enough have come.
+// meeting makes calls wait until enough have arrived.
 type meeting struct {
 	mu   sync.Mutex
 	come int
 	full chan struct{} // closed then
 }
 
-// wait waits until n have come, and not at all when n is 0.
+// wait waits until n calls have arrived. It does not wait if n is 0.
 func (m *meeting) wait(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil

@@ -12,30 +12,30 @@ import (
 	"github.com/acpgo/sdk/internal/ledger"
 )
 
-// books are the accounts of one side of a connection. What must never happen, such as a second answer to
-// one request, is told to wrong.
+// books are the accounts of one side of a connection. Events that must never happen, such as a second answer to one
+// request, are reported to wrong.
 type books struct {
-	wrong func(format string, args ...any) // nil: standard error
+	wrong func(format string, args ...any) // standard error if nil
 
 	mu       sync.Mutex
 	ledger   ledger.Ledger[struct{}]
-	sent     flow // without what the ledger says
+	sent     flow // without the numbers in the ledger
 	received flow
 	updates  map[string]int // read, by session
-	invalid  int            // what Hooks.Invalid was told of
+	invalid  int            // the number of calls to Hooks.Invalid
 	calls    calls
-	ending   bool          // the peer may fail what it cannot finish
+	ending   bool          // the peer may fail calls that it cannot finish
 	change   chan struct{} // closed and replaced when an answer was sent
 }
 
-// read is how many updates of a session were read.
+// read returns the number of updates of a session that were read.
 func (b *books) read(session acp.SessionID) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return int64(b.updates[string(session)])
 }
 
-// flow is what went one way.
+// flow counts the traffic in one direction.
 type flow struct {
 	Messages, Bytes int
 	Requests        int
@@ -43,11 +43,11 @@ type flow struct {
 	Open            int // requests that have no answer
 }
 
-// calls says how calls ended.
+// calls counts how calls ended.
 type calls struct {
 	Answered int // with a result, or with an error of the peer's
 	GivenUp  int // because their context ended
-	Closed   int // because the connection did
+	Closed   int // because the connection ended
 }
 
 func (b *books) hooks() acp.Hooks {
@@ -58,10 +58,10 @@ func (b *books) hooks() acp.Hooks {
 	}
 }
 
-// wrongPrefix begins what agents report.
+// wrongPrefix is the prefix of agents' reports.
 const wrongPrefix = "wrong: "
 
-// fault reports what must not happen.
+// fault reports an event that must not happen.
 func (b *books) fault(format string, args ...any) {
 	if b.wrong != nil {
 		b.wrong(format, args...)
@@ -70,7 +70,7 @@ func (b *books) fault(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, wrongPrefix+format+"\n", args...)
 }
 
-// message is told of every message.
+// message records a message. It is called for every message.
 func (b *books) message(sent bool, line []byte) {
 	m, err := ledger.Read(line)
 	b.mu.Lock()
@@ -150,8 +150,8 @@ func (b *books) settled(ctx context.Context, n int) error {
 // errGivenUp is the cause of the contexts that the tests end, except by Turn.Cancel.
 var errGivenUp = errors.New("given up")
 
-// note notes how a call ended. An error of any other kind than those that callers can act on is wrong. It
-// reports whether there may be more calls.
+// note records how a call ended. An error of a kind that callers cannot act on is wrong. It reports whether there may
+// be more calls.
 func (b *books) note(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,12 +172,12 @@ func (b *books) note(err error) bool {
 	return true
 }
 
-// report is what an agent says of its side when nothing is in progress any more.
+// report is an agent's report on its side when nothing is in progress any more.
 type report struct {
 	Sent, Received flow
 	Invalid        int
 	Calls          calls
-	Noise          int // lines that it sent and that are not messages
+	Noise          int // lines that it sent that are not messages
 }
 
 func (b *books) report(f *faults) *report {
@@ -187,7 +187,7 @@ func (b *books) report(f *faults) *report {
 	return &report{sent, received, b.invalid, b.calls, f.noise()}
 }
 
-// flows are what was sent and received so far.
+// flows returns the traffic that was sent and received so far.
 func (b *books) flows() (sent, received flow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,28 +12,28 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// onTheWay is how many bytes may be on their way between two connections beside what is queued: the writer's
-// two buffers of 256 KiB, the pipe, the reader's buffer, and what the reader gathers.
+// onTheWay is the maximum number of bytes in flight between two connections in addition to the queued ones: the
+// writer's two buffers of 256 KiB, the pipe, the reader's buffer, and the data that the reader collects.
 const onTheWay = 2*256<<10 + 256<<10 + 64<<10 + 16<<10
 
-// How much more memory a process may hold for a byte of queued parameters, the garbage collector's
-// share included, and for a connection without any load.
+// How much more memory a process may hold for a byte of queued parameters, including the garbage collector's share, and
+// for a connection without any load.
 const (
 	queueFactor = 10
 	smallGrowth = 16 << 20
 )
 
-// defaultQueue is Options.QueueBytes where that is not set.
+// defaultQueue is the default of Options.QueueBytes.
 const defaultQueue = 4 << 20
 
-// arrival checks the updates of a session as they come.
+// arrival checks the updates of a session as they arrive.
 type arrival struct {
 	t        *testing.T
 	progress *progress
 	path     string
 	next     int
 	wrong    int
-	worst    int // the most that were sent and not handled
+	worst    int // the maximum number that were sent but not handled
 }
 
 func newArrival(t *testing.T) *arrival {
@@ -54,7 +54,7 @@ func newArrival(t *testing.T) *arrival {
 func (a *arrival) update(u *acp.SessionUpdate) {
 	if n := numberOf(u); n != a.next {
 		if a.wrong++; a.wrong <= 3 {
-			a.t.Errorf("update %d came where %d was due", n, a.next)
+			a.t.Errorf("update %d arrived instead of %d", n, a.next)
 		}
 	}
 	if a.next%progressStep == 0 {
@@ -63,8 +63,7 @@ func (a *arrival) update(u *acp.SessionUpdate) {
 	a.next++
 }
 
-// done checks that all have come, and that no more were on their way at any time than the queues that held
-// them allow.
+// done checks that all updates have arrived, and that there were never more in flight than the queues allow.
 func (a *arrival) done(want, size, queueBytes int) (limit int) {
 	a.t.Helper()
 	if a.next != want || a.wrong > 0 {
@@ -73,12 +72,12 @@ func (a *arrival) done(want, size, queueBytes int) (limit int) {
 	params, line := lengths(a.t, size)
 	limit = queueBytes/params + onTheWay/line + 2*progressStep
 	if a.worst > limit {
-		a.t.Errorf("%d updates were sent and not handled, want %d at most", a.worst, limit)
+		a.t.Errorf("%d updates were sent but not handled, want %d at most", a.worst, limit)
 	}
 	return limit
 }
 
-// lengths are those of an update's parameters and of its line.
+// lengths returns the lengths of an update's parameters and of its line.
 func lengths(t *testing.T, size int) (params, line int) {
 	t.Helper()
 	b, err := json.Marshal(&acp.SessionNotification{SessionID: "session 0", Update: numbered(0, size)})
@@ -88,8 +87,8 @@ func lengths(t *testing.T, size int) (params, line int) {
 	return len(b), len(b) + len(`{"jsonrpc":"2.0","method":"session/update","params":}`+"\n")
 }
 
-// All updates of a turn arrive, in order and before its answer, however many there are and however
-// slow their handler is: then the agent waits, and memory stays flat (rules 2 and 3).
+// All updates of a turn arrive, in order and before its answer, however many there are and however slow their handler
+// is; the agent waits for a slow handler, and memory stays flat (rules 2 and 3).
 func TestBurst(t *testing.T) {
 	const size = 64
 	sleep := func() { time.Sleep(10 * time.Microsecond) }
@@ -102,18 +101,18 @@ func TestBurst(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		queue int
-		work  func() // nil: a loop over Turn.Updates instead of a handler
+		work  func() // if nil, a loop over Turn.Updates instead of a handler
 	}{
 		{"nothing", defaultQueue, func() {}},
 		{"none, Turn.Updates", 256 << 10, nil},
 		{"busy for 10 µs", 256 << 10, spin},
 		{"busy for 10 µs", defaultQueue, spin},
-		{"time.Sleep(10µs)", 256 << 10, sleep}, // which takes what the timers of the system take
+		{"time.Sleep(10µs)", 256 << 10, sleep}, // its time depends on the system's timers
 	}[:tier.Pick(1, 3, 5, 5)] {
 		t.Run(c.name+", "+mib(c.queue), func(t *testing.T) {
 			arr := newArrival(t)
 			var handlers acp.ClientHandlers
-			queues := 2 // a session's, and a turn's
+			queues := 2 // one of the session, and one of the turn
 			if c.work != nil {
 				queues = 1
 				handlers.SessionUpdate = func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {

@@ -15,14 +15,14 @@ import (
 // The kinds of faults.
 const (
 	faultNone     = "none"     // no more noise
-	faultNoise    = "noise"    // lines that are not messages among those that are
+	faultNoise    = "noise"    // write other lines between messages
 	faultTruncate = "truncate" // end in the middle of a line
 	faultExit     = "exit"     // end between two lines
-	faultHangUp   = "hang up"  // close the output, and go on reading
-	faultDeaf     = "deaf"     // read no more
+	faultHangUp   = "hang up"  // close the output, and continue reading
+	faultDeaf     = "deaf"     // stop reading
 )
 
-// fault tells an agent what to do.
+// fault is an instruction for an agent.
 type fault struct {
 	Kind string `json:"kind"`
 	Seed uint64 `json:"seed,omitempty"`
@@ -31,24 +31,24 @@ type fault struct {
 // truncatedExit is the exit status of an agent that ends in the middle of a line.
 const truncatedExit = 3
 
-// noisyWrites says how often noise is made: at one of so many writes.
+// noisyWrites is the average number of writes per line of noise.
 const noisyWrites = 20
 
-// garbage are lines that must be refused, each once, and do no harm.
+// garbage holds lines that must be refused, each once, and do no harm.
 var garbage = []string{
 	"npm WARN deprecated", `{"jsonrpc":"2.0","method":"session/upd`, `[{"jsonrpc":"2.0","method":"x"}]`, "\x00\xff",
 	`{"jsonrpc":"1.0","method":"x"}`, `{"jsonrpc":"2.0"}`, "42",
 }
 
-// faults go with one stream, which they wrap.
+// faults belong to one stream, which they wrap.
 type faults struct {
 	mu    sync.Mutex
 	inner rpc.Stream
 	kind  string
 	rand  *rand.Rand
-	lines int           // written whole, of which
-	noisy int           // are noise
-	last  int           // exit after so many
+	lines int           // the number of complete lines written, including
+	noisy int           // this number of lines of noise
+	last  int           // exit after this number of lines
 	deaf  chan struct{} // closed by Close
 }
 
@@ -58,7 +58,7 @@ func (f *faults) stream(inner rpc.Stream) rpc.Stream {
 	return &faulty{FastStream: inner.(rpc.FastStream), f: f}
 }
 
-// set begins a fault. What was done to the output before stays done.
+// set starts a fault. It does not undo earlier changes to the output.
 func (f *faults) set(what *fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *faults) set(what *fault) {
 	f.rand = rand.New(rand.NewPCG(what.Seed, 0))
 }
 
-// exitAfter ends the process when so many lines more are written.
+// exitAfter ends the process after the given number of additional lines.
 func (f *faults) exitAfter(lines int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *faulty) WriteLines(lines []byte) error {
 	case faultTruncate:
 		n := f.rand.IntN(len(lines))
 		if lines[n] == '\n' {
-			n-- // what lacks only that is whole
+			n-- // a line that lacks only the newline is complete
 		}
 		return errors.Join(s.write(lines[:n]), f.exit(truncatedExit))
 	case faultExit:
@@ -151,7 +151,7 @@ func (s *faulty) write(lines []byte) error {
 	return err
 }
 
-// exit ends the process, telling how much was written.
+// exit ends the process and reports how much was written.
 func (f *faults) exit(status int) error {
 	if err := f.tell(); err != nil {
 		return err
@@ -160,10 +160,10 @@ func (f *faults) exit(status int) error {
 	return nil
 }
 
-// linesWritten is what an agent says last, on standard error.
+// linesWritten is the last message of an agent on standard error.
 const linesWritten = "%d lines written\n"
 
-// tell tells how much was written; mu is held, or the connection is over.
+// tell reports how much was written; mu is held, or the connection is over.
 func (f *faults) tell() error {
 	_, err := fmt.Fprintf(os.Stderr, linesWritten, f.lines)
 	return err

@@ -14,13 +14,13 @@ import (
 	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
-// table is what a test prints, columns parted by tabs.
+// table is the output of a test, with columns separated by tabs.
 type table struct {
 	text strings.Builder
 	w    *tabwriter.Writer
 }
 
-// newTable makes a table that is printed at the end of the test.
+// newTable returns a table that is printed at the end of the test.
 func newTable(t *testing.T, head ...string) *table {
 	tab := &table{}
 	tab.w = tabwriter.NewWriter(&tab.text, 0, 0, 2, ' ', 0)
@@ -34,10 +34,10 @@ func newTable(t *testing.T, head ...string) *table {
 
 func (tab *table) row(cells ...string) { fmt.Fprintln(tab.w, strings.Join(cells, "\t")) }
 
-// mib prints bytes.
+// mib formats a number of bytes in MiB.
 func mib(n int) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }
 
-// vm reads a figure of a process, in bytes; where there is none it is 0.
+// vm returns a memory value of a process in bytes, or 0 if it is not available.
 func vm(pid int, name string) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -55,7 +55,7 @@ func vm(pid int, name string) int {
 	return 0
 }
 
-// memory is how the memory of a client and its agent grows.
+// memory measures how the memory of a client and its agent grows.
 type memory struct {
 	client, agent process
 }
@@ -65,12 +65,12 @@ type process struct {
 	start int // resident memory at the start
 }
 
-// watchMemory begins at what both processes hold now.
+// watchMemory starts at the current memory of both processes.
 func watchMemory(agent *subprocess) *memory {
 	return &memory{watch(os.Getpid()), watch(agent.cmd.Process.Pid)}
 }
 
-// watch lets the process's peak begin at what it holds now.
+// watch resets the process's peak to its current memory.
 func watch(pid int) process {
 	if pid == os.Getpid() {
 		debug.FreeOSMemory()
@@ -82,7 +82,7 @@ func watch(pid int) process {
 	return process{pid, vm(pid, "VmRSS")}
 }
 
-// peak is the most that the process held since, and how much more that was than at the start.
+// peak returns the peak memory of the process since the start, and how much it grew.
 func (p process) peak() (most, growth int) {
 	if p.pid == 0 {
 		return 0, 0
@@ -91,8 +91,8 @@ func (p process) peak() (most, growth int) {
 	return most, most - p.start
 }
 
-// cells prints both peaks, and requires that neither grew by more than its limit. The race detector has
-// memory of its own, in which nothing can be required.
+// cells formats both peaks, and requires that neither grew by more than its limit. With the race detector, it requires
+// nothing, because the race detector has its own memory.
 func (m *memory) cells(t *testing.T, clientLimit, agentLimit int) []string {
 	t.Helper()
 	var cells []string
@@ -110,15 +110,15 @@ func (m *memory) cells(t *testing.T, clientLimit, agentLimit int) []string {
 	return cells
 }
 
-// rate prints how long n things took, each and together.
+// rate formats the time for n things, in total and for each.
 func rate(n int, d time.Duration) string {
 	return fmt.Sprintf("%v (%.2f µs each)", d.Round(time.Millisecond), float64(d.Nanoseconds())/1000/float64(n))
 }
 
-// progress is a number that two processes share: a file.
+// progress is a number that two processes share in a file.
 type progress struct{ f *os.File }
 
-// progressStep is how many updates are told at a time, before they are sent.
+// progressStep is the number of updates that are reported at a time, before they are sent.
 const progressStep = 100
 
 func openProgress(path string) (*progress, error) {
@@ -134,7 +134,7 @@ func (p *progress) set(n int) error {
 	return err
 }
 
-// get is 0 before anything was set.
+// get returns the number, or 0 before it is set.
 func (p *progress) get() int {
 	var b [8]byte
 	if _, err := p.f.ReadAt(b[:], 0); err != nil {

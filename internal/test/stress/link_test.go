@@ -28,14 +28,14 @@ type link struct {
 	transport *acp.CommandTransport
 	stderr    *stderr
 	conn      *acp.ClientConn
-	stop      chan struct{} // closed when the traffic is to end
+	stop      chan struct{} // closed when the traffic must end
 	traffic   sync.WaitGroup
 
 	mu    sync.Mutex
 	heard map[acp.SessionID]*heard
 }
 
-// heard is what a session's handler of updates, and the loops over them, have seen.
+// heard records the updates that a session's handler and loops have seen.
 type heard struct {
 	n    atomic.Int64 // handled
 	rand *rand.Rand   // the handler's
@@ -49,7 +49,7 @@ func (s *soak) run(n int) {
 	l.books.wrong = l.wrong
 	ok := l.bounded("connecting", l.connect)
 	if ok {
-		time.Sleep(l.upTo(min(soaking()/5, 2*time.Second))) // the traffic goes on until then
+		time.Sleep(l.upTo(min(soaking()/5, 2*time.Second))) // the traffic continues until then
 		ok = l.bounded("the end", l.finish)
 	}
 	if !ok && l.transport.Cmd.Process != nil {
@@ -61,7 +61,7 @@ func (l *link) wrong(format string, args ...any) {
 	l.soak.t.Errorf(l.name+": "+format, args...)
 }
 
-// random makes a source of what happens in one part of the link.
+// random returns a source of randomness for one part of the link.
 func (l *link) random(part ...any) *rand.Rand {
 	h := fnv.New64()
 	fmt.Fprint(h, l.name, part)
@@ -100,7 +100,7 @@ func (l *link) connect() error {
 	var err error
 	l.conn, err = acp.Connect(context.Background(), wrapped{l.transport, l.faults.stream}, l.handlers(), &acp.ClientOptions{
 		Conn: acp.ConnOptions{Hooks: l.books.hooks(), QueueBytes: queues[l.rand.IntN(len(queues))], DrainTime: patience, CloseTime: time.Second,
-			CancelGrace: time.Hour, // a turn that is not answered is to be seen
+			CancelGrace: time.Hour, // an unanswered turn must be noticed
 		},
 	})
 	l.books.note(err)
@@ -125,7 +125,7 @@ func (l *link) connect() error {
 	return nil
 }
 
-// finish ends the link and checks what it leaves.
+// finish ends the link and checks the result.
 func (l *link) finish() error {
 	if l.ending.idle {
 		close(l.stop)
@@ -154,14 +154,14 @@ func (l *link) finish() error {
 
 func (l *link) close() error { return l.conn.Close() }
 
-// ask calls an extension method and notes how it ended.
+// ask calls an extension method and records how it ended.
 func (l *link) ask(ctx context.Context, method string, params *echo) (*echo, bool) {
 	got, err := rpc.Call[echo](ctx, l.conn.RPC(), method, params)
 	return got, l.books.note(err)
 }
 
-// balance compares this side's accounts with the agent's when nothing is in progress: what one has sent the
-// other has received.
+// balance compares this side's accounts with the agent's when nothing is in progress: each side has received everything
+// that the other has sent.
 func (l *link) balance() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -169,7 +169,7 @@ func (l *link) balance() error {
 	if _, ok := l.ask(ctx, methodQuiet, &echo{}); !ok {
 		return errors.New("the connection ended")
 	}
-	// The answer to the first says that everything before it was written.
+	// The answer to the first call shows that everything before it was written.
 	var theirs *report
 	for range 2 {
 		var err error
@@ -264,7 +264,7 @@ func (l *link) stopped() bool {
 	}
 }
 
-// call makes calls, some of which are given up.
+// call makes calls, some of which are abandoned.
 func (l *link) call(r *rand.Rand) {
 	for ok := true; ok && !l.stopped(); {
 		method, patient := methodEcho, upTo(r, time.Second)
@@ -289,7 +289,7 @@ func (l *link) talk(session *acp.ClientSession, r *rand.Rand) {
 	}
 }
 
-// somePlan makes a plan; one turn in 20 has long messages.
+// somePlan returns a random plan; one turn in 20 has long messages.
 func somePlan(r *rand.Rand) plan {
 	p := plan{
 		Updates: r.IntN(100), Size: r.IntN(2000), AskEvery: r.IntN(30), Reads: r.IntN(8), Flight: 1 + r.IntN(4),
@@ -337,7 +337,7 @@ func (l *link) turn(session *acp.ClientSession, r *rand.Rand, h *heard) bool {
 	} else {
 		whole := l.loop(ctx, turn, r, h)
 		res, err = turn.Result()
-		if !whole { // what was not read was thrown away
+		if !whole { // unread updates were discarded
 			h.n.Store(l.books.read(session.ID()))
 		}
 	}
@@ -353,7 +353,8 @@ func (l *link) turn(session *acp.ClientSession, r *rand.Rand, h *heard) bool {
 	return l.books.note(err)
 }
 
-// loop reads the updates of a turn, and sometimes calls the agent in between, or leaves early, which it says.
+// loop reads the updates of a turn, and sometimes calls the agent in between, or leaves early. It reports whether it
+// read all updates.
 func (l *link) loop(ctx context.Context, turn *acp.Turn, r *rand.Rand, h *heard) (whole bool) {
 	leave := -1
 	if r.IntN(5) == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A thousand turns of one connection at a time: each is answered once, its updates come in order and
-// before the answer, and each question is asked after the updates that came before it.
+// A thousand turns of one connection at a time: each is answered once, its updates arrive in order and before the
+// answer, and each question is asked after the updates that were sent before it.
 func TestThousandSessions(t *testing.T) {
 	const updates, asks = 20, 2
 	sessions := tier.Pick(50, 200, 1000, 1000)
@@ -32,7 +32,7 @@ func TestThousandSessions(t *testing.T) {
 	agent := start(t, "agent", acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			if want, got := of(n.SessionID).Add(1)-1, numberOf(&n.Update); got != int(want) {
-				t.Errorf("%s: update %d came where %d was due", n.SessionID, got, want)
+				t.Errorf("%s: update %d arrived instead of %d", n.SessionID, got, want)
 			}
 			return nil
 		},
@@ -83,7 +83,7 @@ func TestThousandSessions(t *testing.T) {
 		row(append([]string{strconv.Itoa(sessions), strconv.Itoa(sessions * updates), strconv.Itoa(sessions), took.Round(time.Millisecond).String()}, cells...)...)
 }
 
-// Many calls both ways at once: all are in progress together before any is answered.
+// Many calls in both directions at once: all are in progress together before any is answered.
 func TestCallsBothWays(t *testing.T) {
 	flight := tier.Pick(32, 128, 256, 256)
 	calls := 8 * flight
@@ -128,7 +128,7 @@ func TestCallsBothWays(t *testing.T) {
 			errs <- err
 		}()
 	}
-	// The agent's calls have come; ours are answered when this one has come too.
+	// The agent's calls have arrived; ours are answered when this one has arrived too.
 	err := errors.Join(reading.wait(bounded(t, 0), flight+1), call(calls, flight+1))
 	close(release)
 	if err != nil {
@@ -152,8 +152,8 @@ func TestCallsBothWays(t *testing.T) {
 // double, the value, and the garbage collector's share.
 const messageFactor = 10
 
-// A message of just the limit passes, either way; one byte more is refused, and nothing else changes
-// (rule 10).
+// A message of exactly the limit passes in either direction; one more byte is refused, and nothing else changes (rule
+// 10).
 func TestMessageLimit(t *testing.T) {
 	limit := *loadMessage
 	var text, sent, received atomic.Int64 // the length of the last update's text, and of the longest lines
@@ -176,7 +176,8 @@ func TestMessageLimit(t *testing.T) {
 		Invalid: func(_ []byte, reason error) { invalid <- reason },
 	}}, limit)
 	session := newSession(t, agent.ClientConn)
-	// exchange sends a prompt with a text of some length, which asks for an update with such a text.
+	// exchange sends a prompt with a text of the given length, which asks for an update with a text of the given
+	// length.
 	exchange := func(prompt, update int) error {
 		sent.Store(0)
 		received.Store(0)
@@ -231,7 +232,7 @@ func TestMessageLimit(t *testing.T) {
 	}
 }
 
-// A turn that is cancelled at once, or very soon, is cancelled, in whatever way; the agent's would never end.
+// A turn that is cancelled at once, or very soon, is cancelled, however this is done. The agent's turn would never end.
 func TestCancelAtOnce(t *testing.T) {
 	turns := tier.Pick(40, 200, 2000, 2000)
 	agent := start(t, "agent", acp.ClientHandlers{}, acp.ConnOptions{}, 0)

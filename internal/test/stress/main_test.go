@@ -25,7 +25,7 @@ var (
 	soakSeed    = flag.Uint64("soak.seed", 0, "the seed of the soak; 0 takes one at random")
 )
 
-// of is what a flag says, or else the tier.
+// of returns the value of a flag if it is set, and otherwise the value for the tier.
 func of[T comparable](said, short, normal, full, nightly T) T {
 	if said != *new(T) {
 		return said
@@ -33,19 +33,19 @@ func of[T comparable](said, short, normal, full, nightly T) T {
 	return tier.Pick(short, normal, full, nightly)
 }
 
-// soaking is how long the soak lasts.
+// soaking returns how long the soak lasts.
 func soaking() time.Duration {
 	return of(*soakTime, 100*time.Millisecond, 100*time.Millisecond, 2*time.Second, 10*time.Second)
 }
 
-// patience bounds what must happen soon.
+// patience is the time limit for events that must happen soon.
 const patience = 3 * time.Minute
 
-// childEnv makes the test binary be an agent of some kind.
+// childEnv turns the test binary into an agent of some kind.
 const childEnv = "ACP_STRESS_CHILD"
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // messages that are too long are warned about
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // messages that are too long cause warnings
 	if kind := os.Getenv(childEnv); kind != "" {
 		run := func() error { return serve(kind) }
 		if kind == clientsKind {
@@ -60,13 +60,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// subprocess is an agent in a process of its own, and the connection to it.
+// subprocess is an agent in a separate process, and the connection to it.
 type subprocess struct {
 	*acp.ClientConn
 	cmd *exec.Cmd
 }
 
-// command makes the transport that starts an agent of some kind.
+// command returns a transport that starts an agent of some kind.
 func command(kind string) (*acp.CommandTransport, *stderr) {
 	cmd := exec.Command(os.Args[0])
 	// The race detector would delay each exit by a second.
@@ -76,7 +76,7 @@ func command(kind string) (*acp.CommandTransport, *stderr) {
 	return acp.Command(cmd), out
 }
 
-// start starts an agent that must end well, connects to it, and ends it with the test.
+// start starts an agent that must end without errors, connects to it, and ends it with the test.
 func start(t *testing.T, kind string, handlers acp.ClientHandlers, opts acp.ConnOptions, maxMessage int) *subprocess {
 	t.Helper()
 	transport, out := command(kind)
@@ -99,7 +99,7 @@ func start(t *testing.T, kind string, handlers acp.ClientHandlers, opts acp.Conn
 	return &subprocess{conn, cmd}
 }
 
-// bounded is a context for a turn with some updates, which takes a while but not for ever.
+// bounded returns a context for a turn with some updates, which takes a while but not forever.
 func bounded(t *testing.T, updates int) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(updates)*2*time.Millisecond)
@@ -107,7 +107,7 @@ func bounded(t *testing.T, updates int) context.Context {
 	return ctx
 }
 
-// receive waits for what must come soon.
+// receive waits for a value that must arrive soon.
 func receive[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -129,7 +129,7 @@ func newSession(t *testing.T, agent *acp.ClientConn) *acp.ClientSession {
 	return session
 }
 
-// stderr keeps what a subprocess writes there: nothing, unless something is wrong.
+// stderr keeps the standard error of a subprocess, which is empty unless something is wrong.
 type stderr struct {
 	begun chan struct{} // closed when something was written
 	once  sync.Once

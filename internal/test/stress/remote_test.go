@@ -28,24 +28,24 @@ import (
 
 var loadConnections = flag.Int("load.connections", 0, "how many connections a server has, half of which are killed; 0 is what the tier says")
 
-// What the turns of these connections have.
+// The updates in the turns of these connections.
 const (
 	remoteUpdates = 50
 	remoteSize    = 200
 )
 
-// remoteExpiry is long enough for all clients to begin at once on a busy machine.
+// remoteExpiry returns a time that is long enough for all clients to start at once on a busy machine.
 func remoteExpiry(count int) time.Duration {
 	return tier.Pick(5*time.Second, 5*time.Second, 20*time.Second, 20*time.Second) + time.Duration(count)*10*time.Millisecond
 }
 
-// clientsKind is the kind of a process that is many clients; behind it stand the way, the address and how many.
+// clientsKind is the kind of a process with many clients; its arguments are the way, the address and the number.
 const clientsKind = "clients"
 
 // ways are how clients connect.
 var ways = []string{"ws", "http", "h2c"}
 
-// dialer is the transport of a client.
+// dialer returns the transport of a client.
 func dialer(way, address string) acp.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(way != "h2c")
@@ -58,8 +58,8 @@ func dialer(way, address string) acp.Transport {
 	return remote.Dial(scheme+"://"+address+remote.DefaultPath, &remote.DialOptions{HTTPClient: client})
 }
 
-// beClients is the main function of such a process. It opens all connections with a session and a turn each, prints how
-// that went, begins another turn in each that does not end, prints that, and ends them all when its input ends.
+// beClients is the main function of such a process. It opens all connections with a session and a turn each, prints the
+// result, starts another turn in each that does not end, prints that, and ends them all when its input ends.
 func beClients(args []string) error {
 	way, address := args[0], args[1]
 	count, err := strconv.Atoi(args[2])
@@ -143,7 +143,7 @@ func beClients(args []string) error {
 	return nil
 }
 
-// clients is a process of many clients.
+// clients is a process with many clients.
 type clients struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -170,14 +170,14 @@ func startClients(t *testing.T, way, address string, count int) *clients {
 	}
 	t.Cleanup(func() {
 		if c.cmd.ProcessState == nil {
-			_ = c.cmd.Process.Kill() // the test has failed before its end
+			_ = c.cmd.Process.Kill() // the test has failed early
 			_ = c.cmd.Wait()
 		}
 	})
 	return c
 }
 
-// ready waits until all its turns run, and requires that all was well.
+// ready waits until all turns are running, and requires that there were no errors.
 func (c *clients) ready(t *testing.T) {
 	t.Helper()
 	line, err := c.out.ReadString('\n')
@@ -186,16 +186,16 @@ func (c *clients) ready(t *testing.T) {
 	}
 }
 
-// kill kills it.
+// kill kills the process.
 func (c *clients) kill(t *testing.T) {
 	t.Helper()
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = c.cmd.Wait() // it says that it was killed
+	_ = c.cmd.Wait() // its error is that it was killed
 }
 
-// end has it close its connections.
+// end makes the process close its connections.
 func (c *clients) end(t *testing.T) {
 	t.Helper()
 	if err := c.stdin.Close(); err != nil {
@@ -206,7 +206,7 @@ func (c *clients) end(t *testing.T) {
 	}
 }
 
-// usage is what this process holds.
+// usage is the resource usage of this process.
 type usage struct {
 	goroutines, files int
 	memory            int // heap and stacks
@@ -214,14 +214,14 @@ type usage struct {
 }
 
 func use() usage {
-	runtime.GC() // what net/http keeps in pools goes with the second one
+	runtime.GC() // the second collection frees the pools of net/http
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return usage{runtime.NumGoroutine(), openFiles(), int(m.HeapInuse + m.StackInuse), vm(os.Getpid(), "VmRSS")}
 }
 
-// settles waits until something is so.
+// settles waits until a condition is true.
 func settles(t *testing.T, what string, within time.Duration, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !is(); time.Sleep(20 * time.Millisecond) {
@@ -232,8 +232,8 @@ func settles(t *testing.T, what string, within time.Duration, is func() bool) {
 	}
 }
 
-// A server has many connections, each with a session and a turn. Half of the clients are killed, and all that these had is
-// freed; so it is when the others end.
+// A server has many connections, each with a session and a turn. Half of the clients are killed, and all their
+// resources are freed; the same happens when the others end.
 func TestRemoteConnections(t *testing.T) {
 	tier.Need(t, tier.Full)
 	tab := newTable(t, "clients", "connections", "memory each", "resident each", "goroutines each", "files each", "begun within", "killed, freed within", "goroutines", "files", "memory")
@@ -257,7 +257,7 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, agents)
 	server := remote.NewHTTPServer(mux)
-	server.IdleTimeout = 0 // for so long net/http keeps memory of an HTTP/2 connection that has ended
+	server.IdleTimeout = 0 // net/http keeps memory of an ended HTTP/2 connection for this time
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -324,11 +324,11 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 		mib(before.memory)+" → "+mib(end.memory))
 }
 
-// openFiles counts what this process has open; where that cannot be known it is 0.
+// openFiles returns the number of files that this process has open, or 0 if it is not available.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0
 	}
-	return len(entries) - 1 // that of the folder
+	return len(entries) - 1 // without the folder's
 }

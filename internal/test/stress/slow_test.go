@@ -17,12 +17,11 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A consumer that is slow, or stands still, holds the agent up; nothing is lost, and memory stays flat
-// (rule 3).
+// A consumer that is slow, or blocks, makes the agent wait; nothing is lost, and memory stays flat (rule 3).
 func TestSlowConsumer(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const size, queue = 1000, 1 << 20
-	updates := tier.Pick(4000, 4000, 20_000, 20_000) // more than can be on the way
+	updates := tier.Pick(4000, 4000, 20_000, 20_000) // more than can be in flight
 	tab := newTable(t, "consumer", "updates", "time", "on their way at most", "peak of the client", "peak of the agent")
 	for _, c := range []struct {
 		name    string
@@ -44,7 +43,7 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
-// consumeReleased handles nothing until the agent can send no more.
+// consumeReleased handles nothing until the agent cannot send any more.
 func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *memory {
 	released := make(chan struct{})
 	agent := start(t, "agent", acp.ClientHandlers{
@@ -64,7 +63,7 @@ func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *
 	stopped := standstill(arr.progress)
 	close(released)
 	if stopped >= p.Updates {
-		t.Error("the agent was not held up")
+		t.Error("the agent did not have to wait")
 	}
 	if err := receive(t, "the answer", answer); err != nil {
 		t.Error(err)
@@ -72,7 +71,7 @@ func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *
 	return memory
 }
 
-// consumeSlowly rests after some updates.
+// consumeSlowly pauses after some updates.
 func consumeSlowly(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *memory {
 	agent := start(t, "agent", acp.ClientHandlers{}, opts, 0)
 	memory := watchMemory(agent)
@@ -89,7 +88,7 @@ func consumeSlowly(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *me
 	return memory
 }
 
-// standstill waits until an agent that has begun sends no more, and says how many updates it has sent.
+// standstill waits until an agent that has started to send stops, and returns the number of updates it has sent.
 func standstill(p *progress) int {
 	for last := -1; ; {
 		now := p.get()
@@ -97,11 +96,11 @@ func standstill(p *progress) int {
 			return now
 		}
 		last = now
-		time.Sleep(300 * time.Millisecond) // many times what the agent needs for an update
+		time.Sleep(300 * time.Millisecond) // many times longer than the agent needs for an update
 	}
 }
 
-// An agent that does not read: whoever writes waits no longer than its context, memory is bounded, and Close
+// With an agent that does not read, writers do not wait longer than their contexts, memory is bounded, and Close
 // returns.
 func TestPeerThatDoesNotRead(t *testing.T) {
 	tier.Need(t, tier.Normal)
@@ -206,10 +205,9 @@ func TestPeerThatTrickles(t *testing.T) {
 		row(strconv.Itoa(arr.next), strconv.Itoa(received.Bytes), rate(received.Bytes, took))
 }
 
-// An agent that has ended while its client was busy: everything that it wrote is delivered, however long that
-// takes (rule 12).
+// If an agent ends while its client is busy, everything that it wrote is delivered, however long that takes (rule 12).
 func TestPeerThatEndsBeforeItIsRead(t *testing.T) {
-	// The reader stops at the second update, its buffer takes 64 KiB at most, and whole pages fill the pipe.
+	// The reader stops at the second update, its buffer holds 64 KiB at most, and whole pages fill the pipe.
 	const page = 4 << 10
 	const updates, queue = 64<<10/page + 1, 1 << 10
 	busy := tier.Pick(10*time.Millisecond, 100*time.Millisecond, 2500*time.Millisecond, 2500*time.Millisecond)
@@ -239,7 +237,7 @@ func TestPeerThatEndsBeforeItIsRead(t *testing.T) {
 	receive(t, "the exit of the agent", said.begun)
 	time.Sleep(busy)
 	close(released)
-	books.note(receive(t, "the answer", answer)) // which may have been written or not
+	books.note(receive(t, "the answer", answer)) // it may or may not have been written
 	arr.done(updates, size, queue)
 	if err := errors.Join(conn.Wait(), conn.Close()); err != nil {
 		t.Error(err)

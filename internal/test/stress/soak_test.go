@@ -25,25 +25,25 @@ import (
 // ending is a way in which connections end.
 type ending struct {
 	name string
-	// idle says that the traffic ends first, so that everything must add up.
+	// idle is true if the traffic ends first, so that everything must add up.
 	idle bool
-	// own says that this side ends it, which throws away what is queued.
+	// own is true if this side ends the connection, which discards queued messages.
 	own bool
-	// end brings it about.
+	// end ends the connection.
 	end func(*link) error
-	// exit judges how the agent ended and what Wait said, nil where anything goes.
+	// exit judges how the agent ended and the result of Wait. It is nil if anything is allowed.
 	exit func(state *os.ProcessState, wait error) bool
 }
 
-// clean is the end of an agent that has nothing to complain of.
+// clean reports whether an agent ended without errors.
 func clean(state *os.ProcessState, wait error) bool { return state.Success() && wait == nil }
 
-// given is the end of an agent that had no more than its drain time, which may cut what it sends.
+// given reports whether an agent ended as it may with only its drain time, which may cut its output.
 func given(state *os.ProcessState, wait error) bool {
 	return state.Success() && (wait == nil || errors.Is(wait, io.ErrUnexpectedEOF))
 }
 
-// exited is the end of an agent with a status.
+// exited returns a function that reports whether an agent ended with a status.
 func exited(status int) func(*os.ProcessState, error) bool {
 	return func(state *os.ProcessState, wait error) bool {
 		exit, ok := errors.AsType[*acp.ExitError](wait)
@@ -64,7 +64,7 @@ var endings = []ending{
 	}},
 }
 
-// fails makes the agent have a fault.
+// fails returns a function that causes a fault in the agent.
 func fails(kind string) func(*link) error {
 	return func(l *link) error {
 		return rpc.Notify(context.Background(), l.conn.RPC(), methodFault, &fault{Kind: kind, Seed: l.rand.Uint64()})
@@ -81,7 +81,7 @@ type soak struct {
 	totals map[string]*total // by ending
 }
 
-// total is the sum of what the accounts of connections say.
+// total is the sum of the accounts of connections.
 type total struct {
 	links, sessions  int
 	sent, received   flow
@@ -90,8 +90,8 @@ type total struct {
 	invalid, lost    int
 }
 
-// Mixed traffic over connections that end in all ways, for as long as the flag says: nothing is lost,
-// nothing hangs, every call ends once, in one of the ways that are documented, and nothing is left.
+// Mixed traffic over connections that end in all ways, for the time given by the flag: nothing is lost, nothing hangs,
+// every call ends once, in one of the documented ways, and nothing is left.
 func TestSoak(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	s := &soak{t: t, seed: *soakSeed, totals: map[string]*total{}}
@@ -99,7 +99,7 @@ func TestSoak(t *testing.T) {
 		s.seed = rand.Uint64()
 	}
 	t.Logf("seed %d", s.seed)
-	s.run(0) // what is kept for ever is there from now on
+	s.run(0) // everything that is kept forever exists from now on
 	start := s.residue()
 
 	const workers = 3
@@ -133,7 +133,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("at the start: %v", start)
 	t.Logf("at the end:   %v", end)
 	if end.goroutines > start.goroutines || end.files > start.files || end.processes > 0 || end.heap > start.heap+smallGrowth {
-		t.Error("something is left behind")
+		t.Error("resources are left behind")
 	}
 	s.print()
 }
@@ -171,7 +171,7 @@ func (n *total) add(m *total) {
 	}
 }
 
-// residue is what a process holds when nothing is going on.
+// residue is the resource usage of a process when nothing is in progress.
 type residue struct {
 	goroutines, files, processes int
 	heap, resident               int
@@ -188,12 +188,12 @@ func (s *soak) residue() residue {
 	runtime.ReadMemStats(&m)
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		s.t.Log("open files are not known:", err)
+		s.t.Log("the number of open files is not available:", err)
 	}
 	return residue{runtime.NumGoroutine(), len(files), children(), int(m.HeapAlloc), vm(os.Getpid(), "VmRSS")}
 }
 
-// children counts the processes that this one has started and not waited for.
+// children returns the number of processes that this one has started and not waited for.
 func children() int {
 	tasks, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A clock goes slower while others want the processors, and never faster than an ordinary one.
+// A clock runs slower while others want the processors, and never faster than an ordinary clock.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 1
@@ -28,11 +28,11 @@ func TestClock(t *testing.T) {
 		}
 	})
 	if n := running(); runtime.GOOS == "linux" && n < 1 {
-		t.Errorf("%d threads run, while this one does", n)
+		t.Errorf("%d threads run, although this one does", n)
 	}
 }
 
-// An answer that does not come is given up, and one that comes late on a busy machine is not.
+// The wait for an answer that does not arrive is abandoned, but not for one that arrives late on a busy machine.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for busy, want := range map[int]time.Duration{1: time.Minute, 6: 6 * time.Minute} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A report replaces an older one, and nothing but a regular file.
+// A report replaces an older report, but only a regular file.
 func TestReportReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.json")
@@ -28,9 +28,9 @@ func TestReportReplaces(t *testing.T) {
 		t.Skip(err)
 	}
 	if err := NewReport(link).Ran(); err == nil {
-		t.Error("a report has taken the place of a link")
+		t.Error("a report has replaced a link")
 	}
 	if err := NewReport(dir).Ran(); err == nil {
-		t.Error("a report has taken the place of a directory")
+		t.Error("a report has replaced a directory")
 	}
 }
