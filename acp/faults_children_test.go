@@ -41,7 +41,7 @@ hang() { while :; do sleep 60; done; }
 const garbage = `read -r line; echo "npm WARN"; update 0; printf '\377\000{\n'; echo '[{"x":1}'; update 1
 echo '{"jsonrpc":"2.0"}'; echo; update 2;`
 
-// The times of the tests, and how much longer anything may take on a busy machine.
+// The times of the agents that make the client wait for them, and how much longer anything may take on a busy machine.
 const (
 	stopTime  = 200 * time.Millisecond
 	killTime  = 300 * time.Millisecond
@@ -58,6 +58,7 @@ type faultyAgent struct {
 	prompt    string // "go" by default
 	skipNoise bool
 	limit     time.Duration // of Connect, or of Prompt from the last update on; none by default
+	drain     time.Duration // DrainTime, CancelGrace and CloseTime; slack by default
 
 	early   bool          // the script is everything, and Connect fails
 	updates int           // that are received, numbered from 0
@@ -133,7 +134,7 @@ var faultyAgents = []faultyAgent{
 	{
 		name:   "closes its input and lives",
 		script: `read -r line; exec <&-; update 0; ask; hang`,
-		err:    syscall.EPIPE, text: "acp: connection closed", updates: 1, within: drainTime, lives: stopTime,
+		drain:  drainTime, err: syscall.EPIPE, text: "acp: connection closed", updates: 1, within: drainTime, lives: stopTime,
 	},
 	{
 		name:   "closes both and lives",
@@ -158,22 +159,22 @@ var faultyAgents = []faultyAgent{
 	{
 		name:   "ignores the end of its input and SIGTERM",
 		script: `trap '' TERM; read -r line; update 0; hang`,
-		limit:  callTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: stopTime + killTime,
+		limit:  callTime, drain: drainTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: stopTime + killTime,
 	},
 	{
 		name:   "is stopped",
 		script: `read -r line; update 0; kill -STOP $$`,
-		limit:  callTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: stopTime + killTime,
+		limit:  callTime, drain: drainTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: stopTime + killTime,
 	},
 	{
 		name:   "does not read, and the pipe is full",
 		script: `update 0; hang`,
 		prompt: strings.Repeat("x", 1<<20),
-		limit:  callTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: drainTime + stopTime,
+		limit:  callTime, drain: drainTime, err: context.DeadlineExceeded, updates: 1, within: callTime + drainTime, orderly: true, lives: drainTime + stopTime,
 	},
 	{
 		name:   "is killed while the pipe is full",
-		script: `update 0; sleep 0.2; echo "not now" >&2; kill -9 $$`,
+		script: `update 0; dd bs=1 count=1 >/dev/null 2>&1; echo "not now" >&2; kill -9 $$`, // once the prompt is on its way
 		prompt: strings.Repeat("x", 1<<20),
 		err:    acp.ErrClosed, text: "signal: killed: not now", exit: "signal: killed", updates: 1,
 	},
@@ -278,8 +279,9 @@ func (f *faultyTry) run(ctx context.Context) {
 
 // connect connects and, if that is to succeed, runs a turn.
 func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.ClientConn, error) {
+	drain := cmp.Or(f.drain, slack)
 	opts := &acp.ClientOptions{Conn: acp.ConnOptions{
-		DrainTime: drainTime, CancelGrace: drainTime, CloseTime: drainTime, SkipNoise: f.skipNoise,
+		DrainTime: drain, CancelGrace: drain, CloseTime: drain, SkipNoise: f.skipNoise,
 	}}
 	opts.Conn.Hooks.Invalid = func([]byte, error) { f.invalid.next() }
 	if f.early && f.limit > 0 {

@@ -49,7 +49,7 @@ func running(t *testing.T, components []conduct.Component) (all []string) {
 // orphans are what is left of components. What was killed may take its time to end.
 func orphans(t *testing.T, components []conduct.Component) (left []string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if left = running(t, components); len(left) == 0 {
 			break
 		}

@@ -130,11 +130,17 @@ var (
 func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 	t.Helper()
 	var recording conformance.Recording
+	commands := make(chan struct{})
 	handlers := acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
-		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			if _, ok := n.Update.Variant.(*acp.SessionUpdateAvailableCommandsUpdate); ok {
+				close(commands)
+			}
+			return nil
+		},
 	}
 	machine, err := local.Serve(&handlers, dir)
 	if err != nil {
@@ -150,6 +156,7 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-commands // they may also come in the turn
 	res, err := session.Prompt(t.Context(), acp.TextBlock("plan, think, edit a.txt, run `echo hello`"))
 	if err != nil || res.StopReason != acp.StopReasonEndTurn {
 		t.Errorf("got %v, %v", res, err)

@@ -179,29 +179,34 @@ func serve(t testing.TB, o *remote.HandlerOptions) *fixture { return serveBy(t, 
 func serveBy(t testing.TB, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) *fixture {
 	t.Helper()
 	f, handler := newFixture(t, o, around)
-	ts := httptest.NewUnstartedServer(handler)
+	ts := httptest.NewUnstartedServer(nil)
 	ts.Config = remote.NewHTTPServer(handler)
+	t.Cleanup(f.start(protocol, ts))
+	return f
+}
+
+// start starts the server, and returns the function that ends it.
+func (f *fixture) start(protocol string, ts *httptest.Server) (end func()) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 16, Protocols: new(http.Protocols)}
 	switch protocol {
 	case "HTTP/1.1":
 		ts.Start()
-		f.client.Transport = &http.Transport{MaxIdleConnsPerHost: 16}
+		transport.Protocols.SetHTTP1(true)
 	case "h2c":
 		ts.Start()
-		var only http.Protocols
-		only.SetUnencryptedHTTP2(true)
-		f.client.Transport = &http.Transport{Protocols: &only}
+		transport.Protocols.SetUnencryptedHTTP2(true)
 	case "HTTP/2":
 		ts.EnableHTTP2 = true
 		ts.StartTLS()
-		f.client.Transport = ts.Client().Transport
+		transport = ts.Client().Transport.(*http.Transport)
 	}
+	f.client.Transport = transport
 	f.url = ts.URL + remote.DefaultPath
-	t.Cleanup(func() {
+	return func() {
 		f.end()
 		ts.CloseClientConnections()
 		ts.Close()
-	})
-	return f
+	}
 }
 
 // newFixture makes a server that is not started yet.
@@ -251,27 +256,21 @@ func (f *fixture) end() {
 
 // bubble runs a test in which time is not that of clocks, with a server on pipes of the process.
 func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
+	bubbleBy(t, "HTTP/1.1", o, nil, test)
+}
+
+func bubbleBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler, test func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		f, handler := newFixture(t, o, nil)
+		f, handler := newFixture(t, o, around)
 		f.patience = time.Hour
 		l := pipenet.Listen()
-		srv := remote.NewHTTPServer(handler)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if err := srv.Serve(l); err != http.ErrServerClosed {
-				t.Error(err)
-			}
-		}()
-		f.client.Transport = &http.Transport{DialContext: l.Dial, MaxIdleConnsPerHost: 16}
-		f.url = "http://localhost" + remote.DefaultPath
-		defer func() {
-			f.end()
-			if err := srv.Close(); err != nil {
-				t.Error(err)
-			}
-			<-done
-		}()
+		defer f.start(protocol, &httptest.Server{Listener: l, Config: remote.NewHTTPServer(handler)})()
+		f.url = strings.Replace(f.url, l.Addr().String(), "localhost", 1)
+		transport := f.client.Transport.(*http.Transport)
+		transport.DialContext = l.Dial
+		if protocol == "HTTP/2" {
+			transport.TLSClientConfig.ServerName = "example.com" // the name in the certificate
+		}
 		test(f)
 	})
 }

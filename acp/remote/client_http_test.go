@@ -58,8 +58,6 @@ func TestREM50_GaveUp(t *testing.T) {
 
 // TestREM50_Failures: what may go wrong while a connection is opened ends the call with an error that says so.
 func TestREM50_Failures(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	t.Parallel()
 	for name, test := range map[string]struct {
 		post func(http.ResponseWriter, *http.Request, string) bool
 		get  func(http.ResponseWriter, *http.Request) bool
@@ -120,18 +118,16 @@ func TestREM50_Failures(t *testing.T) {
 			want: "acp: opening the stream of the connection: acp: HTTP status 503", is: ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := newFakeServer(t)
-			srv.post, srv.get = test.post, test.get
-			o := testOptions(t)
-			o.MaxMessage = 100_000
-			o.StreamTimeout = 2 * time.Second
-			c := dial(t, srv.URL, o)
-			c.write(initRequest)
-			err := c.fails(0)
-			if !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
-				t.Errorf("got %v", err)
-			}
+			simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+				srv.post, srv.get = test.post, test.get
+				o.MaxMessage = 100_000
+				c := dial(t, srv.URL, o)
+				c.write(initRequest)
+				err := c.fails(0)
+				if !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+					t.Errorf("got %v", err)
+				}
+			})
 		})
 	}
 	t.Run("nobody there", func(t *testing.T) {
@@ -217,46 +213,43 @@ func TestREM51_Turn(t *testing.T) {
 // TestREM51_StreamFirst: the stream of a session is open before a request of the session is sent; one that cannot be
 // opened keeps the request from being sent.
 func TestREM51_StreamFirst(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	t.Parallel()
-	srv := newFakeServer(t)
-	var open atomic.Bool
-	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
-		switch r.Header.Get(HeaderSession) {
-		case "slow":
-			time.Sleep(20 * time.Millisecond)
-			open.Store(true)
-		case "forbidden": // as qwen answers for a session that it does not know
-			http.Error(w, "no such session", http.StatusForbidden)
-			return true
-		case "taken":
-			http.Error(w, "", http.StatusConflict)
-			return true
+	simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+		var open atomic.Bool
+		srv.get = func(w http.ResponseWriter, r *http.Request) bool {
+			switch r.Header.Get(HeaderSession) {
+			case "slow":
+				time.Sleep(20 * time.Millisecond)
+				open.Store(true)
+			case "forbidden": // as qwen answers for a session that it does not know
+				http.Error(w, "no such session", http.StatusForbidden)
+				return true
+			case "taken":
+				http.Error(w, "", http.StatusConflict)
+				return true
+			}
+			return false
 		}
-		return false
-	}
-	srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
-		if r.Header.Get(HeaderSession) == "slow" && !open.Load() {
-			t.Error("sent before the stream was open")
+		srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+			if r.Header.Get(HeaderSession) == "slow" && !open.Load() {
+				t.Error("sent before the stream was open")
+			}
+			return false
 		}
-		return false
-	}
-	o := testOptions(t)
-	o.StreamTimeout = 3 * time.Second
-	c := connect(t, srv, o)
-	c.write(prompt(1, "slow"))
-	srv.taken()
-	c.write(prompt(2, "forbidden"))
-	if err := c.fails(2); !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "stream of session forbidden") {
-		t.Errorf("got %v", err)
-	}
-	c.write(prompt(3, "taken"))
-	if err := c.fails(3); !errors.Is(err, ErrStreamTaken) {
-		t.Errorf("got %v", err)
-	}
-	// The connection lives on.
-	srv.send("slow", result(1, `{}`))
-	c.want(result(1, `{}`))
+		c := connect(t, srv, o)
+		c.write(prompt(1, "slow"))
+		srv.taken()
+		c.write(prompt(2, "forbidden"))
+		if err := c.fails(2); !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "stream of session forbidden") {
+			t.Errorf("got %v", err)
+		}
+		c.write(prompt(3, "taken"))
+		if err := c.fails(3); !errors.Is(err, ErrStreamTaken) {
+			t.Errorf("got %v", err)
+		}
+		// The connection lives on.
+		srv.send("slow", result(1, `{}`))
+		c.want(result(1, `{}`))
+	})
 }
 
 // TestREM51_Unsendable: the id of a session that invalid value fails its calls at once.
@@ -673,33 +666,30 @@ func TestREM55_HalfEvent(t *testing.T) {
 
 // TestREM55_Silent: a stream on which nothing comes, not even a comment, is lost; POSTs that hang as long are too.
 func TestREM55_Silent(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	srv := newFakeServer(t)
-	hang := make(chan struct{})
-	defer close(hang)
-	srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
-		if methodOf(body) == "_hangs" {
-			select {
-			case <-hang:
-			case <-r.Context().Done():
+	simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+		hang := make(chan struct{})
+		defer close(hang)
+		srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+			if methodOf(body) == "_hangs" {
+				select {
+				case <-hang:
+				case <-r.Context().Done():
+				}
+				return true
 			}
-			return true
+			return false
 		}
-		return false
-	}
-	o := testOptions(t)
-	o.IdleTimeout = 200 * time.Millisecond
-	o.AnswerTimeout = 50 * time.Millisecond
-	gaps := make(chan error, 10)
-	o.OnGap = func(session string, err error) { gaps <- err }
-	c := connect(t, srv, o)
-	c.write(req(1, "_hangs", `{}`))
-	if err := within(t, gaps); err != errSilent {
-		t.Errorf("got %v", err)
-	}
-	if err := c.fails(1); !errors.Is(err, errSilent) {
-		t.Errorf("got %v", err)
-	}
+		gaps := make(chan error, 10)
+		o.OnGap = func(session string, err error) { gaps <- err }
+		c := connect(t, srv, o)
+		c.write(req(1, "_hangs", `{}`))
+		if err := within(t, gaps); err != errSilent {
+			t.Errorf("got %v", err)
+		}
+		if err := c.fails(1); !errors.Is(err, errSilent) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestREM55_SlowReader: a stream whose messages nobody reads is not lost by that.
@@ -780,38 +770,36 @@ func TestREM56_Statuses(t *testing.T) {
 // TestREM56_Endless: for what a server says besides a status nobody waits for long: neither the call that it refuses, nor
 // what comes behind a message that it has taken.
 func TestREM56_Endless(t *testing.T) {
-	tier.Need(t, tier.Normal)
 	for _, status := range []int{202, 401, 404, 500} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			srv := newFakeServer(t)
-			release := make(chan struct{})
-			defer close(release)
-			srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
-				if methodOf(body) != methodPrompt {
-					return false
+			simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+				release := make(chan struct{})
+				defer close(release)
+				srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+					if methodOf(body) != methodPrompt {
+						return false
+					}
+					srv.posts <- received{body: body}
+					w.WriteHeader(status)
+					io.WriteString(w, "no")
+					w.(http.Flusher).Flush()
+					<-release
+					return true
 				}
-				srv.posts <- received{body: body}
-				w.WriteHeader(status)
-				io.WriteString(w, "no")
-				w.(http.Flusher).Flush()
-				<-release
-				return true
-			}
-			o := testOptions(t)
-			o.Header = func(context.Context) (http.Header, error) { return nil, nil }
-			o.StreamTimeout, o.AnswerTimeout = 200*time.Millisecond, 200*time.Millisecond
-			c := connect(t, srv, o)
-			c.write(prompt(1, "s"))
-			c.write(prompt(2, "s"))
-			srv.taken()
-			srv.taken()
-			if status == 202 {
-				return
-			}
-			got, _ := errors.AsType[*StatusError](c.fails(1))
-			if got == nil || got.Status != status || got.Text != "no" {
-				t.Errorf("got %v", got)
-			}
+				o.Header = func(context.Context) (http.Header, error) { return nil, nil }
+				c := connect(t, srv, o)
+				c.write(prompt(1, "s"))
+				c.write(prompt(2, "s"))
+				srv.taken()
+				srv.taken()
+				if status == 202 {
+					return
+				}
+				got, _ := errors.AsType[*StatusError](c.fails(1))
+				if got == nil || got.Status != status || got.Text != "no" {
+					t.Errorf("got %v", got)
+				}
+			})
 		})
 	}
 }
@@ -927,44 +915,40 @@ func TestREM56_Refresh(t *testing.T) {
 // TestREM56_Unknown: after a 502, or when the connection breaks, nobody knows whether the server took the request: an
 // answer that comes late settles the call, otherwise it fails as what it is; it is not sent again.
 func TestREM56_Unknown(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	t.Parallel()
 	for _, how := range []string{"502", "cut"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			srv := newFakeServer(t)
-			var sent atomic.Int32
-			srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
-				if methodOf(body) != methodPrompt {
-					return false
+			simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+				var sent atomic.Int32
+				srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+					if methodOf(body) != methodPrompt {
+						return false
+					}
+					sent.Add(1)
+					if how == "cut" {
+						panic(http.ErrAbortHandler)
+					}
+					http.Error(w, "bad gateway", http.StatusBadGateway)
+					return true
 				}
-				sent.Add(1)
-				if how == "cut" {
-					panic(http.ErrAbortHandler)
+				c := connect(t, srv, o)
+				c.write(prompt(1, "s"))
+				srv.opened("s")
+				srv.send("s", update("s", 1)) // the turn runs
+				c.want(update("s", 1))
+				srv.send("s", result(1, `{}`))
+				c.want(result(1, `{}`))
+				c.write(prompt(2, "s"))
+				err := c.fails(2)
+				if _, ok := errors.AsType[*OutcomeError](err); !ok {
+					t.Errorf("got %v", err)
 				}
-				http.Error(w, "bad gateway", http.StatusBadGateway)
-				return true
-			}
-			o := testOptions(t)
-			o.AnswerTimeout = 3 * time.Second
-			c := connect(t, srv, o)
-			c.write(prompt(1, "s"))
-			srv.opened("s")
-			srv.send("s", update("s", 1)) // the turn runs
-			c.want(update("s", 1))
-			srv.send("s", result(1, `{}`))
-			c.want(result(1, `{}`))
-			c.write(prompt(2, "s"))
-			err := c.fails(2)
-			if _, ok := errors.AsType[*OutcomeError](err); !ok {
-				t.Errorf("got %v", err)
-			}
-			if status, ok := errors.AsType[*StatusError](err); ok != (how == "502") || ok && status.Status != 502 {
-				t.Errorf("got %v", err)
-			}
-			if sent.Load() != 2 {
-				t.Errorf("%d POSTs", sent.Load())
-			}
+				if status, ok := errors.AsType[*StatusError](err); ok != (how == "502") || ok && status.Status != 502 {
+					t.Errorf("got %v", err)
+				}
+				if sent.Load() != 2 {
+					t.Errorf("%d POSTs", sent.Load())
+				}
+			})
 		})
 	}
 }
@@ -1131,18 +1115,15 @@ func (l lateAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestREM59_CloseWhileOpening: a connection whose id comes while the client ends is ended at the server too.
 func TestREM59_CloseWhileOpening(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	t.Parallel()
-	srv := newFakeServer(t)
-	o := testOptions(t)
-	o.CloseTimeout = 2 * time.Second
-	o.HTTPClient = &http.Client{Transport: lateAnswer{http.DefaultTransport}}
-	c := dial(t, srv.URL, o)
-	c.write(initRequest)
-	if err := c.s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	within(t, srv.deleted)
+	simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+		o.HTTPClient.Transport = lateAnswer{o.HTTPClient.Transport}
+		c := dial(t, srv.URL, o)
+		c.write(initRequest)
+		if err := c.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		within(t, srv.deleted)
+	})
 }
 
 // TestREM59_Close: the server is told first, then the streams end; not when the connection is gone, and not for long.

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/pipenet"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -52,7 +55,10 @@ const (
 	cutStream = "cut"
 )
 
-func newFakeServer(t *testing.T) *fakeServer {
+func newFakeServer(t *testing.T) *fakeServer { return newFakeServerOn(t, nil) }
+
+// newFakeServerOn starts a server that accepts from a listener, or on a free port if that is nil.
+func newFakeServerOn(t *testing.T, l net.Listener) *fakeServer {
 	s := &fakeServer{
 		t:       t,
 		posts:   make(chan received, 1000),
@@ -60,7 +66,9 @@ func newFakeServer(t *testing.T) *fakeServer {
 		streams: map[string]chan string{},
 		deleted: make(chan struct{}),
 	}
-	s.Server = httptest.NewUnstartedServer(s)
+	if s.Server = (&httptest.Server{Listener: l, Config: &http.Server{Handler: s}}); l == nil {
+		s.Server = httptest.NewUnstartedServer(s)
+	}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	s.Start()
 	t.Cleanup(func() {
@@ -68,6 +76,21 @@ func newFakeServer(t *testing.T) *fakeServer {
 		s.Close()
 	})
 	return s
+}
+
+// simulate runs a test in a bubble of synctest, with a server and the options that connect to it.
+func simulate(t *testing.T, test func(t *testing.T, srv *fakeServer, o *DialOptions)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := pipenet.Listen()
+		srv := newFakeServerOn(t, l)
+		srv.URL = "http://localhost"
+		transport := &http.Transport{DialContext: l.Dial}
+		t.Cleanup(transport.CloseIdleConnections)
+		o := testOptions(t)
+		o.HTTPClient = &http.Client{Transport: transport}
+		test(t, srv, o)
+	})
 }
 
 func (s *fakeServer) stream(session string) chan string {

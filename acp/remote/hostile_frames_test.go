@@ -41,8 +41,6 @@ const (
 // not, however strange, does nothing.
 func TestREM20_HostileFrames(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	t.Parallel()
-	f := serve(t, &remote.HandlerOptions{MaxMessage: 1 << 20, CloseTimeout: 100 * time.Millisecond})
 	say := request(7, "x", "{}")
 	answer := result(7, "x")
 	for name, c := range map[string]struct {
@@ -71,43 +69,54 @@ func TestREM20_HostileFrames(t *testing.T) {
 		"half a header":                   {"\x81", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.url, "http://"), remote.DefaultPath))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
-			go func() {
-				_, _ = io.WriteString(conn, "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-					"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"+frame(final|text, initialize)+c.sends)
-				if name == "half a header" {
-					_ = conn.(*net.TCPConn).CloseWrite()
-				}
-			}()
-			in := bufio.NewReader(conn)
-			resp, err := http.ReadResponse(in, nil)
-			if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-				t.Fatal(resp, err)
-			}
-			var got []byte
-			for buf := make([]byte, 64<<10); ; {
-				n, err := in.Read(buf)
-				if got = append(got, buf[:n]...); !c.ends && bytes.Contains(got, []byte(answer)) {
-					return
-				}
-				if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-					t.Fatalf("nothing more came after %d bytes: %.300q", len(got), got)
-				}
-				if err != nil {
-					break
-				}
-			}
-			if !c.ends || bytes.Contains(got, []byte(answer)) {
-				t.Errorf("it ended after %.300q", got)
-			}
+			bubble(t, &remote.HandlerOptions{MaxMessage: 1 << 20}, func(f *fixture) {
+				f.frames(c.sends, c.ends, answer)
+				f.gone(remote.WebSocket, time.Minute)
+			})
 		})
 	}
-	waitFor(t, func() bool { return f.Stats().Connections[remote.WebSocket] == 0 })
+}
+
+// frames sends initialize and then frames on a new connection, and requires that it ends or, otherwise, an answer.
+func (f *fixture) frames(frames string, ends bool, answer string) {
+	t := f.t
+	conn, err := f.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(f.patience)); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.WriteString(conn, "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"+frame(final|text, initialize)+frames)
+	}()
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	if ends && len(frames) == 1 { // the client goes in the middle of a header
+		<-sent
+		conn.Close()
+	}
+	var got []byte
+	for buf := make([]byte, 64<<10); ; {
+		n, err := in.Read(buf)
+		if got = append(got, buf[:n]...); !ends && bytes.Contains(got, []byte(answer)) {
+			return
+		}
+		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+			t.Fatalf("nothing more came after %d bytes: %.300q", len(got), got)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if !ends || bytes.Contains(got, []byte(answer)) {
+		t.Errorf("it ended after %.300q", got)
+	}
 }

@@ -892,34 +892,56 @@ type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// slow is a reader that pauses after each 1 MiB.
+type slow struct {
+	io.Reader
+	pause time.Duration
+	n     int // bytes since the last pause
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.n >= 1<<20 {
+		time.Sleep(s.pause)
+		s.n = 0
+	}
+	n, err := s.Reader.Read(p)
+	s.n += n
+	return n, err
+}
+
 // TestREM46_Deadlines: a stream that is not read is cut, through middleware and by each version of HTTP, and one that is
 // read slowly lasts longer than any deadline.
 func TestREM46_Deadlines(t *testing.T) {
-	t.Parallel()
 	tier.Need(t, tier.Normal)
 	around := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(wrapped{w}, r) })
 	}
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			const stall = 3 * time.Second
-			p := serveBy(t, protocol, &remote.HandlerOptions{StallTimeout: stall, KeepAlive: -1}, around).open()
-			own, session := p.get(""), p.get("s1")
-			big := note("x", `{"text":"`+strings.Repeat("x", 16<<20)+`","sessionId":"s1"}`) // more than sockets hold
-			p.send(big)
-			waitFor(t, func() bool { return p.Stats().Streams == 1 })
-			if _, err := session.next(); err == nil {
-				t.Error("all of it came")
-			}
-			session = p.get("s1")
-			session.want(big) // it had not come, so that it comes again
-			p.send(note("x", "1"))
-			own.want(note("x", "1")) // idle for longer than the deadline
-			// The deadlines are taken back: the connections of TCP are used again.
-			session.close()
-			time.Sleep(stall + stall/10)
-			p.post(note("x", "{}"))
+			bubbleBy(t, protocol, &remote.HandlerOptions{KeepAlive: -1}, around, func(f *fixture) {
+				const stall = time.Minute // the default
+				p := f.open()
+				own, session := p.get(""), p.get("s1")
+				big := note("x", `{"text":"`+strings.Repeat("x", 8<<20)+`","sessionId":"s1"}`) // more than the client buffers
+				began := time.Now()
+				p.send(big)
+				waitFor(t, func() bool { return p.Stats().Streams == 1 })
+				if took := time.Since(began).Round(time.Second); took != stall {
+					t.Errorf("the stream was cut after %v", took)
+				}
+				if _, err := session.next(); err == nil {
+					t.Error("all of it came")
+				}
+				session = p.get("s1")
+				session.lines = bufio.NewReader(&slow{Reader: session.lines, pause: stall / 2})
+				session.want(big) // it had not come, so that it comes again
+				p.send(note("x", "1"))
+				own.want(note("x", "1")) // idle for longer than the deadline
+				// The deadlines are taken back: the connections of TCP are used again.
+				session.close()
+				time.Sleep(stall + stall/10)
+				p.post(note("x", "{}"))
+			})
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -87,7 +88,7 @@ func connectThat(
 	}
 	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &v2draft.ClientOptions{
 		Info: info, Conn: v2draft.ConnOptions{
-			CancelGrace: 200 * time.Millisecond,
+			CancelGrace: time.Minute,
 			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
 				if sent && t.Name() != "TestTakeBack" && bytes.Contains(message, []byte(`"$/cancel_request"`)) {
 					t.Error("a prompt was cancelled as if its answer were waited for")
@@ -500,21 +501,27 @@ func TestCancelBeforeInsertion(t *testing.T) {
 
 // A cancelled turn that the agent does not end is given up after a while.
 func TestGrace(t *testing.T) {
-	begun := make(chan struct{})
-	var client *v2draft.ClientConn
-	client = connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		close(begun)
-		<-client.Done()
-		return v2draft.EndTurn(), nil
-	})), v2draft.ClientHandlers{}, nil)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("enough")
-	turn := newSession(t, client).Stream(ctx, v2draft.TextBlock("hi"))
-	<-begun
-	cancel(reason)
-	if _, err := turn.Result(); !errors.Is(err, reason) {
-		t.Errorf("got %v, want %v", err, reason)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		var client *v2draft.ClientConn
+		client = connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+			close(begun)
+			<-client.Done()
+			return v2draft.EndTurn(), nil
+		})), v2draft.ClientHandlers{}, nil)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("enough")
+		turn := newSession(t, client).Stream(ctx, v2draft.TextBlock("hi"))
+		<-begun
+		cancelled := time.Now()
+		cancel(reason)
+		if _, err := turn.Result(); !errors.Is(err, reason) {
+			t.Errorf("got %v, want %v", err, reason)
+		}
+		if took := time.Since(cancelled); took != time.Minute {
+			t.Errorf("it was given up after %v", took)
+		}
+	})
 }
 
 // Closing a session ends its turn first.

@@ -40,6 +40,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 	main, terminal := openTerminal(t)
 	defer main.Close()
 	cmd.Stdout = terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to the tests are not for it
 	if err := errors.Join(cmd.Start(), terminal.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Patience is the time limit of Run for a whole script.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Run plays one side of a script in a test, for at most Patience, and fails the test if the peer's messages differ from
 // the script. It may be called from any goroutine of the test.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,16 +222,11 @@ func connect(t *testing.T, agent acp.AgentHandlers, agentHooks rpc.Hooks, client
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
 			t.Error(err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return conn, stop
 }

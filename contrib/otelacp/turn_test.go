@@ -224,7 +224,16 @@ func TestTEL11_Queues(t *testing.T) {
 // How calls fail is on the spans of both sides; that they were cancelled is no failure.
 func TestTEL9_Failures(t *testing.T) {
 	ofAgent, ofClient := newObserver(), newObserver()
-	conn, stop := connect(t, agentHandlers(0), ofAgent.hooks(), clientHandlers(0), ofClient.hooks())
+	handlers, over := agentHandlers(0), make(chan struct{})
+	prompt := handlers.Prompt
+	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		res, err := prompt(ctx, s, req)
+		if text, _ := req.Prompt[0].Text(); text == "wait for the end" {
+			<-over
+		}
+		return res, err
+	}
+	conn, stop := connect(t, handlers, ofAgent.hooks(), clientHandlers(0), ofClient.hooks())
 	session := newSession(t, conn)
 	if made := ofClient.find(t, "session/new"); attr(made, "gen_ai.conversation.id") != "s1" {
 		t.Errorf("the span of session/new is %+v", made)
@@ -264,15 +273,16 @@ func TestTEL9_Failures(t *testing.T) {
 		}
 	}
 
-	// The connection ends.
+	// The connection ends, before the agent has answered that the turn is cancelled.
 	ofClient.spans.Reset()
-	turn = session.Stream(t.Context(), acp.TextBlock("wait"))
+	turn = session.Stream(t.Context(), acp.TextBlock("wait for the end"))
 	for range turn.Updates() {
 		go stop()
 	}
 	if _, err := turn.Result(); !errors.Is(err, acp.ErrClosed) {
 		t.Error(err)
 	}
+	close(over)
 	stop()
 	if s := ofClient.find(t, "session/prompt"); s.Status.Code != codes.Error || attr(s, "error.type") != "closed" {
 		t.Errorf("the connection has ended: got %+v, %v", s.Attributes, s.Status)

@@ -309,9 +309,10 @@ func TestEverything(t *testing.T) {
 	t.Setenv("KIT_CLIENT_LOGIN", "guest")
 	dir, agent := t.TempDir(), []string{kitAgent, "-state", t.TempDir(), "-login"}
 	out := talk(t, dir, `{"rules": []}`, ":mode auto\n:mode none\n:set style loud\nplan, name\nAda\n:sessions\n", agent...)
-	inOrder(t, out, "mode: ask", "ask: Ask first", "style = plain (plain, loud)", "/think: Think about it", "mode: auto", "error: ", "not a mode",
+	inOrder(t, out, "mode: ask", "ask: Ask first", "style = plain (plain, loud)", "mode: auto", "error: ", "not a mode",
 		"style = loud", "plan:", "in_progress: Ask for the user's name", "Who are you?", "Name", "agent: Hello Ada.", "plan:", "completed: Ask",
 		"You said: plan, name!", "title: plan, name", "(end_turn)", "plan, name <nil>")
+	inOrder(t, out, "ask: Ask first", "/think: Think about it") // the agent does not hold up requests until it has said so
 	_, id, _ := strings.Cut(out, "(end_turn)\n")
 	id, _, _ = strings.Cut(id, ":")
 	out = talk(t, dir, `{"rules": []}`, ":load "+id+"\nname\n\n", agent...)

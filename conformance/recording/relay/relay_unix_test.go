@@ -168,7 +168,7 @@ func TestRelayIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
-		if err := held.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		if err := held.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, held); err != nil {

@@ -37,6 +37,7 @@ type Proxy struct {
 	closed   bool          // Close waits for the requests
 	running  sync.WaitGroup
 	held     atomic.Int32 // how many reads, writes and responses wait
+	dialed   atomic.Int32 // how many sockets to the server were opened
 }
 
 // Request is a request that came, with its whole body.
@@ -80,6 +81,7 @@ func (p *Proxy) transport(http2 bool) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
+			p.dialed.Add(1)
 			return p.wrap(c), nil
 		},
 	}
@@ -119,6 +121,9 @@ func (p *Proxy) Passing() int {
 	defer p.mu.Unlock()
 	return p.passing
 }
+
+// Dialed returns the number of sockets that the proxy has opened to the server.
+func (p *Proxy) Dialed() int32 { return p.dialed.Load() }
 
 // Conns returns the number of open sockets, on both sides.
 func (p *Proxy) Conns() int {

@@ -82,7 +82,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 			if err != nil {
 				t.Errorf("it ended with %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("it does not end")
 		}
 		stop()
@@ -99,7 +99,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 // want waits until texts were written in this order.
 func (s *script) want(texts ...string) {
 	s.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for _, text := range texts {
 		for {
 			s.mu.Lock()
