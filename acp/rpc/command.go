@@ -287,16 +287,19 @@ func (p *process) explain(err error) error {
 	return err
 }
 
-// awaitEnd waits for the end of the process and of its standard error, for at most lingerTime.
+// exitTime bounds the wait for a process that the system is ending, which takes long only on a busy machine.
+const exitTime = time.Minute
+
+// awaitEnd waits for the end of the process and of its standard error, for lingerTime each.
 func (p *process) awaitEnd() {
+	if !p.exitsWithin(lingerTime) && !(proc.Exiting(p.cmd.Process.Pid) && p.exitsWithin(exitTime)) {
+		return
+	}
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
-	for _, done := range []chan struct{}{p.exited, p.drained} {
-		select {
-		case <-done:
-		case <-timer.C:
-			timer.Reset(0)
-		}
+	select {
+	case <-p.drained:
+	case <-timer.C:
 	}
 }
 
