@@ -292,15 +292,26 @@ const exitTime = time.Minute
 
 // awaitEnd waits for the end of the process and of its standard error, for lingerTime each.
 func (p *process) awaitEnd() {
-	if !p.exitsWithin(lingerTime) && !(proc.Exiting(p.cmd.Process.Pid) && p.exitsWithin(exitTime)) {
+	if !lingers(p.exited) && !(proc.Exiting(p.cmd.Process.Pid) && p.exitsWithin(exitTime)) {
 		return
 	}
-	timer := time.NewTimer(lingerTime)
-	defer timer.Stop()
-	select {
-	case <-p.drained:
-	case <-timer.C:
+	lingers(p.drained)
+}
+
+// lingers waits for done, for lingerTime. It waits in parts, so that goroutines that a busy machine has held up run
+// before the time is over.
+func lingers(done <-chan struct{}) bool {
+	const parts = 20
+	for range parts {
+		timer := time.NewTimer(lingerTime / parts)
+		select {
+		case <-done:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
 	}
+	return false
 }
 
 // exitError returns how the process ended, or nil while it runs.

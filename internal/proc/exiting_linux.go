@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // flagExiting is PF_EXITING of the kernel, which a process has before its files are closed.
 const flagExiting = 1 << 2
 
-// Exiting reports whether the system is ending a child process, or has ended it; false means that it is not known. The
-// child's exit status must not have been collected.
+// Exiting reports whether the system is ending a process, or has ended it; false also means that it is not known.
 func Exiting(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return syscall.Kill(pid, 0) == syscall.ESRCH
 	}
 	// After the name in parentheses: state, parent, group, session, terminal, its group, flags.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

@@ -29,5 +29,8 @@ func TestExiting(t *testing.T) {
 		}
 		in.Close()
 		_ = cmd.Wait() // it fails on purpose
+		if !Exiting(cmd.Process.Pid) {
+			t.Errorf("%s: not exiting, though it has ended", script)
+		}
 	}
 }
