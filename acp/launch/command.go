@@ -65,6 +65,10 @@ func (c *Command) Find() (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
+		path, err := filepath.Abs(path) // Join cleans "./agent" to a name without a directory
+		if err != nil {
+			return "", &exec.Error{Name: c.Program, Err: err}
+		}
 		return lookIn(c.Program, path)
 	}
 	var last error
@@ -83,12 +87,9 @@ func (c *Command) Find() (string, error) {
 	return "", last
 }
 
-// lookIn is exec.LookPath for a single path; on Windows it tries the suffixes too.
+// lookIn is exec.LookPath for a single absolute path; on Windows it tries the suffixes too.
 func lookIn(name, path string) (string, error) {
 	found, err := exec.LookPath(path)
-	if err == nil {
-		found, err = filepath.Abs(found)
-	}
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}

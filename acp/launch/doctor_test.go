@@ -263,6 +263,13 @@ func TestCommand(t *testing.T) {
 	if got, err := c.Find(); err != nil || got != filepath.Join(dir, "tool") {
 		t.Errorf("got %s, %v", got, err)
 	}
+	t.Chdir(dir)
+	for _, in := range []string{"", "."} {
+		here := launch.Command{Program: "./tool", Dir: in}
+		if got, err := here.Find(); err != nil || got != filepath.Join(dir, "tool") {
+			t.Errorf("in %q: got %s, %v", in, got, err)
+		}
+	}
 	c.Program = "none"
 	if _, err := c.Cmd().Output(); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("got %v", err)
