@@ -208,7 +208,7 @@ func (c *chat) firstSaid() string {
 // say sends a prompt, or queues it until the end of the turn.
 func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	if c.cancel != nil || c.reconnecting || m.connection != connected {
-		c.resendPending = c.reconnecting
+		c.resendPending = c.reconnecting || m.connection == connecting
 		c.queue = append(c.queue, &p)
 		m.resize()
 		return nil

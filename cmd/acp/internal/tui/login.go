@@ -208,6 +208,9 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 	if msg.err != nil {
 		m.tell(c.id, fmt.Sprintf("The session could not be restored: %v", msg.err))
 		if m.opts.Watch != "" { // every version of the agent gets a session to try
+			if len(m.chats) == 1 { // typed while the agent was restarting
+				m.waiting, m.typed = c.editor, c.queue
+			}
 			return tea.Batch(m.forget(c), m.renew())
 		}
 		return nil

@@ -131,6 +131,32 @@ func TestWatchWithoutLoad(t *testing.T) {
 	})
 }
 
+// A prompt that is sent while the agent restarts reaches the next version, whether it loads the session or gets a new one.
+func TestWatchPromptWhileRestarting(t *testing.T) {
+	for name, handlers := range map[string]acp.AgentHandlers{"load": (&library{}).handlers(), "new": {}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			inWorld(t, handlers, func(o *Options) {
+				o.Watch, o.Talk.NoReconnect = dir, true
+				connect := o.Talk.Agent.Connect
+				o.Talk.Agent.Connect = func(ctx context.Context) (acp.Transport, error) {
+					time.Sleep(5 * time.Second) // it is compiled
+					return connect(ctx)
+				}
+			}, func(w *world) {
+				w.sleep(6 * time.Second)
+				write(t, dir, "main.go", "1")
+				w.sleep(3 * time.Second)
+				w.want("Restarting the agent")
+				w.say("meanwhile")
+				w.typ("draft")
+				w.sleep(10 * time.Second)
+				w.want("You said: meanwhile", "draft")
+			})
+		})
+	}
+}
+
 // A version that does not start is shown, and the next change tries again: at first and later.
 func TestWatchBrokenVersion(t *testing.T) {
 	dir := t.TempDir()
