@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -179,7 +180,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		s.endMessage()
 		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it arrived completed
 			s.mu.Unlock()
-			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
+			s.sayEnd(&done)
 			return
 		}
 	case *acp.SessionUpdateToolCallUpdate:
@@ -188,7 +189,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 				s.endMessage()
 			}
 			s.mu.Unlock()
-			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
+			s.sayEnd(&done)
 			return
 		}
 	case *acp.SessionUpdateNotice:
@@ -197,6 +198,24 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		return
 	}
 	s.mu.Unlock()
+}
+
+// maxReason is the maximum number of characters that are printed of the reason why a tool call failed.
+const maxReason = 300
+
+// sayEnd prints how a tool call ended: if it failed, with its last text, which usually is the reason.
+func (s *section) sayEnd(call *acp.ToolCall) {
+	line := fmt.Sprintf("%s (%s): %s", call.Title, call.Kind, call.Status)
+	for _, c := range slices.Backward(call.Content) {
+		if text, ok := c.Text(); ok && call.Status == acp.ToolCallStatusFailed {
+			if r := []rune(strings.TrimSpace(text)); len(r) > maxReason {
+				text = string(r[:maxReason]) + "…"
+			}
+			line += ": " + strings.TrimSpace(text)
+			break
+		}
+	}
+	s.say("%s", line)
 }
 
 // ended reports whether a tool call has just ended; mu must be held.

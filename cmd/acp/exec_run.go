@@ -385,7 +385,7 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	default:
 		if n := s.unaskedCount(); n > 0 {
 			o.status = statusUnasked
-			o.err = fmt.Errorf("%d of its permission requests were rejected because no user could be asked: see --policy, --allow and --deny", n)
+			o.err = fmt.Errorf("permission requests that were rejected because no user could be asked: %d; see --policy, --allow and --deny", n)
 		}
 	}
 	return nil
