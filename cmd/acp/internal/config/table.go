@@ -124,7 +124,7 @@ var Table = []Setting{
 	},
 	{
 		Key: "timeout", Commands: scripts, field: func(s *Settings) any { return &s.Timeout },
-		Usage: "cancel the turn after this `TIME`, such as 90s or 10m",
+		Usage: "cancel the turn after this `TIME`, such as 90s or 10m; 0s: never",
 	},
 	{
 		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"}, field: func(s *Settings) any { return &s.Notify },
