@@ -110,6 +110,9 @@ type UnknownError struct {
 // Error implements the error interface.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("there is no agent %q", e.Name)
+	if e.List != nil {
+		text = fmt.Sprintf("no agent %q was found", e.Name) // the registry may have it
+	}
 	if len(e.Near) > 0 {
 		text += fmt.Sprintf("; did you mean %s?", orList(e.Near))
 	}

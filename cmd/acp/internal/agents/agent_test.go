@@ -146,7 +146,7 @@ func TestResolveErrors(t *testing.T) {
 		}
 	}
 	r.Registry.URL, r.Registry.Dir = "http://127.0.0.1:1/", t.TempDir()
-	if _, err := r.Resolve(t.Context(), "gemini"); !errors.As(err, new(*UnknownError)) || !strings.Contains(err.Error(), "the registry could not be searched") {
+	if _, err := r.Resolve(t.Context(), "gemini"); !errors.As(err, new(*UnknownError)) || !strings.HasPrefix(err.Error(), `no agent "gemini" was found; the registry could not be searched`) {
 		t.Errorf("without a registry: %v", err)
 	}
 	if _, err := r.Command(nil); err == nil {
