@@ -72,16 +72,20 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 	if !moduleName.MatchString(module) {
 		return usagef("%q cannot be the path of a module; choose one with --module", module)
 	}
-	version, replace := moduleVersion(), ""
+	version, replace, checkout, replaceStep := moduleVersion(), "", "", ""
 	if sdk != "" {
 		if sdk, err = filepath.Abs(sdk); err != nil {
 			return err
 		}
 		version, replace = "v0.0.0", fmt.Sprintf("\nreplace github.com/acpgo/sdk => %s\n", goModString(sdk))
+		// A clone on this machine is not on the CI server.
+		checkout = "      - uses: actions/checkout@v4 # until the SDK is published\n        with: {repository: acpgo/sdk, path: .acp}\n"
+		replaceStep = "      - run: go mod edit -replace=github.com/acpgo/sdk=./.acp\n"
 	} else if !fetchable(version) {
 		return usagef("this acp is version %s, which cannot be fetched; name a clone of the SDK with --sdk DIR", version)
 	}
-	fill := strings.NewReplacer("MODULE", module, "NAME", programName(module), "GOVERSION", oldestGo, "VERSION", version)
+	fill := strings.NewReplacer("MODULE", module, "NAME", programName(module), "GOVERSION", oldestGo, "VERSION", version,
+		"CHECKOUT", checkout, "REPLACE", replaceStep)
 	var created []string
 	for _, f := range written {
 		name := filepath.Join(dir, filepath.FromSlash(f.name))
