@@ -158,9 +158,7 @@ func TestChains(t *testing.T) {
 				proxies[i] = judged(t, proxies[i])
 			}
 			if way != "direct" {
-				client, conductor := rpc.Pipe()
-				ended := make(chan error, 1)
-				go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
+				client, ended := run(t.Context(), proxies, &agent, nil)
 				defer func() {
 					if err := <-ended; err != nil {
 						t.Error(err)

@@ -22,7 +22,8 @@ type Component struct {
 	// Name appears in errors and logs after the component's place in the chain, for example the program's name. It may be
 	// empty.
 	Name string
-	// Transport connects to the component. It is opened once, when the client sends its first initialize.
+	// Transport connects to the component. It is opened once, when the client sends its first initialize, in a goroutine of
+	// its own.
 	Transport rpc.Transport
 }
 
@@ -33,8 +34,8 @@ type Options struct {
 	Trace io.Writer
 	// Logger receives warnings about the chain that are not errors of Run. Nil means slog.Default.
 	Logger *slog.Logger
-	// InitTime is how long a component may take to initialize its successor, and then to answer its own initialize. The
-	// default is 2 minutes, because agents may be downloaded first.
+	// InitTime is how long a component may take to start and to initialize its successor, and then to answer its own
+	// initialize. The default is 2 minutes, because agents may be downloaded first.
 	InitTime time.Duration
 	// DrainTime is how long requests may still be answered after the client has ended its input. The default is 1 s.
 	DrainTime time.Duration
@@ -74,7 +75,11 @@ func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *
 	if len(proxies) == 0 && agent == nil {
 		return errors.New("a chain needs a proxy or an agent")
 	}
-	c := &chain{ctx: ctx, began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), ended: make(chan struct{})}
+	return newChain(client, proxies, agent, opts).run(ctx)
+}
+
+func newChain(client rpc.Transport, proxies []Component, agent *Component, opts *Options) *chain {
+	c := &chain{began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), ended: make(chan struct{})}
 	if opts != nil {
 		c.options = *opts
 	}
@@ -91,32 +96,48 @@ func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *
 		c.agent = c.ports[len(c.ports)-1]
 	}
 
-	if err := c.connect(ctx, c.client()); err != nil {
+	c.initTimer = time.AfterFunc(c.options.InitTime, c.initTimeout)
+	c.timers = append(c.timers, c.initTimer)
+	return c
+}
+
+// run does the work of Run.
+func (c *chain) run(ctx context.Context) error {
+	defer func() {
+		for _, timer := range c.timers {
+			timer.Stop()
+		}
+	}()
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
+	if err := c.connect(c.client()); err != nil {
 		return err
 	}
-	c.initTimer = time.AfterFunc(c.options.InitTime, c.initTimeout)
 	stop := context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.end(context.Cause(ctx))
 	})
 	defer stop()
-	c.run(c.client())
 	<-c.ended
+	cancel()
+	c.starting.Wait()
 	c.close()
 	return c.err
 }
 
 // chain is a conductor. Everything in it and in its ports is guarded by mu, unless a comment says otherwise.
 type chain struct {
-	ctx     context.Context // for starting components
-	options Options
-	log     *slog.Logger
-	began   time.Time
-	ports   []*port // the client, then the components
-	agent   *port   // the last one, or nil: the client has the successor of the last proxy
-	ended   chan struct{}
-	running sync.WaitGroup // readers and writers
+	ctx      context.Context // for starting components
+	options  Options
+	log      *slog.Logger
+	began    time.Time
+	ports    []*port // the client, then the components
+	agent    *port   // the last one, or nil: the client has the successor of the last proxy
+	ended    chan struct{}
+	starting sync.WaitGroup // components
+	running  sync.WaitGroup // readers and writers
 
 	mu        sync.Mutex
 	room      *sync.Cond // a queue has become shorter, or full
@@ -126,9 +147,9 @@ type chain struct {
 	initTimer *time.Timer    // reset when an initialize is sent or answered
 	initSince time.Time      // of the last reset
 	started   bool
-	draining  bool // the client has ended its input
-	finish    bool // the chain ends after this message, with the error why
-	why       error
+	draining  bool          // the client has ended its input
+	timers    []*time.Timer // stopped by Run
+	finish    bool          // the chain ends after this message
 	over      bool
 	closed    bool  // the components are, after the end
 	err       error // of Run
@@ -149,9 +170,9 @@ func (c *chain) add(place string, component Component) {
 	})
 }
 
-// connect opens a connection.
-func (c *chain) connect(ctx context.Context, p *port) error {
-	stream, err := p.Transport.Connect(ctx)
+// connect opens a connection. It is called without the lock.
+func (c *chain) connect(p *port) error {
+	stream, err := p.Transport.Connect(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -159,26 +180,27 @@ func (c *chain) connect(ctx context.Context, p *port) error {
 	if !ok {
 		fast = rpc.Wrap(stream, rpc.Wrapper{}).(rpc.FastStream) // its result is always one
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	p.stream = fast
-	return nil
-}
-
-// run starts to read and write a connection.
-func (c *chain) run(p *port) {
+	c.flush(p)
 	c.running.Go(func() { c.read(p) })
 	c.running.Go(func() { c.write(p) })
+	return nil
 }
 
-// start starts the components.
-func (c *chain) start() error {
+// start starts the components, each in a goroutine: what takes long must not hold up the others, or the end of the chain.
+func (c *chain) start() {
 	c.started = true
 	for _, p := range c.ports[1:] {
-		if err := c.connect(c.ctx, p); err != nil {
-			return c.failure(p, fmt.Errorf("cannot start: %w", err))
-		}
-		c.run(p)
+		c.starting.Go(func() {
+			if err := c.connect(p); err != nil {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.end(c.failure(p, fmt.Errorf("cannot start: %w", err)))
+			}
+		})
 	}
-	return nil
 }
 
 // failure is an error of a component, or of the client.
@@ -187,6 +209,15 @@ func (c *chain) failure(p *port, err error) error {
 		return fmt.Errorf("client: %w", err)
 	}
 	return &ComponentError{p.place, p.Name, err}
+}
+
+// endAfter ends the chain after a time.
+func (c *chain) endAfter(d time.Duration, err error) {
+	c.timers = append(c.timers, time.AfterFunc(d, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end(err)
+	}))
 }
 
 // end ends the chain, for the first reason given. The requests of the client that are in flight fail with err.
@@ -198,8 +229,11 @@ func (c *chain) end(err error) {
 		c.reportUnanswered()
 	}
 	if err != nil {
+		e := failureOf(err)
 		for _, call := range c.inFlight(c.client()) {
-			c.answer(call, failureOf(err))
+			if c.answer(call, e); c.client().queued() >= soft {
+				e.Data = nil // thousands of requests must not repeat it
+			}
 		}
 	}
 	c.over, c.err = true, err
@@ -207,7 +241,6 @@ func (c *chain) end(err error) {
 	c.writeTrace()
 	close(c.ended)
 	c.room.Broadcast()
-	c.initTimer.Stop()
 	for _, p := range c.ports {
 		p.wake.Signal()
 	}
@@ -234,22 +267,28 @@ func failureOf(err error) *wire.Error {
 	return e
 }
 
-// reportUnanswered logs which components have not answered requests. A component that has requests of its own for the same
-// method in flight has passed them on, and is left out.
+// reportUnanswered logs which components have not answered requests, how many, and the oldest. Requests whose method a
+// component has itself requested were passed on, and are left out.
 func (c *chain) reportUnanswered() {
+	method := func(call *call) string { return strings.TrimPrefix(call.method, "proxy/") }
 	for _, p := range c.ports {
-		oldest, count := map[string]time.Time{}, map[string]int{}
+		passed := map[string]bool{}
+		for _, call := range c.inFlight(p) {
+			passed[method(call)] = true
+		}
+		var oldest *call
+		count := 0
 		for _, call := range p.calls {
-			method := strings.TrimPrefix(call.method, "proxy/")
-			if count[method]++; count[method] == 1 || call.began.Before(oldest[method]) {
-				oldest[method] = call.began
+			if passed[method(call)] {
+				continue
+			}
+			if count++; oldest == nil || call.n < oldest.n {
+				oldest = call
 			}
 		}
-		for _, call := range c.inFlight(p) {
-			delete(count, strings.TrimPrefix(call.method, "proxy/"))
-		}
-		for method, n := range count {
-			c.log.Warn("requests were not answered", "by", label(p.place, p.Name), "method", method, "count", n, "for", time.Since(oldest[method]).Round(time.Millisecond))
+		if oldest != nil {
+			c.log.Warn("requests were not answered", "by", p.String(), "method", method(oldest), "count", count,
+				"for", time.Since(oldest.began).Round(time.Millisecond))
 		}
 	}
 }
@@ -276,7 +315,7 @@ func (c *chain) close() {
 		closing.Go(func() {
 			flushed(p)
 			if err := p.stream.Close(); err != nil {
-				c.log.Warn("closing", "component", label(p.place, p.Name), "error", err)
+				c.log.Warn("closing", "component", p.String(), "error", err)
 			}
 		})
 	}

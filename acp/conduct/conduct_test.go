@@ -20,11 +20,6 @@ const answer1 = `{"protocolVersion":1,"agentCapabilities":{"_later":{"a":[1.0,1e
 // Nothing is started before the first initialize. What comes before it is refused.
 func TestStart(t *testing.T) {
 	connected := 0
-	ours, theirs := rpc.Pipe()
-	client, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	agent := inMemory(t, "agent", func(s rpc.Stream) error {
 		for {
 			line, err := s.Read()
@@ -45,9 +40,7 @@ func TestStart(t *testing.T) {
 		connected++
 		return inner.Connect(ctx)
 	})
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), ours, nil, &agent, nil) }()
-	e := &end{client, t, "client"}
+	e, ended := runRaw(t, nil, &agent)
 	e.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, `{"jsonrpc":"2.0","method":"session/cancel","params":{}}`)
 	e.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not initialized"}}`)
 	if connected != 0 {
@@ -80,6 +73,7 @@ func TestInitialize(t *testing.T) {
 		t.Run(fmt.Sprint(proxies), func(t *testing.T) {
 			c := start(t, proxies, true, nil)
 			c.initialize(answer1)
+			c.initialize(`{"protocolVersion":1}`)
 			if got := c.hangUp(); len(got) > 0 {
 				t.Errorf("then %q", got)
 			}
@@ -231,14 +225,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	})
-	ours, theirs := rpc.Pipe()
-	stream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), ours, components, &agent, nil) }()
-	client := &end{stream, t, "client"}
+	client, ended := runRaw(t, components, &agent)
 	client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	client.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
 	client.send(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`)
@@ -299,9 +286,7 @@ func TestThrough(t *testing.T) {
 // Conductors are proxies of conductors: the outer one has a chain of two proxies and one more, and an agent.
 func TestNesting(t *testing.T) {
 	nested := func(name string, proxies ...conduct.Component) conduct.Component {
-		outer, inner := rpc.Pipe()
-		ended := make(chan error, 1)
-		go func() { ended <- conduct.Run(context.WithoutCancel(t.Context()), inner, proxies, nil, nil) }()
+		outer, ended := run(context.WithoutCancel(t.Context()), proxies, nil, nil)
 		t.Cleanup(func() {
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -317,21 +302,9 @@ func TestNesting(t *testing.T) {
 // converse has a raw client and agent talk through proxies: updates, requests in both directions, cancellation.
 func converse(t *testing.T, proxies []conduct.Component) {
 	t.Helper()
-	clientSide, theirs := rpc.Pipe()
-	clientStream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agentSide, theirs := rpc.Pipe()
-	agentStream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- conduct.Run(t.Context(), clientSide, proxies, &conduct.Component{Transport: agentSide}, nil)
-	}()
-	client, agent := &end{clientStream, t, "client"}, &end{agentStream, t, "agent"}
+	ours, theirs := rpc.Pipe()
+	client, ended := runRaw(t, proxies, &conduct.Component{Transport: ours})
+	agent := newEnd(t, "agent", theirs)
 	receive := func(e *end, method string) (id string, m message) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(e.next()), &m); err != nil {
@@ -405,15 +378,20 @@ func TestTrace(t *testing.T) {
 			t.Fatalf("%v, %s", err, line)
 		}
 		before = *event.TS
-		head, tail, _ := strings.Cut(line, `,"ts":`)
-		_, tail, _ = strings.Cut(tail, `,`)
-		if got := head + "," + tail; i >= len(want) || got != want[i] {
+		if got := withoutTime(line); i >= len(want) || got != want[i] {
 			t.Errorf("line %d:\n got %s", i, got)
 		}
 	}
 	if len(lines) != len(want) {
 		t.Errorf("%d lines, want %d", len(lines), len(want))
 	}
+}
+
+// withoutTime returns a line of a trace without its time.
+func withoutTime(line string) string {
+	head, tail, _ := strings.Cut(line, `"ts":`)
+	_, tail, _ = strings.Cut(tail, `,`)
+	return head + tail
 }
 
 // A trace that cannot be written does not stop the chain.
@@ -476,6 +454,25 @@ func TestBadInput(t *testing.T) {
 			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
 			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: neither result nor error"`},
 			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)" id=3`},
+		},
+		"proxy: initialize as a notification": {
+			{from: "proxy", line: `{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"initialize"}}`, log: `method=proxy/successor error="initialize is a request"`},
+		},
+		"client: initialize as a notification": {{from: "client", line: `{"jsonrpc":"2.0","method":"initialize"}`, log: `method=initialize error="initialize is a request"`}},
+		"proxy: a batch":                       {{from: "proxy", line: `[{"jsonrpc":"2.0","id":3,"result":1}]`, log: `text="[{`}},
+		"proxy: a log in JSON":                 {{from: "proxy", line: `{"level":"info","text":"ready"}`, log: `msg="dropped text that is not a message"`}},
+		"proxy: a request without a version":   {{from: "proxy", line: `{"id":3,"method":"x"}`, reply: `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: jsonrpc is not \"2.0\""}}`}},
+		"proxy: an answer without a version": {
+			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
+			{from: "proxy", line: `{"id":3,"result":1}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: jsonrpc is not`},
+		},
+		"proxy: a broken answer without a version": {
+			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
+			{from: "proxy", line: `{"id":3,"result":[}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},
+		},
+		"proxy: an answer that is not UTF-8": {
+			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
+			{from: "proxy", line: `{"jsonrpc":"2.0","result":"` + "\xff" + `","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},
 		},
 		"proxy: a broken answer to nothing": {{from: "proxy", line: `{"jsonrpc":"2.0","id":77,"result":[}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)"`}},
 		"client: nested too deeply":         {{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, reply: `{"jsonrpc":"2.0","id":"x","error":{"code":-32600,"message":"Invalid request: nested too deeply"}}`}},
@@ -541,20 +538,8 @@ func TestProxyBreaksInitialize(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
-	ours, theirs := rpc.Pipe()
-	client, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agentStream, err := rpc.IO(r1, w2, 0).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- conduct.Run(t.Context(), ours, nil, &conduct.Component{Name: "A", Transport: rpc.IO(r2, w1, 1000)}, nil)
-	}()
-	c, a := &end{client, t, "client"}, &end{agentStream, t, "agent"}
+	c, ended := runRaw(t, nil, &conduct.Component{Name: "A", Transport: rpc.IO(r2, w1, 1000)})
+	a := newEnd(t, "agent", rpc.IO(r1, w2, 0))
 	long := strings.Repeat("x", 2000)
 	c.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`)
 	a.next()
@@ -657,11 +642,6 @@ func TestSwallowed(t *testing.T) {
 // When the context ends, so does the chain, and the client's requests get an error.
 func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	ours, theirs := rpc.Pipe()
-	stream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	agent := inMemory(t, "agent", func(s rpc.Stream) error {
 		for {
 			if _, err := s.Read(); err != nil {
@@ -669,9 +649,8 @@ func TestContext(t *testing.T) {
 			}
 		}
 	})
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(ctx, ours, []conduct.Component{inMemory(t, "P0", passOn)}, &agent, nil) }()
-	client := &end{stream, t, "client"}
+	to, ended := run(ctx, []conduct.Component{inMemory(t, "P0", passOn)}, &agent, nil)
+	client := newEnd(t, "client", to)
 	client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `{"jsonrpc":"2.0","method":"x"}`)
 	cause := errors.New("enough")
 	cancel(cause)
@@ -684,11 +663,6 @@ func TestContext(t *testing.T) {
 
 // What the client requests while the components of a chain that has ended are closed is answered too.
 func TestTooLate(t *testing.T) {
-	ours, theirs := rpc.Pipe()
-	stream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	close := make(chan struct{})
 	agent := inMemory(t, "agent", func(s rpc.Stream) error { _, err := s.Read(); return err })
 	inner := agent.Transport
@@ -696,9 +670,7 @@ func TestTooLate(t *testing.T) {
 		s, err := inner.Connect(ctx)
 		return rpc.Wrap(s, rpc.Wrapper{Close: func() error { <-close; return s.Close() }}), err
 	})
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), ours, nil, &agent, nil) }()
-	client := &end{stream, t, "client"}
+	client, ended := runRaw(t, nil, &agent)
 	for id := range 3 {
 		client.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{}}`, id), `{"jsonrpc":"2.0","method":"x"}`)
 		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"agent (agent): EOF","data":{"component":"agent","name":"agent"}}}`, id))
@@ -712,24 +684,15 @@ func TestTooLate(t *testing.T) {
 
 // A chain that cannot be started says so, and leaves nothing behind.
 func TestCannotStart(t *testing.T) {
-	ours, theirs := rpc.Pipe()
-	stream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	missing := conduct.Component{Name: "missing", Transport: transport(func(context.Context) (rpc.Stream, error) { return nil, errors.New("no such program") })}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- conduct.Run(t.Context(), ours, []conduct.Component{inMemory(t, "P0", passOn)}, &missing, nil)
-	}()
-	client := &end{stream, t, "client"}
+	client, ended := runRaw(t, []conduct.Component{inMemory(t, "P0", passOn)}, &missing)
 	client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	client.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"agent (missing): cannot start: no such program","data":{"component":"agent","name":"missing"}}}`)
 	if err := <-ended; err == nil || err.Error() != "agent (missing): cannot start: no such program" {
 		t.Errorf("got %v", err)
 	}
 	client.Close()
-	if err := conduct.Run(t.Context(), ours, nil, nil, nil); err == nil {
+	if err := conduct.Run(t.Context(), nil, nil, nil, nil); err == nil {
 		t.Error("an empty chain is no error")
 	}
 }

@@ -207,16 +207,9 @@ func TestSlowStreams(t *testing.T) {
 // A component that takes nothing any more, but lives on, ends the chain.
 func TestDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := rpc.Pipe()
-		stream, err := theirs.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		closed := make(chan struct{})
 		agent := transport(func(context.Context) (rpc.Stream, error) { return deafStream{closed}, nil })
-		ended := make(chan error, 1)
-		go func() { ended <- conduct.Run(t.Context(), ours, nil, &conduct.Component{Transport: agent}, nil) }()
-		client := &end{stream, t, "client"}
+		client, ended := runRaw(t, nil, &conduct.Component{Transport: agent})
 		client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
 		client.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"agent: broken pipe","data":{"component":"agent"}}}`)
 		if err := <-ended; err == nil || err.Error() != "agent: broken pipe" {

@@ -3,28 +3,23 @@ package conduct
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
-	"sync"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
 // initialized is a chain of two proxies and an agent without connections: what is sent stays in the queues.
 func initialized(trace io.Writer) *chain {
-	c := &chain{
-		ctx: context.Background(), log: slog.New(slog.DiscardHandler), began: time.Now(), started: true,
-		decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), options: Options{InitTime: time.Hour, Trace: trace},
-	}
-	c.room = sync.NewCond(&c.mu)
-	c.initTimer = time.AfterFunc(time.Hour, c.initTimeout)
-	for _, place := range []string{"client", "proxy:0", "proxy:1", "agent"} {
-		c.add(place, Component{})
-	}
-	c.agent = c.ports[3]
+	c := newChain(nil, make([]Component, 2), &Component{}, &Options{InitTime: time.Hour, Trace: trace, Logger: slog.New(slog.DiscardHandler)})
+	c.ctx, c.started = context.Background(), true
 	return c
 }
 
@@ -38,6 +33,7 @@ func FuzzMessages(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	f.Add([]byte(`0{"jsonrpc":"2.0","method":"` + strings.Repeat("x", 2*soft) + `"}`))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		var trace bytes.Buffer
 		c := initialized(&trace)
@@ -50,6 +46,9 @@ func FuzzMessages(f *testing.F) {
 			c.message(c.ports[line[0]%4], line[1:])
 		}
 		c.writeTrace()
+		if cap(c.trace) > soft {
+			t.Errorf("%d bytes are kept for the trace", cap(c.trace))
+		}
 		d := codec.NewDecoder(nil)
 		for _, p := range c.ports {
 			for line := range bytes.Lines(p.pending) {
@@ -86,11 +85,56 @@ func TestInitTimeoutWaited(t *testing.T) {
 	c := initialized(nil)
 	defer c.initTimer.Stop()
 	c.message(c.client(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`))
-	c.ended = make(chan struct{})
-	for _, p := range c.ports {
-		p.handed = true // no stream is written
-	}
 	if c.initTimeout(); c.over {
 		t.Errorf("the chain has ended: %v", c.err)
 	}
+}
+
+// No timer is left behind by a chain that has ended while it waited for an answer.
+func TestTimersStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, theirs := rpc.Pipe()
+		agent, ours := rpc.Pipe()
+		c := newChain(theirs, nil, &Component{Transport: ours}, &Options{DrainTime: time.Hour})
+		ended := make(chan error, 1)
+		go func() { ended <- c.run(t.Context()) }()
+		a, err := agent.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := client.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.(rpc.HalfCloser).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Read(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // for the answer
+		if err := a.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Read(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		for i, timer := range c.timers {
+			if timer.Stop() {
+				t.Errorf("timer %d of %d has not stopped", i, len(c.timers))
+			}
+		}
+		if len(c.timers) != 2 {
+			t.Errorf("%d timers", len(c.timers))
+		}
+		if err := errors.Join(a.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -88,10 +88,7 @@ func killAt(t *testing.T, dir string, victim int, place string, at int, failed *
 	agent := exampleCommand(t)
 	proxies := []conduct.Component{program(t, "pass"), program(t, "pass")}
 	all := append(proxies, agent)
-	client, conductor := rpc.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
-
+	client, ended := run(t.Context(), proxies, &agent, nil)
 	handlers := acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
@@ -172,14 +169,7 @@ func TestStubborn(t *testing.T) {
 		c := p.Transport.(*command)
 		c.StopTime, c.KillTime = time.Millisecond, time.Millisecond
 	}
-	client, conductor := rpc.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
-	stream, err := client.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &end{stream, t, "client"}
+	e, ended := runRaw(t, proxies, &agent)
 	e.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
 	e.next()
 	if left := running(t, append(proxies, agent)); len(left) != 5 {
@@ -199,18 +189,11 @@ func TestFails(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	agent := exampleCommand(t)
 	proxies := []conduct.Component{program(t, "pass"), program(t, "failing")}
-	client, conductor := rpc.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- conduct.Run(t.Context(), conductor, proxies, &agent, nil) }()
-	stream, err := client.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &end{stream, t, "client"}
+	e, ended := runRaw(t, proxies, &agent)
 	e.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
 	e.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"proxy:1 (failing): subprocess ended: exit status 1: cannot read the configuration",` +
 		`"data":{"component":"proxy:1","name":"failing","status":"exit status 1","stderr":"one\ncannot read the configuration\n"}}}`)
-	err = <-ended
+	err := <-ended
 	if exit, ok := errors.AsType[*rpc.ExitError](err); !ok || exit.State.ExitCode() != 1 {
 		t.Errorf("got %v", err)
 	}

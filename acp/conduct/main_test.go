@@ -205,6 +205,16 @@ type end struct {
 	name string
 }
 
+// newEnd connects an end.
+func newEnd(t *testing.T, name string, to rpc.Transport) *end {
+	t.Helper()
+	stream, err := to.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &end{stream, t, name}
+}
+
 // send sends lines.
 func (e *end) send(lines ...string) {
 	e.t.Helper()
@@ -235,6 +245,21 @@ func (e *end) want(lines ...string) {
 	}
 }
 
+// run runs a conductor, and returns the way of its client to it.
+func run(ctx context.Context, proxies []conduct.Component, agent *conduct.Component, o *conduct.Options) (client rpc.Transport, ended chan error) {
+	client, conductor := rpc.Pipe()
+	ended = make(chan error, 1)
+	go func() { ended <- conduct.Run(ctx, conductor, proxies, agent, o) }()
+	return client, ended
+}
+
+// runRaw is run for a client of raw lines.
+func runRaw(t *testing.T, proxies []conduct.Component, agent *conduct.Component) (client *end, ended chan error) {
+	t.Helper()
+	to, ended := run(t.Context(), proxies, agent, nil)
+	return newEnd(t, "client", to), ended
+}
+
 // chain is a conductor, with raw lines at all its ends.
 type chain struct {
 	t          *testing.T
@@ -242,6 +267,7 @@ type chain struct {
 	components []*end // the agent is the last one, if there is one
 	ended      chan error
 	log        lockedBuffer
+	lastID     int // of initialize
 }
 
 // lockedBuffer is a bytes.Buffer for several goroutines.
@@ -265,28 +291,20 @@ func (l *lockedBuffer) String() string {
 // start runs a conductor.
 func start(t *testing.T, proxies int, agent bool, o *conduct.Options) *chain {
 	t.Helper()
-	c := &chain{t: t, ended: make(chan error, 1)}
-	pipe := func(name string) (rpc.Transport, *end) {
+	c := &chain{t: t}
+	add := func(place, name string) conduct.Component {
 		ours, theirs := rpc.Pipe()
-		stream, err := theirs.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ours, &end{stream, t, name}
+		c.components = append(c.components, newEnd(t, place, theirs))
+		return conduct.Component{Name: name, Transport: ours}
 	}
-	client, clientEnd := pipe("client")
-	c.client = clientEnd
 	var all []conduct.Component
 	for i := range proxies {
-		transport, e := pipe(fmt.Sprintf("proxy:%d", i))
-		c.components = append(c.components, e)
-		all = append(all, conduct.Component{Name: fmt.Sprintf("P%d", i), Transport: transport})
+		all = append(all, add(fmt.Sprintf("proxy:%d", i), fmt.Sprintf("P%d", i)))
 	}
 	var last *conduct.Component
 	if agent {
-		transport, e := pipe("agent")
-		c.components = append(c.components, e)
-		last = &conduct.Component{Name: "A", Transport: transport}
+		a := add("agent", "A")
+		last = &a
 	}
 	var options conduct.Options
 	if o != nil {
@@ -296,7 +314,8 @@ func start(t *testing.T, proxies int, agent bool, o *conduct.Options) *chain {
 		options.Logger = slog.New(slog.NewTextHandler(&c.log, nil))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { c.ended <- conduct.Run(ctx, client, all, last, &options) }()
+	client, ended := run(ctx, all, last, &options)
+	c.client, c.ended = newEnd(t, "client", client), ended
 	t.Cleanup(func() {
 		cancel()
 		c.client.Close()
@@ -332,20 +351,22 @@ func (c *chain) hangUp() (last []string) {
 
 const initParams = `{"protocolVersion":1,"clientCapabilities":{},"_x":[1e400]}`
 
-// initialize passes an initialize through a chain of raw lines: requests 1 and on.
+// initialize passes an initialize through a chain of raw lines: requests 1 and on, if there were no others.
 func (c *chain) initialize(result string) {
 	c.t.Helper()
 	c.client.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":` + initParams + `}`)
+	n := c.lastID + 1
+	c.lastID += len(c.components)
 	for i, p := range c.components {
 		if i == len(c.components)-1 {
-			p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":%s}`, i+1, initParams))
+			p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":%s}`, n+i, initParams))
 			break
 		}
-		p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"proxy/initialize","params":%s}`, i+1, initParams))
+		p.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"proxy/initialize","params":%s}`, n+i, initParams))
 		p.send(`{"jsonrpc":"2.0","id":"down","method":"proxy/successor","params":{"method":"initialize","params":` + initParams + `}}`)
 	}
 	for i := len(c.components) - 1; i >= 0; i-- {
-		c.components[i].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, i+1, result))
+		c.components[i].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, n+i, result))
 		if i > 0 {
 			c.components[i-1].want(`{"jsonrpc":"2.0","id":"down","result":` + result + `}`)
 		}

@@ -24,6 +24,10 @@ const (
 	batch = 64 << 10
 	// maxCalls is how many requests may be in flight to a component: one that never answers must not fill the memory.
 	maxCalls = 10_000
+	// maxID is how long the id of a request may be, in bytes, because it is kept until the answer.
+	maxID = 1 << 10
+	// maxWarnings is how many warnings the log has about what a port sends: a component must not fill it.
+	maxWarnings = 100
 	// lingerTime is how long after a failed write the component's output may end; that end has the better reason.
 	lingerTime = time.Second
 )
@@ -32,14 +36,16 @@ const (
 type port struct {
 	Component
 	index  int
-	place  string // in the chain, for traces and errors
-	stream rpc.FastStream
+	place  string         // in the chain, for traces and errors
+	stream rpc.FastStream // nil before it has started
 
-	calls    map[int64]*call  // requests to it in flight, by the conductor's ids
-	requests map[rpc.ID]*call // requests from it in flight, by its own ids
-	below    *rpc.ID          // of a proxy: the protocolVersion in its successor's answer to the last initialize
-	noisy    bool             // something that was not a message was logged
-	touched  []*port          // appended to since the reader has flushed
+	calls      map[int64]*call  // requests to it in flight, by the conductor's ids
+	requests   map[rpc.ID]*call // requests from it in flight, by its own ids
+	initialize *call            // the initialize to it that is in flight, as a successor
+	below      *rpc.ID          // of a proxy: the protocolVersion in its successor's answer to the last initialize
+	noisy      bool             // something that was not a message was logged
+	warnings   int
+	touched    []*port // appended to since the reader has flushed
 
 	pending []byte // appended, not taken by the writer
 	spare   []byte
@@ -48,6 +54,9 @@ type port struct {
 	wake    *sync.Cond // handed was set, or the chain is over
 	written chan struct{}
 }
+
+// String returns the name of the port for people.
+func (p *port) String() string { return label(p.place, p.Name) }
 
 // queued is the length of the queue: bytes that the other side has not taken.
 func (p *port) queued() int { return len(p.pending) + p.writing }
@@ -94,7 +103,7 @@ func (c *chain) take(p *port, line []byte, err error) (more bool) {
 		return false
 	}
 	if c.finish {
-		c.end(c.why)
+		c.end(nil)
 	}
 	if len(c.trace) >= batch {
 		c.writeTrace()
@@ -119,11 +128,7 @@ func (c *chain) endOf(p *port, err error) {
 		c.end(nil)
 	default:
 		c.draining = true
-		time.AfterFunc(c.options.DrainTime, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.end(nil)
-		})
+		c.endAfter(c.options.DrainTime, nil)
 	}
 }
 
@@ -149,7 +154,7 @@ func (c *chain) awaitRoom(p, to *port) {
 				if !full() {
 					return // it was read at the last moment
 				}
-				c.end(c.failure(to, fmt.Errorf("does not read: %d bytes wait for it, and %d for %s", to.queued(), p.queued(), label(p.place, p.Name))))
+				c.end(c.failure(to, fmt.Errorf("does not read: %d bytes wait for it, and %d for %s", to.queued(), p.queued(), p.String())))
 			})
 		} else if !mutual && stalled != nil {
 			stalled.Stop()
@@ -177,8 +182,8 @@ func (c *chain) append(from, to *port, line func([]byte) []byte) {
 // flush sends the queues: at once where that needs no waiting, and otherwise through the writer.
 func (c *chain) flush(ports ...*port) {
 	for _, p := range ports {
-		if len(p.pending) == 0 || p.handed || p.writing > 0 {
-			continue // the writer sends it
+		if p.stream == nil || len(p.pending) == 0 || p.handed || p.writing > 0 {
+			continue // it is sent when the port has started, or by the writer
 		}
 		if len(p.pending) <= 2*batch && p.stream.TryWriteLines(p.pending) {
 			p.pending = p.pending[:0]
@@ -230,11 +235,7 @@ func (c *chain) write(p *port) {
 		}
 		c.room.Broadcast()
 		if err != nil {
-			time.AfterFunc(lingerTime, func() {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.end(c.failure(p, err))
-			})
+			c.endAfter(lingerTime, c.failure(p, err))
 			return
 		}
 	}
@@ -249,7 +250,7 @@ func (c *chain) tooLong(p *port, e *rpc.TooLongError) {
 	case known:
 		c.refuse(p, id, refusal(rpc.ErrInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", e.Limit)))
 	default:
-		c.log.Warn("dropped a message", "from", label(p.place, p.Name), "error", e)
+		c.warn(p, "dropped a message", "error", e)
 	}
 }
 
@@ -258,7 +259,19 @@ func (c *chain) fail(p *port, id rpc.ID, err error) {
 	if call := p.calls[number(id)]; call != nil {
 		c.answer(call, failureOf(c.failure(p, err)))
 	} else {
-		c.log.Warn("dropped an answer that matches no request", "from", label(p.place, p.Name), "error", err)
+		c.warn(p, "dropped an answer that matches no request", "error", err)
+	}
+}
+
+// warn logs that something which a port has sent was dropped.
+func (c *chain) warn(p *port, message string, args ...any) {
+	if p.warnings++; p.warnings > maxWarnings {
+		return
+	}
+	from := []any{"from", p.String()}
+	c.log.Warn(message, append(from, args...)...)
+	if p.warnings == maxWarnings {
+		c.log.Warn("more of this is not logged", from...)
 	}
 }
 

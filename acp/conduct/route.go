@@ -25,13 +25,12 @@ const searched = 4 << 10
 
 // call is a request on one hop: it was received from a port, and sent to another one.
 type call struct {
-	from, to   *port
-	id         rpc.ID    // its sender's
-	n          int64     // its id at to
-	method     string    // at to, without the envelope of proxy/successor; shortened
-	between    [2]string // from and to in the trace
-	began      time.Time
-	initialize bool // it goes to a successor
+	from, to *port
+	id       rpc.ID    // its sender's
+	n        int64     // its id at to
+	method   string    // at to, without the envelope of proxy/successor; shortened
+	between  [2]string // from and to in the trace
+	began    time.Time
 }
 
 // waits reports whether a request from a port is in flight.
@@ -68,22 +67,26 @@ func (c *chain) message(p *port, line []byte) {
 		c.response(p, line, &m)
 	case m.Kind != wire.KindInvalid:
 		c.forward(p, line, &m)
-	case p != c.client() && wire.IsNoise(line):
+	default:
+		c.invalid(p, line, &m)
+	}
+}
+
+// invalid handles a line that is not a message. Where a request or an answer cannot be read, its call must still end.
+func (c *chain) invalid(p *port, line []byte, m *wire.Message) {
+	head, tail := line[:min(len(line), searched)], line[max(0, len(line)-searched):]
+	id, response, known := wire.RecoverID(head, tail)
+	switch {
+	case known && response:
+		c.fail(p, id, fmt.Errorf("malformed answer: %s", m.Failure.Message))
+	case p != c.client() && m.ID.IsNull() && wire.IsNoise(line):
 		if !p.noisy {
 			p.noisy = true
-			c.log.Warn("dropped text that is not a message", "from", label(p.place, p.Name), "text", short(line))
+			c.warn(p, "dropped text that is not a message", "text", short(line))
 		}
+	case known && m.ID.IsNull() && m.Failure.Code == int(rpc.ErrInvalidRequest):
+		c.refuse(p, id, m.Failure)
 	default:
-		// Where a request or an answer cannot be read, its call must still end.
-		head, tail := line[:min(len(line), searched)], line[max(0, len(line)-searched):]
-		id, response, known := wire.RecoverID(head, tail)
-		switch {
-		case known && response:
-			c.fail(p, id, fmt.Errorf("malformed answer: %s", m.Failure.Message))
-			return
-		case known && m.ID.IsNull() && m.Failure.Code == int(rpc.ErrInvalidRequest):
-			m.ID = id
-		}
 		c.refuse(p, m.ID, m.Failure)
 	}
 }
@@ -106,13 +109,13 @@ func (c *chain) response(p *port, line []byte, m *wire.Message) {
 	call := p.calls[number(m.ID)]
 	switch {
 	case call == nil:
-		c.log.Warn("dropped an answer that matches no request", "from", label(p.place, p.Name), "id", short(m.ID.String()))
+		c.warn(p, "dropped an answer that matches no request", "id", short(m.ID.String()))
 		return
 	case m.Broken != nil:
 		c.fail(p, m.ID, fmt.Errorf("malformed answer: %w", m.Broken))
 		return
 	}
-	if call.initialize && m.Result != nil {
+	if call == p.initialize && m.Result != nil {
 		if err := c.initialized(p, call, m.Result); err != nil {
 			c.answer(call, failureOf(c.failure(p, err)))
 			return
@@ -145,7 +148,8 @@ func (c *chain) settle(call *call) {
 	if key := wire.Canonical(call.id); call.from.requests[key] == call {
 		delete(call.from.requests, key)
 	}
-	if call.initialize {
+	if call == call.to.initialize {
+		call.to.initialize = nil
 		c.restartInit() // for the component before it
 	}
 	if c.draining && !c.waits(c.client()) {
@@ -210,21 +214,19 @@ func refusal(code rpc.Code, message string) *wire.Error {
 func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 	request := m.Kind == wire.KindRequest
 	if string(m.Method) == methodCancel && !request {
-		c.cancel(p, m.Params)
+		c.cancel(p, m)
 		return
 	}
 	out, refused := c.direct(p, m)
-	if refused == nil && request && len(out.to.calls) >= maxCalls {
-		refused = refusal(rpc.ErrInternal, fmt.Sprintf("%s has %d requests in flight", label(out.to.place, out.to.Name), len(out.to.calls)))
+	if refused == nil {
+		refused = admit(&out, m)
 	}
-	switch {
-	case refused == nil:
-	case request:
-		c.refuse(p, m.ID, refused)
+	if refused != nil {
+		c.reject(p, m, refused)
 		return
-	default:
-		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", short(m.Method), "error", refused)
-		return
+	}
+	if !c.started {
+		c.start()
 	}
 	var sent *call
 	if request {
@@ -232,8 +234,8 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		sent = &call{from: p, to: out.to, id: m.ID, n: c.lastID, method: short(out.method), began: time.Now()}
 		out.to.calls[sent.n] = sent
 		p.requests[wire.Canonical(m.ID)] = sent
-		if sent.initialize = out.initialize; sent.initialize {
-			out.to.below = nil
+		if out.initialize {
+			out.to.initialize, out.to.below = sent, nil
 			c.restartInit()
 		}
 	}
@@ -269,6 +271,44 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 	})
 }
 
+// admit refuses what would need too much memory, and an initialize whose answer could not be checked.
+func admit(out *outgoing, m *wire.Message) *wire.Error {
+	switch {
+	case out.initialize && m.Kind != wire.KindRequest:
+		return refusal(rpc.ErrInvalidRequest, methodInitialize+" is a request")
+	case out.initialize && out.to.initialize != nil:
+		return refusal(rpc.ErrInvalidRequest, out.to.String()+" has not answered the previous initialize")
+	case m.IDEnd-m.IDAt > maxID:
+		return refusal(rpc.ErrInvalidRequest, fmt.Sprintf("the id is longer than %d bytes", maxID))
+	case m.Kind == wire.KindRequest && len(out.to.calls) >= maxCalls:
+		return refusal(rpc.ErrInternal, fmt.Sprintf("%s has %d requests in flight", out.to, len(out.to.calls)))
+	}
+	return nil
+}
+
+// reject refuses a request, or drops a notification, that is not forwarded.
+func (c *chain) reject(p *port, m *wire.Message, e *wire.Error) {
+	start := len(p.pending)
+	request := m.Kind == wire.KindRequest
+	if request {
+		c.refuse(p, m.ID, e)
+	} else {
+		c.warn(p, "dropped a notification", "method", short(m.Method), "error", e)
+	}
+	if c.options.Trace == nil {
+		return
+	}
+	out := &outgoing{to: &port{place: "conductor"}, method: m.Method, params: m.Params}
+	if !request {
+		c.traceMessage(p, out, nil)
+		return
+	}
+	c.lastID++
+	rejected := &call{n: c.lastID}
+	c.traceMessage(p, out, rejected)
+	c.traceResponse(rejected, nil, p.pending[start:])
+}
+
 // direct decides where a request or notification goes, and in which form.
 func (c *chain) direct(p *port, m *wire.Message) (outgoing, *wire.Error) {
 	out := outgoing{method: m.Method, params: m.Params}
@@ -297,12 +337,6 @@ func (c *chain) fromClient(out outgoing, method string) (outgoing, *wire.Error) 
 	}
 	switch {
 	case method == first:
-		if !c.started {
-			if err := c.start(); err != nil {
-				c.finish, c.why = true, err
-				return out, failureOf(err)
-			}
-		}
 		return c.initialize(out, c.ports[1]), nil
 	case method == methodInitialize:
 		return out, refusal(rpc.ErrInvalidRequest, "this chain has no agent: as a proxy it is initialized by "+methodProxyInitialize)
@@ -417,18 +451,18 @@ func (c *chain) wrap(out outgoing, wrapped bool) (outgoing, *wire.Error) {
 }
 
 // cancel passes on the cancellation of a request from p: as that of the conductor's own request at the next hop.
-func (c *chain) cancel(p *port, params []byte) {
+func (c *chain) cancel(p *port, m *wire.Message) {
 	var id rpc.ID
-	raw := c.member(params, "requestId")
+	raw := c.member(m.Params, "requestId")
 	if raw == nil || codec.Unmarshal(raw, &id) != nil {
-		c.log.Warn("dropped a notification", "from", label(p.place, p.Name), "method", methodCancel, "error", "requestId is not an id")
+		c.reject(p, m, refusal(rpc.ErrInvalidParams, "requestId is not an id"))
 		return
 	}
 	call := p.requests[wire.Canonical(id)]
 	if call == nil {
 		return // it was answered meanwhile
 	}
-	params = strconv.AppendInt([]byte(`{"requestId":`), call.n, 10)
+	params := strconv.AppendInt([]byte(`{"requestId":`), call.n, 10)
 	params = append(params, '}')
 	if c.options.Trace != nil {
 		c.traceMessage(p, &outgoing{to: call.to, method: []byte(methodCancel), params: params}, nil)
@@ -450,22 +484,14 @@ func (c *chain) restartInit() {
 func (c *chain) initTimeout() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	initializing := func(p *port) *call {
-		for _, call := range p.calls {
-			if call.initialize {
-				return call
-			}
-		}
-		return nil
-	}
 	if time.Since(c.initSince) < c.options.InitTime {
 		return // restarted while this waited for the lock
 	}
-	if initializing(c.client()) != nil {
+	if c.client().initialize != nil {
 		return // for the successor, the other conductor has a timeout
 	}
 	for _, p := range slices.Backward(c.ports) {
-		if call := initializing(p); call != nil {
+		if call := p.initialize; call != nil {
 			c.end(c.failure(p, fmt.Errorf("has not answered %s within %v", call.method, c.options.InitTime)))
 			return
 		}

@@ -79,5 +79,7 @@ func (c *chain) writeTrace() {
 		c.log.Warn("the trace is not complete", "error", err)
 		c.options.Trace = nil
 	}
-	c.trace = c.trace[:0]
+	if c.trace = c.trace[:0]; cap(c.trace) > soft {
+		c.trace = nil
+	}
 }

@@ -47,7 +47,8 @@ names it and says how it ended. No program is left running. If acp itself is kil
 and on Linux they are killed too.
 
 --trace writes each message as a line of JSON. "type" is request, response or notification, "ts" the seconds since the
-start, "protocol" acp or mcp, "from" and "to" the ends of the hop: client, proxy:0, agent, or successor. Requests have
+start, "protocol" acp or mcp, "from" and "to" the ends of the hop: client, proxy:0, agent, or successor. What acp itself
+refuses or drops is "to" conductor. Lines that are not messages, and answers to nothing, are not in it. Requests have
 "id", "method", "session" if there is one, and "params"; responses have "id", "is_error" and "payload". Nothing is
 masked. A file that exists is replaced; %n, %t and %p in its name are those of acp record.
 

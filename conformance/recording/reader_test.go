@@ -228,16 +228,20 @@ agent: ` + prompted, want: turn},
 	}
 }
 
-// A request that initializes a proxy is an ordinary request to the sender. The successor of a chain is its end.
+// A request that initializes a proxy is an ordinary request to the sender. The successor of a chain is its end. A message
+// that the conductor refused belongs to no hop.
 func TestConductorInChain(t *testing.T) {
 	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"proxy:0","to":"proxy:1","id":1,"method":"proxy/initialize","params":{}}
 {"type":"notification","ts":0.6,"protocol":"acp","from":"successor","to":"proxy:1","method":"x","params":{}}
 {"type":"notification","ts":0.7,"protocol":"acp","from":"proxy:1","to":"successor","method":"y","params":{}}
+{"type":"request","ts":0.8,"protocol":"acp","from":"proxy:1","to":"conductor","id":2,"method":"proxy/initialize","params":{}}
+{"type":"response","ts":0.8,"from":"conductor","to":"proxy:1","id":2,"is_error":true,"payload":{"code":-32601,"message":"no"}}
 `
 	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
-		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2: messages of other hops`)
+		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2: messages of other hops`, `2 lines skipped, from line 4: messages that the conductor refused`)
 	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:1"}),
-		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1: messages of other hops`)
+		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1: messages of other hops`,
+		`2 lines skipped, from line 4: messages that the conductor refused`)
 }
 
 // One hop of a conductor's trace is read.

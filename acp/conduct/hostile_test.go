@@ -1,0 +1,300 @@
+package conduct_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp/conduct"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Ids are kept until the answer, so they are bounded.
+func TestLongID(t *testing.T) {
+	c := start(t, 0, true, nil)
+	c.initialize(answer1)
+	agent := c.components[0]
+	request := func(bytes int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","method":"x"}`, strings.Repeat("i", bytes-len(`""`)))
+	}
+	c.client.send(request(1024))
+	agent.want(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+	agent.send(request(1025))
+	contains(t, agent.next(), `iii","error":{"code":-32600,"message":"the id is longer than 1024 bytes"}}`)
+	agent.send(`{"jsonrpc":"2.0","id":2,"result":1}`)
+	contains(t, c.client.next(), `iii","result":1}`)
+}
+
+// While a component has not answered initialize, it gets no other one: it is not known to which of them the answers of
+// its successor belong.
+func TestInitializeOverlaps(t *testing.T) {
+	c := start(t, 1, true, nil)
+	proxy, agent := c.components[0], c.components[1]
+	initialize := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"initialize","params":{}}`
+	}
+	down := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"proxy/successor","params":{"method":"initialize"}}`
+	}
+	c.client.send(initialize("1"), initialize("2"))
+	proxy.next()
+	c.client.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"proxy:0 (P0) has not answered the previous initialize"}}`)
+	proxy.send(down("1"), down("2"))
+	proxy.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"agent (A) has not answered the previous initialize"}}`)
+	agent.want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
+	agent.send(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
+	proxy.next()
+	proxy.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+	c.client.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+	c.client.send(initialize("3"))
+	contains(t, proxy.next(), `"method":"proxy/initialize"`)
+}
+
+// A component that is slow to start holds up neither the others nor the end of the chain.
+func TestSlowStart(t *testing.T) {
+	begin := func(t *testing.T, connect transport) (client, proxy *end, ended chan error) {
+		ours, theirs := rpc.Pipe()
+		to, ended := run(t.Context(), []conduct.Component{{Transport: ours}}, &conduct.Component{Name: "slow", Transport: connect},
+			&conduct.Options{InitTime: 10 * time.Second})
+		client, proxy = newEnd(t, "client", to), newEnd(t, "proxy:0", theirs)
+		t.Cleanup(func() { client.Close(); proxy.Close() })
+		client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+		proxy.want(`{"jsonrpc":"2.0","id":1,"method":"proxy/initialize"}`)
+		proxy.send(`{"jsonrpc":"2.0","id":"p","method":"proxy/successor","params":{"method":"initialize"}}`,
+			`{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"x"}}`)
+		return client, proxy, ended
+	}
+	t.Run("starts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := rpc.Pipe()
+			_, proxy, _ := begin(t, func(ctx context.Context) (rpc.Stream, error) {
+				time.Sleep(9 * time.Second)
+				return ours.Connect(ctx)
+			})
+			agent := newEnd(t, "agent", theirs)
+			defer agent.Close()
+			agent.want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`, `{"jsonrpc":"2.0","method":"x"}`)
+			agent.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+			proxy.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
+		})
+	})
+	t.Run("too slow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			closed := make(chan struct{})
+			client, _, ended := begin(t, func(ctx context.Context) (rpc.Stream, error) {
+				<-ctx.Done()
+				return deafStream{closed}, nil // it has just started
+			})
+			contains(t, client.next(), `"message":"agent (slow): has not answered initialize within 10s"`)
+			if err := <-ended; err == nil {
+				t.Error("no error")
+			}
+			<-closed
+		})
+	})
+	t.Run("the client ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client, _, ended := begin(t, func(ctx context.Context) (rpc.Stream, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			})
+			client.Close()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// The trace has what the conductor refuses and drops.
+func TestTraceOfRefused(t *testing.T) {
+	var trace strings.Builder
+	c := start(t, 0, true, &conduct.Options{Trace: &trace})
+	c.client.send(`{"jsonrpc":"2.0","id":"a","method":"session/new","params":{"sessionId":"s"}}`, `{"jsonrpc":"2.0","method":"x"}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[]}}`)
+	c.client.next()
+	c.hangUp()
+	if err := c.result(); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(trace.String(), "\n")
+	for i, want := range []string{
+		`{"type":"request","protocol":"acp","from":"client","to":"conductor","id":1,"method":"session/new","session":"s","params":{"sessionId":"s"}}`,
+		`{"type":"response","from":"conductor","to":"client","id":1,"is_error":true,"payload":{"code":-32600,"message":"not initialized"}}`,
+		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"x","params":null}`,
+		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"$/cancel_request","params":{"requestId":[]}}`,
+		``,
+	} {
+		if got := withoutTime(lines[i]); got != want {
+			t.Errorf("line %d:\n got %s\nwant %s", i, got, want)
+		}
+	}
+}
+
+// A component cannot fill the log.
+func TestLogIsBounded(t *testing.T) {
+	for name, line := range map[string]string{
+		"answers":       `{"jsonrpc":"2.0","id":%d,"result":1}`,
+		"broken":        `{"jsonrpc":"2.0","id":%d,"result":[}`,
+		"notifications": `{"jsonrpc":"2.0","method":"proxy/successor","params":{"n":%d}}`,
+		"cancellations": `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"n":%d}}`,
+		"text":          `%d`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 1, true, nil)
+			c.initialize(answer1)
+			for n := range 1000 {
+				c.components[0].send(fmt.Sprintf(line, n+10))
+			}
+			c.components[0].send(`{"jsonrpc":"2.0","method":"x"}`)
+			c.client.next()
+			if n := strings.Count(c.log.String(), "\n"); n == 0 || n > 101 {
+				t.Errorf("%d lines", n)
+			}
+			if more := strings.Contains(c.log.String(), `msg="more of this is not logged" from="proxy:0 (P0)"`); more == (name == "text") {
+				t.Errorf("log:\n%s", &c.log)
+			}
+		})
+	}
+}
+
+// What is not answered is one line for each component, whatever the methods.
+func TestUnansweredIsBounded(t *testing.T) {
+	c := start(t, 0, true, &conduct.Options{DrainTime: time.Millisecond})
+	c.initialize(answer1)
+	for n := range 1000 {
+		c.client.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"m%d"}`, n, n))
+		c.components[0].next()
+	}
+	c.hangUp()
+	if err := c.result(); err != nil {
+		t.Error(err)
+	}
+	if log := c.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `by="agent (A)" method=m0 count=1000`) {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// The errors of many requests do not each repeat what a component has said.
+func TestErrorsAreBounded(t *testing.T) {
+	read := make(chan struct{})
+	agent := transport(func(context.Context) (rpc.Stream, error) { return &dyingStream{read: read, left: 10_000}, nil })
+	client, ended := runRaw(t, nil, &conduct.Component{Name: "A", Transport: agent})
+	defer client.Close()
+	client.send(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`)
+	for n := range 9_999 {
+		client.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, n+1))
+	}
+	bytes := 0
+	for n := range 10_000 {
+		line := client.next()
+		if bytes += len(line); n == 0 {
+			contains(t, line, `"stderr":"eee`)
+		}
+		contains(t, line, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"agent (A): `, n))
+	}
+	if bytes > 4<<20 {
+		t.Errorf("%d bytes", bytes)
+	}
+	client.Close()
+	if err := <-ended; err == nil {
+		t.Error("no error")
+	}
+}
+
+// dyingStream takes so many messages, and then ends as a subprocess does.
+type dyingStream struct {
+	read chan struct{} // closed when it has them
+	left int
+}
+
+func (s *dyingStream) Read() ([]byte, error) {
+	<-s.read
+	return nil, &rpc.ExitError{State: &os.ProcessState{}, ProcessOutput: rpc.ProcessOutput{Stderr: strings.Repeat("eee\n", 2<<10)}}
+}
+
+func (s *dyingStream) Write([]byte) error {
+	if s.left--; s.left == 0 {
+		close(s.read)
+	}
+	return nil
+}
+
+func (s *dyingStream) Close() error { return nil }
+
+// Behaviours of a hostile component that cost nothing to anyone else.
+func TestHostileProxy(t *testing.T) {
+	t.Run("answers of others", func(t *testing.T) {
+		c := start(t, 1, true, nil)
+		c.initialize(answer1)
+		proxy, agent := c.components[0], c.components[1]
+		c.client.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		proxy.want(`{"jsonrpc":"2.0","id":3,"method":"x"}`)
+		// The agent answers what the proxy has been asked, and the proxy with an id of another type.
+		agent.send(`{"jsonrpc":"2.0","id":3,"result":"agent"}`, `{"jsonrpc":"2.0","method":"y"}`)
+		proxy.next()
+		proxy.send(`{"jsonrpc":"2.0","id":"3","result":"text"}`, `{"jsonrpc":"2.0","id":null,"result":"null"}`, `{"jsonrpc":"2.0","id":3.0,"result":"proxy"}`)
+		c.client.want(`{"jsonrpc":"2.0","id":1,"result":"proxy"}`)
+	})
+	t.Run("one id for two requests", func(t *testing.T) {
+		c := start(t, 0, true, nil)
+		c.initialize(answer1)
+		agent := c.components[0]
+		agent.send(`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":1,"method":"b"}`, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+		c.client.want(`{"jsonrpc":"2.0","id":2,"method":"a"}`, `{"jsonrpc":"2.0","id":3,"method":"b"}`,
+			`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`) // the latest
+		c.client.send(`{"jsonrpc":"2.0","id":3,"result":"b"}`, `{"jsonrpc":"2.0","id":2,"result":"a"}`)
+		agent.want(`{"jsonrpc":"2.0","id":1,"result":"b"}`, `{"jsonrpc":"2.0","id":1,"result":"a"}`)
+	})
+	t.Run("initializes its successor again", func(t *testing.T) {
+		c := start(t, 1, true, nil)
+		c.initialize(answer1)
+		proxy, agent := c.components[0], c.components[1]
+		proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"initialize","params":{"protocolVersion":2}}}`)
+		agent.want(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":2}}`)
+		agent.send(`{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":"no"}}`)
+		proxy.want(`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`)
+		c.client.send(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+		proxy.want(`{"jsonrpc":"2.0","id":4,"method":"x"}`)
+	})
+	t.Run("names with escape sequences", func(t *testing.T) {
+		c := start(t, 1, true, nil)
+		c.initialize(answer1)
+		proxy, agent := c.components[0], c.components[1]
+		proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy\/successor","params":{"m\u0065thod":"proxy/\u0073uccessor"}}`)
+		contains(t, proxy.next(), `"message":"proxy/successor: proxy/successor applies to one hop, and is not wrapped"`)
+		proxy.send(`{"jsonrpc":"2.0","method":"\u0070roxy/successor","params":{"m\u0065thod":"\u0078"}}`)
+		agent.want(`{"jsonrpc":"2.0","method":"x"}`)
+	})
+	t.Run("messages over several lines", func(t *testing.T) {
+		read := make(chan string, 1)
+		agent := transport(func(context.Context) (rpc.Stream, error) { return stringStream(read), nil })
+		client, _ := runRaw(t, nil, &conduct.Component{Transport: agent})
+		defer client.Close()
+		client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+		read <- "{\"jsonrpc\":\"2.0\",\n\"method\":\"x\",\r\n\"params\":[\n]}"
+		if got := client.next(); strings.Join(strings.Fields(got), "") != `{"jsonrpc":"2.0","method":"x","params":[]}` {
+			t.Errorf("got %q", got)
+		}
+		close(read)
+	})
+}
+
+// stringStream is a stream that has messages, and takes all.
+type stringStream chan string
+
+func (s stringStream) Read() ([]byte, error) {
+	if m, ok := <-s; ok {
+		return []byte(m), nil
+	}
+	return nil, io.EOF
+}
+
+func (s stringStream) Write([]byte) error { return nil }
+func (s stringStream) Close() error       { return errors.ErrUnsupported }
