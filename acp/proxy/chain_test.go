@@ -64,6 +64,7 @@ func TestChain(t *testing.T) {
 					update("s", 1),
 					`{"jsonrpc":"2.0","id":3,"method":"fs/write_text_file","params":{"sessionId":"s","path":"/a","content":"\u0041","x":{}}}`,
 					`{"jsonrpc":"2.0","id":-4,"method":"_vendor/thing"}`,
+					`{"jsonrpc":"2.0","id":"m","method":"mcp/message","params":{"serverId":"m","requestId":"r","method":"tools/list","_meta":{"y":2}}}`,
 				}
 				for _, line := range toClient {
 					conductor.send(wrapped(line))
@@ -77,6 +78,7 @@ func TestChain(t *testing.T) {
 					`{"jsonrpc":"2.0","id":"x","result": null }`,
 					`{"jsonrpc":"2.0","id":2.50,"error":{"code":-32001,"message":"m","data":[1.0e3]}}`,
 					`{"jsonrpc":"2.0","id":-4,"result":{"n":1.0}}`,
+					answerTo(`"m"`, `{"error":{"code":-32601,"message":"no"}}`),
 				} {
 					conductor.send(answer)
 					conductor.want(answer)

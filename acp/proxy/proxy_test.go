@@ -65,11 +65,13 @@ func TestEveryByte(t *testing.T) {
 		`{"long":"` + strings.Repeat("x", 1<<20) + `"}`,
 		prompt(7, "s"), cancel("s"), `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"1"},"x":1}`,
 		`{"id":1.0,"jsonrpc":"2.0","method":"_vendor/thing"}`, `{"jsonrpc":"2.0","method":"_vendor/thing","params":null}`,
+		`{"jsonrpc":"2.0","method":"mcp/message","params":{"serverId":"m","requestId":"r","method":"notifications/progress","params":{"progress":1.0}}}`,
 	}
 	toClient := []string{
 		result(0, `{"protocolVersion":1,"agentCapabilities":{"new":true},"authMethods":[],"unknown":[ 1 ]}`),
 		update("s", 1), `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"_new","x":1}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"fs/write_text_file","params":{"sessionId":"s","path":"/a","content":"\u0041","x":{}}}`,
+		`{"jsonrpc":"2.0","id":"m","method":"mcp/message","params":{"serverId":"m","requestId":"r","method":"tools/list","params":{"_meta":{"x":1}},"_meta":{"y":2}}}`,
 		update("s", 2), result(7, endTurn), `{"jsonrpc":"2.0","error":{"code":-32000,"message":"no","data":{"x":1e2}, "new":1},"id":1.0}`,
 		`{"jsonrpc":"2.0","id":"1","error":{"code":1,"message":"","data":null}}`,
 		"text",
@@ -85,8 +87,10 @@ func TestEveryByte(t *testing.T) {
 					agent.send(line)
 					client.want(line)
 				}
-				client.send(result(1, "null"))
-				agent.want(result(1, "null"))
+				for _, answer := range []string{result(1, "null"), answerTo(`"m"`, `{"result":{"tools":[]},"_meta":null}`)} {
+					client.send(answer)
+					agent.want(answer)
+				}
 			})
 		})
 	}
@@ -312,5 +316,20 @@ func TestCancel(t *testing.T) {
 		client.want(result(3, `{"stopReason":"max_tokens"}`))
 		agent.send(result(3, endTurn))
 		client.wantNone()
+	})
+}
+
+// A request that must be remembered is refused if its id is long, text or number. Others are passed on.
+func TestLongID(t *testing.T) {
+	inBubble(t, transparent(), func(t *testing.T, client, agent *peer) {
+		for _, id := range []string{`"` + strings.Repeat("i", 300) + `"`, strings.Repeat("1", 300)} {
+			client.send(strings.Replace(prompt(1, "s"), `"id":1`, `"id":`+id, 1))
+			if got := client.next(); !strings.Contains(got, `"too many requests are in progress, or the id is too long"`) {
+				t.Errorf("got %s", got)
+			}
+			other := `{"jsonrpc":"2.0","id":` + id + `,"method":"x"}`
+			client.send(other)
+			agent.want(other)
+		}
 	})
 }

@@ -212,7 +212,7 @@ func (p *relay) track(e *end, id wire.ID, it *item) *rpc.Error {
 	if used && (p.conductor || it.hook != nil) {
 		return errID
 	}
-	if text, _ := id.Str(); used || len(e.requests) >= maxRequests || len(text) > maxName {
+	if _, number := id.Int(); used || len(e.requests) >= maxRequests || !number && len(id.String()) > maxName {
 		if p.conductor || it.hook != nil {
 			return errBusy
 		}
