@@ -47,10 +47,11 @@ type Session[S any] struct {
 	options []acp.SessionConfigOption                  // the author's options
 	fields  map[acp.SessionConfigID]func(value string) // setters for the options of Select and Toggle; not changed after Config.Open
 	titled  bool
-	turn    *Turn[S]     // the turn that runs, or waits for the answer to the previous one
-	waiting []*prompt[S] // the prompts that wait for it
-	ends    []func()     // the functions of AtClose
-	over    bool         // they have run
+	turn    *Turn[S]      // the turn that runs, or waits for the answer to the previous one
+	waiting []*prompt[S]  // the prompts that wait for it
+	steered chan struct{} // closed when the last message for a running turn has been answered
+	ends    []func()      // the functions of AtClose
+	over    bool          // they have run
 }
 
 func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *Session[S] {

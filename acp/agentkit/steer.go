@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // The extension of existing agents and clients for sending messages to the running turn: a method, and a member of
@@ -23,6 +24,9 @@ type steerRequest struct {
 // promptRequired is an answer that clients opt in to in their request: it says that the client must send the message as
 // a prompt. Other clients expect the message to be taken, or an error.
 const promptRequired = "promptRequired"
+
+// EntersTurn implements engine.Enterer: a message is for the turn of the prompt before it.
+func (*steerRequest) EntersTurn() {}
 
 func (r *steerRequest) allowsPromptRequired() bool {
 	var steering struct {
@@ -50,7 +54,8 @@ func advertiseSteering(
 }
 
 // steer offers a message to the running turn. If no turn is running, or it ends without taking the message, the message
-// is dropped: a turn that no prompt has begun would have no answer to end it.
+// is dropped: a turn that no prompt has begun would have no answer to end it. Messages are answered in their order: a
+// client may send those that were dropped as prompts.
 func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
 	s, release, err := ss.open.Use(conn, req.SessionID)
 	if err != nil {
@@ -59,12 +64,19 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 	defer release()
 	ctx, end := s.life.Within(ctx)
 	defer end()
-	p := &prompt[S]{req: &acp.PromptRequest{SessionID: req.SessionID, Prompt: req.Prompt}, ctx: ctx, steers: true, decided: make(chan struct{})}
-	if err := s.enter(p); err != nil {
+	p := &prompt[S]{
+		req: &acp.PromptRequest{SessionID: req.SessionID, Prompt: req.Prompt}, ctx: ctx, decided: make(chan struct{}),
+		answered: make(chan struct{}),
+	}
+	engine.AfterResponse(ctx, func(context.Context) { close(p.answered) })
+	if err := s.join(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, p); err != nil {
-		return nil, err
+	if p.before != nil {
+		select {
+		case <-p.before:
+		case <-ctx.Done():
+		}
 	}
 	if p.taken {
 		return &steerResponse{Outcome: "injected"}, nil
@@ -78,9 +90,9 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 // sendBack decides the waiting messages that can only go to the turn that has just ended; mu is held.
 func (s *Session[S]) sendBack() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *prompt[S]) bool {
-		if p.steers {
+		if p.steers() {
 			close(p.decided)
 		}
-		return p.steers
+		return p.steers()
 	})
 }

@@ -2,7 +2,10 @@ package agentkit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -115,5 +118,103 @@ func TestExtensions(t *testing.T) {
 			t.Error(err)
 		}
 		sessions.Close()
+	}
+}
+
+// Messages that a client sends right after the prompt, without waiting for answers, reach the turn in their order and are
+// answered in it, whether the turn takes them or not.
+func TestSteeringOrder(t *testing.T) {
+	const messages = 16 // as many as may wait
+	for _, takes := range []int{messages, messages / 2, 0} {
+		t.Run(fmt.Sprintf("%d taken", takes), func(t *testing.T) {
+			for range 50 {
+				steerAtOnce(t, messages, takes)
+			}
+		})
+	}
+}
+
+func steerAtOnce(t *testing.T, messages, takes int) {
+	t.Helper()
+	var took []string
+	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{
+		WhileBusy: agentkit.Steer,
+		Prompt: func(ctx context.Context, turn *anyTurn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			for len(took) < takes {
+				select {
+				case <-turn.Waiting():
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+				for len(took) < takes {
+					req := turn.Take()
+					if req == nil {
+						break
+					}
+					took = append(took, promptText(req))
+				}
+			}
+			return nil, nil
+		},
+	})
+	defer sessions.Close()
+	near, far := acp.Pipe()
+	agent, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := near.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() (m struct {
+		ID     *int
+		Result struct{ SessionID string }
+	}) {
+		t.Helper()
+		line, err := stream.Read()
+		if err == nil {
+			err = json.Unmarshal(line, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	send := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if err := stream.Write([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
+	next()
+	send(`{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
+	session := next().Result.SessionID
+	message := `{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"sessionId":"` + session + `","prompt":[{"type":"text","text":"%[1]d"}]}}`
+	lines := []string{fmt.Sprintf(message, 0, "session/prompt")}
+	var want, answered []int
+	var texts []string
+	for n := range messages {
+		lines = append(lines, fmt.Sprintf(message, n+1, "_session/steering"))
+		want, texts = append(want, n+1), append(texts, fmt.Sprint(n+1))
+	}
+	send(lines...)
+	for len(answered) < len(lines) {
+		if m := next(); m.ID != nil {
+			answered = append(answered, *m.ID)
+		}
+	}
+	answered = slices.DeleteFunc(answered, func(id int) bool { return id == 0 }) // the prompt
+	if !slices.Equal(took, texts[:takes]) {
+		t.Errorf("took %q", took)
+	}
+	if !slices.Equal(answered, want) {
+		t.Errorf("answered %v", answered)
+	}
+	if err := errors.Join(stream.Close(), agent.Wait()); err != nil {
+		t.Error(err)
 	}
 }

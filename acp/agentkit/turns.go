@@ -1,6 +1,7 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,15 +42,18 @@ type atEnd struct{ do func(context.Context) error }
 
 // prompt is a request that is to become a turn.
 type prompt[S any] struct {
-	req     *acp.PromptRequest
-	ctx     context.Context
-	steers  bool          // a message for the running turn, which never becomes a turn
-	decided chan struct{} // closed when it no longer waits
+	req      *acp.PromptRequest
+	ctx      context.Context
+	decided  chan struct{} // closed when it no longer waits
+	answered chan struct{} // of a message for the running turn, which never becomes a turn: closed after the answer
 
 	// Guarded by Session.mu.
-	turn  *Turn[S] // the turn that it has become, or that has taken it
-	taken bool
+	turn   *Turn[S] // the turn that it has become, or that has taken it
+	taken  bool
+	before <-chan struct{} // answered of the message before it, if any
 }
+
+func (p *prompt[S]) steers() bool { return p.answered != nil }
 
 // AtEnd registers do to run after Config.Prompt returns and before open texts and tool calls are closed. Functions run
 // in reverse order of registration. The context of do ends after ten seconds, not with the turn, so that it can send
@@ -194,14 +198,7 @@ func (ss *Sessions[S]) prompt(
 	ctx, end := s.life.Within(ctx)
 	defer end()
 	p := &prompt[S]{req: req, ctx: ctx, decided: make(chan struct{})}
-	var refused error
-	if err := engine.EnterTurn(ctx, func() { refused = s.enter(p) }); err != nil {
-		return nil, err
-	}
-	if refused != nil {
-		return nil, refused
-	}
-	if err := s.await(ctx, p); err != nil {
+	if err := s.join(ctx, p); err != nil {
 		return nil, err
 	}
 	if p.taken {
@@ -210,13 +207,23 @@ func (ss *Sessions[S]) prompt(
 	return p.turn.run(ctx, req)
 }
 
-// enter makes a prompt a turn, makes it wait, or refuses it. Prompts enter in the order in which they arrived.
+// join enters a prompt, in the order in which prompts arrived, and waits until it is decided.
+func (s *Session[S]) join(ctx context.Context, p *prompt[S]) error {
+	var refused error
+	err := engine.EnterTurn(ctx, func() { refused = s.enter(p) })
+	if err = cmp.Or(err, refused); err != nil {
+		return err
+	}
+	return s.await(ctx, p)
+}
+
+// enter makes a prompt a turn, makes it wait, or refuses it.
 func (s *Session[S]) enter(p *prompt[S]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	config := &s.sessions.config
 	switch {
-	case s.turn == nil && p.steers:
+	case s.turn == nil && p.steers():
 		close(p.decided)
 	case s.turn == nil:
 		p.turn = newTurn(s)
@@ -229,6 +236,9 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 	default:
 		s.waiting = append(s.waiting, p)
 		s.offer()
+	}
+	if p.steers() {
+		p.before, s.steered = s.steered, p.answered
 	}
 	return nil
 }

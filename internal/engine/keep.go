@@ -65,29 +65,36 @@ func AwaitTurn(ctx context.Context) error {
 	return nil
 }
 
-// EnterTurn calls enter for the turn that ctx belongs to, after it has been called for all earlier turns of the
-// session, or those are over: handlers run concurrently, and learn from it in which order their turns arrived. It
-// returns the cause of ctx if that ends first. It is called once for a turn, if Options.ConcurrentTurns is set, and
-// enter must be quick.
+// An Enterer is the parameters of requests that EnterTurn orders among the turns of their session, although they are no
+// turns themselves.
+type Enterer interface{ EntersTurn() }
+
+// EnterTurn calls enter for the request that ctx belongs to, a turn or an Enterer, after it has been called for all
+// earlier ones of the session, or those are over: handlers run concurrently, and learn from it in which order their
+// requests arrived. It returns the cause of ctx if that ends first. It is called once for a request, if
+// Options.ConcurrentTurns is set, and enter must be quick.
 func EnterTurn(ctx context.Context, enter func()) error {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	if !ok || in.entered == nil {
 		enter()
 		return nil
 	}
-	for _, turn := range in.earlier() {
-		if turn.entered == nil { // no request has asked for this turn
-			continue
-		}
+	in.conn.mu.Lock()
+	earlier := slices.Clone(in.session.entering)
+	in.conn.mu.Unlock()
+	for _, other := range earlier[:max(0, slices.Index(earlier, &in.incoming))] {
 		select {
-		case <-turn.entered:
-		case <-turn.done:
+		case <-other.entered:
+		case <-other.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 	enter()
 	close(in.entered)
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	in.session.entering = slices.DeleteFunc(in.session.entering, func(other *incoming) bool { return other == &in.incoming })
 	return nil
 }
 

@@ -40,6 +40,7 @@ func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Ro
 	if fn == nil {
 		return r
 	}
+	_, r.enters = any((*P)(nil)).(Enterer)
 	r.decode = decodeParams[P]
 	r.serve = func(ctx context.Context, params any) (any, error) {
 		p, err := paramsAs[P](params)

@@ -77,7 +77,7 @@ func (r *reader) admit(id ID, route *Route, method string, value any, params []b
 	in := &inbound{conn: r.Conn, params: value, meta: r.metaOf(params), length: len(params)}
 	in.route, in.question = route, in
 	in.Context, in.cancel = context.WithCancelCause(r.base)
-	if route.Turn {
+	if route.Turn || route.enters {
 		in.done = make(chan struct{})
 		if r.opts.ConcurrentTurns {
 			in.entered = make(chan struct{})

@@ -42,6 +42,8 @@ type Route struct {
 	// everything while that turn's updates are not read.
 	Feeds bool
 
+	enters bool // the parameters are an Enterer
+
 	// decode decodes the parameters; for a notification it also returns the context of its handler, a
 	// *notificationContext.
 	decode func(d *codec.Decoder) (any, holder)

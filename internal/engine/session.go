@@ -20,13 +20,16 @@ type session struct {
 	queue // has its own lock
 
 	// Guarded by Conn.mu, changed by step.
+	entering  []*incoming     // the peer's requests for which EnterTurn has not called enter, in the order of their arrival
 	incoming  []*incoming     // turns of the peer in progress, and those whose answer is being sent
 	questions []*incoming     // the peer's questions in progress, which are answered when their turn is cancelled
 	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun
 }
 
 // active reports whether anything other than notifications is in progress; Conn.mu is held.
-func (s *session) active() bool { return len(s.incoming)+len(s.questions)+len(s.outgoing) > 0 }
+func (s *session) active() bool {
+	return len(s.entering)+len(s.incoming)+len(s.questions)+len(s.outgoing) > 0
+}
 
 // incoming is the session's view of a request of the peer in progress, or of a turn that no request has asked for. It
 // has the handler's context; inbound is the context itself.
@@ -36,8 +39,8 @@ type incoming struct {
 	route    *Route
 	question question      // the request; nil for a turn that no request has asked for
 	ends     []*incoming   // the turns that must be answered first
-	done     chan struct{} // for a turn: closed when the answer has been sent and the turn is over
-	entered  chan struct{} // for a concurrent turn: closed when EnterTurn has called enter for it
+	done     chan struct{} // for a turn or Enterer: closed when the answer has been sent and it is over
+	entered  chan struct{} // for a concurrent turn or Enterer: closed when EnterTurn has called enter for it
 
 	freed     bool        // the session may accept the next turn; guarded by Conn.mu
 	cancelled atomic.Bool // the turn was cancelled; set with Conn.mu held
@@ -177,6 +180,9 @@ func (s *session) step(e event) (do effects) {
 				do.withdraw = []*incoming{in}
 			}
 		}
+		if do.refuse == nil && in.entered != nil {
+			s.entering = append(s.entering, in)
+		}
 	case turnOpened:
 		if s.busy(true) {
 			do.refuse = errBusy
@@ -195,6 +201,7 @@ func (s *session) step(e event) (do effects) {
 		in.freed = true
 	case answerSent:
 		is := func(other *incoming) bool { return other == in }
+		s.entering = slices.DeleteFunc(s.entering, is)
 		s.incoming = slices.DeleteFunc(s.incoming, is)
 		s.questions = slices.DeleteFunc(s.questions, is)
 

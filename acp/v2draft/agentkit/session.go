@@ -43,6 +43,7 @@ type Session[S any] struct {
 	titled  bool
 	running *steered      // with Steer: the turn
 	waiting []*steered    // with Steer: the prompts that wait for it
+	entered chan struct{} // with Steer: closed when the prompt that entered last is shown
 	more    chan struct{} // holds a token when there may be a prompt to take
 }
 

@@ -333,16 +333,19 @@ func (ss *Sessions[S]) prompt(
 		release()
 	})
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
-	res, err := s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
-		if !free() {
-			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
-		}
-		defer release()
-		if p != nil {
-			return s.steer(ctx, p)
-		}
-		return s.turn(ctx, req)
-	})
+	var res *v2draft.PromptResponse
+	if err = p.awaitShown(ctx); err == nil {
+		res, err = s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+			if !free() {
+				return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+			}
+			defer release()
+			if p != nil {
+				return s.steer(ctx, p)
+			}
+			return s.turn(ctx, req)
+		})
+	}
 	if err != nil && free() {
 		s.leave(p)
 		release()

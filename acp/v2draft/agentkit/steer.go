@@ -16,19 +16,21 @@ const (
 	Queue WhileBusy = iota
 
 	// Steer accepts the prompt, shows it to the client, and offers it to the running turn: see Session.Take. A prompt that
-	// the turn did not take before it ended becomes the next turn. The client sees the work on all of them as one.
+	// the turn did not take before it ended becomes the next turn. The client sees the work on all of them as one. Prompts
+	// that are sent without waiting for answers are taken, answered, shown and stored in their order.
 	Steer
 )
 
 // steered is a prompt that was received with Steer.
 type steered struct {
 	req     *v2draft.PromptRequest
-	decided chan struct{} // closed when it has become a turn, or a turn has taken it
-	over    chan struct{} // if it is a turn: closed when the turn has ended
+	decided chan struct{}   // closed when it has become a turn, or a turn has taken it
+	over    chan struct{}   // if it is a turn: closed when the turn has ended
+	shown   chan struct{}   // closed when the client knows that it was accepted, or it has left
+	before  <-chan struct{} // shown of the prompt that entered before it, if any
 
 	// Guarded by Session.mu.
 	ctx   context.Context
-	shown bool     // the client knows that it was accepted
 	taker *steered // the turn that has taken it
 
 	// Set before over is closed.
@@ -50,7 +52,7 @@ func (s *Session[S]) Take() *v2draft.PromptRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.waiting, func(p *steered) bool { return p.ctx.Err() == nil })
-	if s.running == nil || i < 0 || !s.waiting[i].shown {
+	if s.running == nil || i < 0 || !isClosed(s.waiting[i].shown) {
 		return nil
 	}
 	p := s.waiting[i]
@@ -63,19 +65,49 @@ func (s *Session[S]) Take() *v2draft.PromptRequest {
 // enter makes a prompt the turn if none is running. Otherwise it makes the prompt wait, or refuses it if too many are
 // waiting. Prompts enter in the order in which they arrived.
 func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*steered, error) {
-	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{})}
+	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{}), shown: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running == nil {
+	switch {
+	case s.running == nil:
 		s.running = p
 		close(p.decided)
-		return p, nil
-	}
-	if len(s.waiting) >= s.sessions.config.MaxWaiting {
+	case len(s.waiting) >= s.sessions.config.MaxWaiting:
 		return nil, v2draft.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
+	default:
+		s.waiting = append(s.waiting, p)
 	}
-	s.waiting = append(s.waiting, p)
+	p.before, s.entered = s.entered, p.shown
 	return p, nil
+}
+
+// awaitShown waits until the prompt that entered before p is shown: prompts are stored, answered and shown in their order.
+func (p *steered) awaitShown(ctx context.Context) error {
+	if p == nil || p.before == nil {
+		return nil
+	}
+	select {
+	case <-p.before:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// show lets the next prompt be accepted; mu is held.
+func (p *steered) show() {
+	if !isClosed(p.shown) {
+		close(p.shown)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // leave ends the turn that a prompt has become, or removes a waiting prompt, and reports whether it did either. Without
@@ -86,6 +118,7 @@ func (s *Session[S]) leave(p *steered) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.show()
 	if i := slices.Index(s.waiting, p); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return true
@@ -119,7 +152,8 @@ func (s *Session[S]) offer() {
 // taken it ends.
 func (s *Session[S]) steer(ctx context.Context, p *steered) (v2draft.IdleStateUpdate, error) {
 	s.mu.Lock()
-	p.ctx, p.shown = ctx, true
+	p.ctx = ctx
+	p.show()
 	s.offer()
 	s.mu.Unlock()
 	select {

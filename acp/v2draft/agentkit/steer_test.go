@@ -3,6 +3,7 @@ package agentkit_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -280,5 +281,93 @@ func TestSteerLost(t *testing.T) {
 			t.Errorf("%s: the prompt ended with %+v", what, res)
 		}
 		prompt(t, s, what)
+	}
+}
+
+// Prompts that a client sends without waiting for answers are taken, answered, shown and stored in their order.
+func TestSteerOrder(t *testing.T) {
+	const prompts = 16
+	var want []string
+	for n := range prompts {
+		want = append(want, fmt.Sprint(n+1))
+	}
+	for range 20 {
+		var took []string
+		store := open(t, t.TempDir(), nil)
+		config := agentkit.Config[state]{Store: store, WhileBusy: agentkit.Steer}
+		config.Prompt = func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+			for {
+				text, _ := req.Prompt[0].Text()
+				if took = append(took, text); len(took) == prompts {
+					return v2draft.EndTurn(), nil
+				}
+				for req = s.Take(); req == nil; req = s.Take() {
+					select {
+					case <-s.Waiting():
+					case <-ctx.Done():
+						return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+					}
+				}
+			}
+		}
+		sessions := agentkit.NewSessions(config)
+		near, far := v2draft.Pipe()
+		agent, err := v2draft.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := near.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		type message struct {
+			ID     json.RawMessage
+			Result struct{ SessionID string }
+			Params struct {
+				Update struct {
+					SessionUpdate string
+					Content       []struct{ Text string }
+				}
+			}
+		}
+		next := func() (m message) {
+			t.Helper()
+			line, err := stream.Read()
+			if err == nil {
+				err = json.Unmarshal(line, &m)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		send := func(line string) {
+			t.Helper()
+			if err := stream.Write([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"test","version":"1"},"capabilities":{}}}`)
+		next()
+		send(`{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/w"}}`)
+		id := next().Result.SessionID
+		for _, n := range want {
+			send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"%[1]s"}]}}`, n, id))
+		}
+		var answered, shown []string
+		for len(answered) < prompts || len(shown) < prompts {
+			if m := next(); m.ID != nil {
+				answered = append(answered, string(m.ID))
+			} else if m.Params.Update.SessionUpdate == "user_message" {
+				shown = append(shown, m.Params.Update.Content[0].Text)
+			}
+		}
+		if err := errors.Join(stream.Close(), agent.Wait()); err != nil {
+			t.Error(err)
+		}
+		sessions.Close()
+		if !slices.Equal(took, want) || !slices.Equal(answered, want) || !slices.Equal(shown, want) {
+			t.Fatalf("took %q\nanswered %q\nshown %q", took, answered, shown)
+		}
 	}
 }
