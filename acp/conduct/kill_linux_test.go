@@ -199,3 +199,28 @@ func TestFails(t *testing.T) {
 	}
 	e.Close()
 }
+
+// An agent that ends in the middle of a long message, behind three proxies: the client sees no part of the message, and an
+// error that says how the agent ended.
+func TestDiesWithinMessage(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	for _, role := range []string{"dying in an update", "dying in an answer"} {
+		t.Run(role, func(t *testing.T) {
+			proxies := []conduct.Component{program(t, "pass"), program(t, "pass"), program(t, "pass")}
+			agent := program(t, role)
+			e, ended := runRaw(t, proxies, &agent)
+			e.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+			e.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+			e.send(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`)
+			e.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"agent (` + role + `): unexpected EOF within a message: subprocess ended: exit status 1: out of memory",` +
+				`"data":{"component":"agent","name":"` + role + `","status":"exit status 1","stderr":"out of memory\n"}}}`)
+			if component, ok := errors.AsType[*conduct.ComponentError](<-ended); !ok || component.Component != "agent" {
+				t.Errorf("got %v", component)
+			}
+			e.Close()
+			if left := orphans(t, append(proxies, agent)); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}

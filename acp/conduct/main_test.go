@@ -56,10 +56,32 @@ var roles = map[string]func(rpc.Stream) error{
 		}
 		select {}
 	},
+	"dying in an update": func(s rpc.Stream) error {
+		return dieWithin(s, `{"jsonrpc":"2.0","method":"session/update","params":{"text":"`)
+	},
+	"dying in an answer": func(s rpc.Stream) error { return dieWithin(s, `{"jsonrpc":"2.0","id":8,"result":{"text":"`) },
 	"failing": func(s rpc.Stream) error {
 		_, _ = s.Read()
 		return errors.New("one\ncannot read the configuration")
 	},
+}
+
+// dieWithin is an agent that answers initialize, and ends in the middle of a long message.
+func dieWithin(s rpc.Stream, begin string) error {
+	if _, err := s.Read(); err != nil {
+		return err
+	}
+	if err := s.Write([]byte(`{"jsonrpc":"2.0","id":4,"result":{"protocolVersion":1}}`)); err != nil {
+		return err
+	}
+	if _, err := s.Read(); err != nil {
+		return err
+	}
+	stdout := os.NewFile(1, "stdout") // os.Stdout does not know that the stream does not block
+	if _, err := stdout.WriteString(begin + strings.Repeat("x", 3<<20)); err != nil {
+		return err
+	}
+	return errors.New("out of memory")
 }
 
 // program is a component that is a process: the test binary in a role.

@@ -67,30 +67,11 @@ func TestConductRealAgents(t *testing.T) {
 // talkToReal plays turns to an agent, and returns what passed.
 func talkToReal(t *testing.T, preset string, command []string) []string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := (&modelFlags{preset: preset}).serve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := model.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	work := filepath.Join(dir, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(work, "notes.txt"), []byte("one\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	dir, work, model := serveModel(t, preset)
 	var stderr bytes.Buffer
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Stderr = work, &stderr
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}
+	cmd.Env = agentEnviron()
 	for _, variable := range model.env {
 		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, "{home}", model.home))
 	}

@@ -50,6 +50,37 @@ func installAgents(t *testing.T) string {
 	return modules
 }
 
+// serveModel serves the fake model for an agent in a new folder, and returns that and a folder in it with a file, for the
+// agent to work in.
+func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if model, err = (&modelFlags{preset: preset}).serve(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := model.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	work = filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "notes.txt"), []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, work, model
+}
+
+// agentEnviron is what agents get of the environment.
+func agentEnviron() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}
+}
+
 // TestExecRealAgents talks to agents from npm, whose model is fake and on this machine: text, JSON, exit statuses, and
 // recordings that acp check reads. The findings in those must be what is known of the agents.
 func TestExecRealAgents(t *testing.T) {
@@ -69,33 +100,14 @@ func TestExecRealAgents(t *testing.T) {
 		{"qwen", []string{node, filepath.Join(modules, "@qwen-code/qwen-code/cli-entry.js"), "--acp"}, []string{"EXT-2", "EXT-3", "PRM-6"}, true, true},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			model, err := (&modelFlags{preset: f.name}).serve(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := model.close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			work := filepath.Join(dir, "work")
-			if err := os.Mkdir(work, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			dir, work, model := serveModel(t, f.name)
 			notes := filepath.Join(work, "notes.txt")
-			if err := os.WriteFile(notes, []byte("one\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
 			environ := model.env
 			acp := func(want int, args ...string) (string, string) {
 				t.Helper()
 				c := exec.CommandContext(t.Context(), "acp", args...)
 				c.Dir = work
-				c.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "TMPDIR=" + os.TempDir()}, environ)
+				c.Env = slices.Concat(agentEnviron(), environ)
 				var out, errs bytes.Buffer
 				c.Stdout, c.Stderr = &out, &errs
 				began := time.Now()
