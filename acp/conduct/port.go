@@ -154,7 +154,7 @@ func (c *chain) awaitRoom(p, to *port) {
 				if !full() {
 					return // it was read at the last moment
 				}
-				c.end(c.failure(to, fmt.Errorf("does not read: %d bytes wait for it, and %d for %s", to.queued(), p.queued(), p.String())))
+				c.end(c.failure(to, fmt.Errorf("does not read: %d bytes wait for it, and %d for %s", to.queued(), p.queued(), p)))
 			})
 		} else if !mutual && stalled != nil {
 			stalled.Stop()

@@ -199,7 +199,7 @@ func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err er
 			id, response, known := long.ID()
 			switch {
 			case response && known:
-				err, line = nil, tooLongAnswer(id, long)
+				err, line = nil, failedAnswer(id, fmt.Sprintf("answer longer than %d bytes", long.Limit))
 			case response:
 				p.log.Warn("acp/proxy: a message is not passed on", "from", e.side, "error", err)
 				continue
@@ -224,10 +224,9 @@ func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err er
 	}
 }
 
-func tooLongAnswer(id wire.ID, long *rpc.TooLongError) []byte {
-	line, _ := wire.AppendError(nil, &id, &wire.Error{
-		Code: int(rpc.ErrInternal), Message: fmt.Sprintf("answer longer than %d bytes", long.Limit),
-	})
+// failedAnswer is an answer instead of one that cannot be passed on.
+func failedAnswer(id wire.ID, message string) []byte {
+	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(rpc.ErrInternal), Message: message})
 	return line // an id and a text can always be written
 }
 

@@ -61,7 +61,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 	case m.Kind == wire.KindInvalid:
 		if id, response, ok := wire.RecoverID(line, line); ok && response {
 			if e := p.asked(id); e != nil {
-				return p.receive(e, malformed(id))
+				return p.receive(e, failedAnswer(id, "the answer is malformed"))
 			}
 			return nil
 		}
@@ -116,12 +116,6 @@ func unwrap(d *codec.Decoder, raw []byte) (method string, params []byte, err err
 	}
 	o.Require("method")
 	return method, params, d.End()
-}
-
-// malformed is an answer instead of one that cannot be read.
-func malformed(id wire.ID) []byte {
-	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(rpc.ErrInternal), Message: "the answer is malformed"})
-	return line // an id and a text can always be written
 }
 
 // asked returns the end that a response is from.
