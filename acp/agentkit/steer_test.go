@@ -163,7 +163,7 @@ func steerAtOnce(t *testing.T, messages, takes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := near.Connect(t.Context())
+	stream, err := conformance.Tap(t, conformance.Client, near, nil).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func steerAtOnce(t *testing.T, messages, takes int) {
 			}
 		}
 	}
-	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
+	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
 	next()
 	send(`{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
 	session := next().Result.SessionID

@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/acp/v2draft/agentkit"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // steerable is an agent whose turns note the prompts that they begin with, and those that they take.
@@ -316,7 +317,7 @@ func TestSteerOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := near.Connect(t.Context())
+		stream, err := conformance.Tap(t, conformance.Client, near, nil).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
