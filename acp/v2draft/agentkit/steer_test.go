@@ -317,7 +317,7 @@ func TestSteerOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := conformance.Tap(t, conformance.Client, near, nil).Connect(t.Context())
+		stream, err := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: conformance.V2()}).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
