@@ -124,15 +124,18 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		status := http.StatusBadRequest
-		if _, long := errors.AsType[*http.MaxBytesError](err); long {
-			status = http.StatusRequestEntityTooLarge
-		}
-		refuse(w, status, int64(outerLimit), err.Error())
+	_, long := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case long:
+		refuse(w, http.StatusRequestEntityTooLarge, int64(outerLimit), err.Error())
 		return
-	}
-	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the body is incomplete: "+err.Error())
+		return
+	case !json.Valid(body):
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the body is not JSON")
+		return
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "want one message, not a batch")
 		return
 	}

@@ -1,10 +1,13 @@
 package mcpacp_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -177,8 +180,8 @@ func TestMOA19_Checks(t *testing.T) {
 		{"DELETE", func(r *http.Request) { r.Method = http.MethodDelete }, "405 -32600"},
 		{"a body that is too long", func(r *http.Request) { setBody(r, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`) }, "413 -33000"},
 		{"a batch", func(r *http.Request) { setBody(r, ` [{"jsonrpc":"2.0","id":1,"method":"ping"}]`) }, "400 -32600"},
-		{"no JSON", func(r *http.Request) { setBody(r, "hello") }, "400 malformed"},
-		{"no body", func(r *http.Request) { setBody(r, "") }, "400 "},
+		{"no JSON", func(r *http.Request) { setBody(r, "hello") }, "400 -32700"},
+		{"no body", func(r *http.Request) { setBody(r, "") }, "400 -32700"},
 		{"another media type", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, "415 "},
 		{"no Accept", func(r *http.Request) { r.Header.Del("Accept") }, "400 Accept"},
 		{"another method in the header", func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/list") }, "400 -32020"},
@@ -199,6 +202,35 @@ func TestMOA19_Checks(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// A request that ends before its body does is answered if the agent still reads.
+func TestIncompleteBody(t *testing.T) {
+	req := modernPost(t, startBridged(t).provide(t, newTools(nil).Server), "1", "echo")
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", req.URL.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var text bytes.Buffer
+	if err := req.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(text.Bytes()[:text.Len()-1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if want := `"code":-32600`; err != nil || res.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
+		t.Errorf("got %s, %s, %v", res.Status, body, err)
 	}
 }
 
