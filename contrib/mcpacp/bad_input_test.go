@@ -93,6 +93,9 @@ func TestBadInput(t *testing.T) {
 				`notice: The MCP server "bad" has ended: it sent an invalid message: "{\"jsonrpc\":\"2.0\",\"id\":4,oops"`,
 			},
 		}, {
+			name: "sends batches", mode: "batch", prompt: []string{"bad__ask"},
+			want: []string{`other: bad: ask, completed: "fine"`, `agent: result: fine. `},
+		}, {
 			name: "answers with another type", mode: "answer", prompt: []string{"bad__ask", "bad__echo {}"},
 			want: []string{
 				`other: bad: ask, failed: "the MCP server \"bad\": ANY"`, `agent: failed: the MCP server "bad": ANY. `,

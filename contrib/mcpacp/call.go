@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,13 +80,28 @@ func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args j
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
 }
 
-// displayName is the name of a tool for people.
+// displayName is the name of a tool for people: one short line, because the user decides by it.
 func displayName(tool *Tool) string {
 	title := tool.Title
 	if title == "" && tool.Annotations != nil {
 		title = tool.Annotations.Title
 	}
-	return cmp.Or(title, tool.Tool.Name)
+	return shorten(strings.Map(visible, cmp.Or(title, tool.Tool.Name)), maxTitle)
+}
+
+// maxTitle and maxProgress are how many bytes of the title of a tool and of a text about its progress are shown.
+const (
+	maxTitle    = 256
+	maxProgress = 4 << 10
+)
+
+// visible replaces what could make a title look like more than a title: ends of lines and other control characters, and
+// those that change the direction of the text.
+func visible(r rune) rune {
+	if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+		return ' '
+	}
+	return r
 }
 
 // kindOf returns the kind of a tool that follows from its annotations. Hints with a default count only if they are present.
@@ -123,7 +143,7 @@ func (v *server) progressed(params *mcp.ProgressNotificationParams) {
 		text += "/" + strconv.FormatFloat(params.Total, 'g', -1, 64)
 	}
 	if params.Message != "" {
-		text += " " + params.Message
+		text += " " + shorten(params.Message, maxProgress)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,22 +222,72 @@ func (v *server) public(ctx context.Context, err error) error {
 	} else if cause != nil {
 		return cause
 	}
-	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return acp.Public(fmt.Errorf("the MCP server %q answered: %s", v.title, answer.Message))
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code != codeRejected {
+		return acp.Public(fmt.Errorf("the MCP server %q answered: %s", v.title, shorten(answer.Message, maxReason)))
 	}
-	return acp.Public(fmt.Errorf("the MCP server %q: %w", v.title, err))
+	return acp.Public(fmt.Errorf("the MCP server %q: %w", v.title, v.presentable(err)))
+}
+
+// codeRejected is the code of an error that is not an answer: the MCP SDK could not send the request.
+const codeRejected = -32005
+
+// addresses matches what errors of HTTP and of the MCP SDK say about addresses and sessions, and other quoted text;
+// methods are the quoted texts without secrets.
+var (
+	addresses = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\(session ID: [^)]*\)|\w+://\S+`)
+	methods   = regexp.MustCompile(`^"[a-z]+(/[a-z_]+)*"$`)
+)
+
+// presentableError is an error with a text for models and users.
+type presentableError struct {
+	text string
+	err  error
+}
+
+func (e *presentableError) Error() string { return e.text }
+func (e *presentableError) Unwrap() error { return e.err }
+
+// presentable returns an error for models and users: its text is short, and has no addresses of servers over HTTP, because
+// their paths and queries may be secrets. The log has the whole text.
+func (v *server) presentable(err error) error {
+	text := err.Error()
+	switch v.config.Variant.(type) {
+	case *acp.MCPServerHTTP, *acp.MCPServerSSE:
+		text = addresses.ReplaceAllStringFunc(text, func(found string) string {
+			if methods.MatchString(found) {
+				return found
+			}
+			return "…"
+		})
+	}
+	text = shorten(text, maxReason)
+	if text == err.Error() {
+		return err
+	}
+	v.set.opts.Logger.Warn("an MCP server failed", "server", v.title, "error", err)
+	return &presentableError{text, err}
+}
+
+// shorten cuts a text that is longer than so many bytes.
+func shorten(text string, most int) string {
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // maxOutput is the longest result, in bytes of JSON, that is sent as raw output in addition to the content.
 const maxOutput = 256 << 10
 
-// show ends a call with the result of its tool.
+// show ends a call with the result of its tool. A text takes the place of content that is not valid, also in the result:
+// models refuse such content as well.
 func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 	content := make([]acp.ToolCallContent, 0, len(res.Content))
-	for _, c := range res.Content {
+	for i, c := range res.Content {
 		block, err := contentBlock(c)
 		if err != nil {
-			return err
+			text := fmt.Sprintf("(A part of the result is left out: %s.)", shorten(err.Error(), maxReason))
+			res.Content[i], block = &mcp.TextContent{Text: text}, acp.TextBlock(text)
 		}
 		content = append(content, acp.ToolContent(block))
 	}
@@ -235,17 +305,51 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 
 // contentBlock is the content of a result as a block of ACP, which has the same form.
 func contentBlock(c mcp.Content) (block acp.ContentBlock, err error) {
-	if r, ok := c.(*mcp.EmbeddedResource); ok && r.Resource != nil && r.Resource.Blob == nil && r.Resource.Text == "" {
-		return acp.ResourceBlock(acp.EmbeddedResourceResource{ // whose text the MCP SDK would leave out
-			Variant: &acp.TextResourceContents{URI: r.Resource.URI, MimeType: acp.Some(r.Resource.MIMEType)},
-		}), nil
+	var annotations **mcp.Annotations
+	switch c := c.(type) {
+	case *mcp.TextContent:
+		annotations = &c.Annotations
+	case *mcp.ResourceLink:
+		annotations = &c.Annotations
+	case *mcp.ImageContent:
+		annotations, err = &c.Annotations, checkMedia("image", c.MIMEType, c.Data)
+	case *mcp.AudioContent:
+		annotations, err = &c.Annotations, checkMedia("audio", c.MIMEType, c.Data)
+	case *mcp.EmbeddedResource:
+		annotations = &c.Annotations
+		if r := c.Resource; r != nil && r.Blob == nil && r.Text == "" {
+			empty := &acp.TextResourceContents{URI: r.URI} // whose text the MCP SDK would leave out
+			if r.MIMEType != "" {
+				empty.MimeType = acp.Some(r.MIMEType)
+			}
+			return acp.ResourceBlock(acp.EmbeddedResourceResource{Variant: empty}), nil
+		}
 	}
-	text, err := json.Marshal(c)
 	if err != nil {
 		return block, err
 	}
-	if err := json.Unmarshal(text, &block); err != nil {
-		return block, acp.Public(fmt.Errorf("the tool returned content that is not valid: %w", err))
+	if annotations != nil && *annotations != nil && slices.ContainsFunc((*annotations).Audience, unknownRole) {
+		*annotations = nil
 	}
-	return block, nil
+	text, err := json.Marshal(c)
+	if err == nil {
+		err = json.Unmarshal(text, &block)
+	}
+	if other, unknown := block.Variant.(*acp.ContentBlockUnknown); err == nil && unknown {
+		err = fmt.Errorf("the type %.64q", other.Tag)
+	}
+	return block, err
+}
+
+func unknownRole(role mcp.Role) bool { return !acp.Role(role).Known() }
+
+// checkMedia refuses an image or audio without data, or whose media type is not one of its kind.
+func checkMedia(kind, mediaType string, data []byte) error {
+	if got, _, err := mime.ParseMediaType(mediaType); err != nil || !strings.HasPrefix(got, kind+"/") {
+		return fmt.Errorf("%s with the media type %.64q", kind, mediaType)
+	}
+	if len(data) == 0 {
+		return fmt.Errorf("%s without data", kind)
+	}
+	return nil
 }

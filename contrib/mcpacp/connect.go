@@ -55,7 +55,8 @@ type Options struct {
 	// MaxMessage is the longest message that a server may send, in bytes. The default is 8 MiB. It does not apply to
 	// servers over ACP, whose messages are bounded by the ACP connection.
 	MaxMessage int
-	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512.
+	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512. Such a list is not
+	// longer than MaxMessage either.
 	MaxTools int
 	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled. Nil
 	// means slog.Default.
@@ -120,7 +121,7 @@ type server struct {
 	title  string // as declared
 	name   string // unique in the set
 	dirty  chan struct{}
-	told   string // the last message to the user; of the server's goroutine
+	told   map[string]bool // the messages to the user; of the server's goroutine
 
 	// Guarded by Set.mu.
 	state   state
@@ -157,7 +158,7 @@ func Connect(ctx context.Context, session Session, servers []acp.MCPServer, opts
 	}
 	taken := map[string]bool{}
 	for _, config := range servers {
-		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), calls: map[string]*progress{}}
+		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), told: map[string]bool{}, calls: map[string]*progress{}}
 		declared := declaredName(config)
 		v.name = uniqueName(declared, taken)
 		v.title = cmp.Or(declared, v.name)
@@ -202,10 +203,11 @@ func declaredName(config acp.MCPServer) string {
 func (v *server) run() {
 	started, err := v.serve()
 	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
+	clear(v.told) // the user gets the last message in any case
 	if started {
-		v.tell("The MCP server %q has ended", err)
+		v.tell("The MCP server %q has ended", v.presentable(err))
 	} else {
-		v.tell("The MCP server %q did not start", err)
+		v.tell("The MCP server %q did not start", v.presentable(err))
 	}
 }
 
@@ -289,7 +291,7 @@ func (v *server) attend(ctx context.Context, link *link, session *mcp.ClientSess
 			pause.Reset(pauseTime)
 			if err := v.list(ctx, session); err != nil {
 				v.set.change(func() { v.stale = time.Time{} })
-				v.tell("The tools of the MCP server %q could not be listed", err)
+				v.tell("The tools of the MCP server %q could not be listed", v.presentable(err))
 			}
 		case <-pause.C:
 			dirty = v.dirty
@@ -344,19 +346,26 @@ func (s *Set) change(f func()) {
 	s.changed = make(chan struct{})
 }
 
-// maxReason is how many bytes of the reason why a server failed are shown.
+// maxReason is how many bytes of the reason of a failure are shown.
 const maxReason = 2 << 10
 
-// tell sends a message about the server to the user, in the background. The title is a format for the server's name. A
-// message equal to the previous one is not sent.
+// maxTold is how many messages about a server the user gets before it ends.
+const maxTold = 10
+
+// tell sends a message about the server to the user, in the background. The title is a format for the server's name. No
+// message is sent twice.
 func (v *server) tell(title string, reason error) {
 	title = fmt.Sprintf(title, v.title)
-	text := reason.Error()
-	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-	if said := title + ": " + text; v.told != said {
-		v.told = said
-		v.set.running.Go(func() { v.set.tell(title, text) })
+	text := shorten(reason.Error(), maxReason)
+	said := title + ": " + text
+	if v.told[said] || len(v.told) == maxTold {
+		return
 	}
+	v.told[said] = true
+	if len(v.told) == maxTold {
+		text += "\nMore messages about its tools are not shown."
+	}
+	v.set.running.Go(func() { v.set.tell(title, text) })
 }
 
 func (s *Set) tell(title, reason string) {

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -318,6 +320,57 @@ func TestHeadersOfOthers(t *testing.T) {
 	h.await(t, `notice: The MCP server "web" did not start: `)
 	if got := <-seen; got != "" {
 		t.Errorf("another host got the header %q", got)
+	}
+}
+
+// What the user and the model get to know of failures has no addresses, because they may hold secrets; the log has them.
+func TestSecretAddresses(t *testing.T) {
+	var log bytes.Buffer
+	opts := &mcpacp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kinds() }, nil)
+	cut := func(w http.ResponseWriter) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var down atomic.Bool
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() || r.URL.Path != "/hidden/path" {
+			cut(w)
+			return
+		}
+		real.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	secret := listener.URL + "/hidden/path?key=hidden+key"
+	h := open(t, opts, acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: secret, Headers: []acp.HTTPHeader{}}),
+		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "events", URL: listener.URL + "/hidden?key=2", Headers: []acp.HTTPHeader{}}),
+		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "broken", URL: "hidden:/%zz", Headers: []acp.HTTPHeader{}}))
+	h.await(t, `notice: The MCP server "events" did not start: Get …: EOF`)
+	h.await(t, `notice: The MCP server "broken" did not start: parse …: invalid URL escape …`)
+	h.prompt(t, "tools")
+	down.Store(true)
+	listener.CloseClientConnections()
+	h.prompt(t, "web__search")
+	down.Store(false) // the end of the session reaches the server
+	seen := strings.Join(h.seen(), "\n")
+	if !strings.Contains(seen, `agent: failed: the MCP server "web": calling "tools/call": `) {
+		t.Errorf("the user saw %s", seen)
+	}
+	if strings.Contains(seen, "hidden") || strings.Contains(seen, "session ID") {
+		t.Errorf("the user saw %s", seen)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"hidden/path?key=hidden+key", "hidden?key=2", "hidden:/%zz"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s: %s", want, &log)
+		}
 	}
 }
 

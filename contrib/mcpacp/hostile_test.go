@@ -3,9 +3,13 @@ package mcpacp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
@@ -25,7 +29,7 @@ func TestOddMessages(t *testing.T) {
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"a": nil}}, nil
 	}
 	opts.Client.ElicitationCompleteHandler = func(context.Context, *mcp.ElicitationCompleteNotificationRequest) {}
-	for name, raw := range map[string]map[string]string{
+	for name, results := range map[string]map[string]string{
 		"initialize":    {"initialize": `null`},
 		"discover":      {"server/discover": `null`},
 		"empty":         {"server/discover": `{}`},
@@ -50,14 +54,73 @@ func TestOddMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mode, err := json.Marshal(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := open(t, opts, server(t, "bad", "raw "+string(mode)), server(t, "good", "plain"))
+			h := open(t, opts, raw(t, results), server(t, "good", "plain"))
 			_, _ = h.session.Prompt(t.Context(), acp.TextBlock("resources")) // an error of the turn is fine
 			h.prompt(t, "tools", "bad__echo {}", "good__ask")
 			h.await(t, `other: good: ask, completed: "fine"`)
+		})
+	}
+}
+
+// raw declares a server that answers methods with the given results; see misbehave.
+func raw(t *testing.T, results map[string]string) acp.MCPServer {
+	t.Helper()
+	mode, err := json.Marshal(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server(t, "bad", "raw "+string(mode))
+}
+
+// Lists of resources and prompts end at MaxTools, also if they have one page.
+func TestMaxTools(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := open(t, &mcpacp.Options{MaxTools: 2}, raw(t, map[string]string{
+		"initialize":     `{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"x","version":"1"}}`,
+		"resources/list": `{"resources":[{"uri":"x:1","name":"1"},null,{"uri":"x:2","name":"2"},{"uri":"x:3","name":"3"}]}`,
+		"resources/read": `{"contents":[{"uri":"x:1","text":"read"}]}`,
+		"prompts/list":   `{"prompts":[{"name":"1"},{"name":"2"},{"name":"3"}]}`,
+		"prompts/get":    `{"messages":[{"role":"user","content":{"type":"text","text":"got"}}]}`,
+	}))
+	for _, step := range []string{"resources", "prompts"} {
+		_, err := h.session.Prompt(t.Context(), acp.TextBlock(step))
+		if err == nil || !strings.Contains(err.Error(), "it has more than 2 items") {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"agent: bad x:1: read. bad x:2: read. ", "agent: bad 1: got. bad 2: got. "}, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// Content that ACP, or a model, refuses becomes a text for the client and for the model; the other content is shown.
+func TestContent(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	const leftOut = "(A part of the result is left out: "
+	for name, test := range map[string]struct {
+		content string
+		want    string
+	}{
+		"image without a type":      {`{"type":"image","data":"eA=="}`, leftOut + `image with the media type "".)`},
+		"image with another type":   {`{"type":"image","data":"eA==","mimeType":"text/html"}`, leftOut + `image with the media type "text/html".)`},
+		"image with an odd type":    {`{"type":"image","data":"eA==","mimeType":"image/"}`, leftOut + `image with the media type "image/".)`},
+		"image without data":        {`{"type":"image","mimeType":"image/png"}`, leftOut + `image without data.)`},
+		"audio without a type":      {`{"type":"audio","data":"eA=="}`, leftOut + `audio with the media type "".)`},
+		"audio as an image":         {`{"type":"audio","data":"eA==","mimeType":"image/png"}`, leftOut + `audio with the media type "image/png".)`},
+		"link without a name":       {`{"type":"resource_link","uri":"x:1"}`, leftOut + `ANY.)`},
+		"link without an address":   {`{"type":"resource_link","name":"x"}`, leftOut + `ANY.)`},
+		"resource without contents": {`{"type":"resource"}`, leftOut + `ANY.)`},
+		"content of another kind":   {`{"type":"tool_use","id":"1","name":"x","input":{}}`, leftOut + `the type "tool_use".)`},
+		"for a role that is none":                {`{"type":"text","text":"secret","annotations":{"audience":["root"],"priority":-7,"lastModified":"x"}}`, "secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, nil, raw(t, map[string]string{"tools/call": `{"content":[` + test.content + `,{"type":"text","text":"ok"}]}`}))
+			h.prompt(t, "bad__echo {}")
+			want := []string{fmt.Sprintf(`other: bad: echo, completed: %s "ok"`, strconv.Quote(test.want)), "agent: result: " + test.want + " ok. "}
+			if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
+				t.Errorf("the user saw (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

@@ -1,12 +1,22 @@
 package mcpacp
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 )
 
 // A server may send a thousand messages at once, and after that a thousand in a second.
@@ -93,5 +103,98 @@ func TestNames(t *testing.T) {
 	}
 	if got := toolName("files", "read_file"); got != "files__read_file" {
 		t.Errorf("read_file is %q", got)
+	}
+}
+
+// A list ends where it is as long as a message may be.
+func TestLongList(t *testing.T) {
+	for items, want := range map[int]string{3: "", 4: "the rest of its list was left out: it is longer than 100 bytes"} {
+		v := &server{set: &Set{opts: Options{StartTime: time.Minute, MaxTools: 10, MaxMessage: 100}}}
+		list, err := pages(t.Context(), v, func(_ context.Context, cursor string) ([]*string, string, error) {
+			item := strings.Repeat("x", 30)
+			if cursor += "x"; len(cursor) == items {
+				return []*string{&item}, "", nil
+			}
+			return []*string{&item, nil}, cursor, nil
+		})
+		if got := fmt.Sprint(err); len(list) != 3 || err != nil && got != want || err == nil && want != "" {
+			t.Errorf("of %d items it took %d: %v", items, len(list), err)
+		}
+	}
+}
+
+// The user gets each message about a server once, ten in all, and that it has ended.
+func TestTold(t *testing.T) {
+	theirs, ours := acp.Pipe()
+	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{
+		Prompt: func(_ context.Context, turn *agentkit.Turn[struct{}], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			set, err := Connect(context.Background(), turn, []acp.MCPServer{{}}, nil) // a server that does not start, because it has no type
+			if err != nil {
+				return nil, err
+			}
+			defer set.Close()
+			set.running.Wait()
+			v := &server{set: set, title: "x", told: map[string]bool{}}
+			for i := range 100 {
+				v.tell("%s is bad", fmt.Errorf("reason %d", i%2))
+			}
+			for i := range 100 {
+				v.tell("%s is bad", fmt.Errorf("reason %d", i))
+			}
+			v.run()
+			set.running.Wait()
+			return nil, nil
+		},
+	})
+	served := make(chan error, 1)
+	go func() {
+		served <- sessions.Serve(context.Background(), theirs, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}})
+	}()
+	var told []string
+	handlers := acp.ClientHandlers{SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+		if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+			text, _ := chunk.Content.Text()
+			told = append(told, text)
+		}
+		return nil
+	}}
+	conn, err := acp.Connect(t.Context(), ours, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(conn.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(told)
+	last := `The MCP server "x" did not start: its type is not known` + "\n"
+	want := []string{`The MCP server "mcp" did not start: its type is not known` + "\n", last}
+	for i := range 9 {
+		want = append(want, fmt.Sprintf("x is bad: reason %d\n", i))
+	}
+	want = append(want, "x is bad: reason 9\nMore messages about its tools are not shown.\n")
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// Titles are one short line, and texts about progress are short.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	tool := &Tool{Tool: &mcp.Tool{Name: "x", Title: "Read a file\n\u202eallowed\u2028" + long}}
+	if got, want := displayName(tool), "Read a file  allowed "+strings.Repeat("é", (maxTitle-21)/2)+"\uFFFD…"; got != want {
+		t.Errorf("got the title %q", got)
+	}
+	p := &progress{more: make(chan struct{}, 1)}
+	v := &server{set: &Set{}, calls: map[string]*progress{"1": p}}
+	v.progressed(&mcp.ProgressNotificationParams{ProgressToken: "1", Progress: 1, Message: "x" + long})
+	if want := "1 x" + strings.Repeat("é", maxProgress/2-1) + "\uFFFD…"; p.text != want {
+		t.Errorf("got the progress %q", p.text)
 	}
 }

@@ -94,6 +94,8 @@ func misbehave(mode string) {
 			if mode == "late" {
 				reply(asked, text("the late answer"))
 			}
+		case m.Method == "" && mode == "batch": // the answer to its ping
+			fmt.Printf(`[{"jsonrpc":"2.0","id":%s,"result":%s}, {"level":"info"}]`+"\n", asked, text("fine"))
 		case m.Method == "tools/call" && m.Params.Name == "echo":
 			reply(m.ID, text(fmt.Sprintf("%s after %d cancellations", m.Params.Args, cancelled)))
 		case m.Method == "tools/call" && m.Params.Name == "ask":
@@ -107,6 +109,8 @@ func misbehave(mode string) {
 				reply(m.ID, text("second"))
 			case "json":
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,oops\n", m.ID)
+			case "batch":
+				fmt.Println(`[7, [], {"jsonrpc":"2.0","id":"p","method":"ping"}]` + "\n[]")
 			case "answer":
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":7}\n", m.ID)
 			case "huge":

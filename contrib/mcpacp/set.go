@@ -150,18 +150,16 @@ func (s *Set) Resources(ctx context.Context) ([]*Resource, error) {
 		if session == nil || capabilities(session).Resources == nil {
 			continue
 		}
-		failed := v.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		list, failed := pages(ctx, v, func(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
 			res, err := session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 			if err != nil {
-				return 0, "", err
+				return nil, "", err
 			}
-			for _, r := range res.Resources {
-				if r != nil {
-					all = append(all, &Resource{v.name, r})
-				}
-			}
-			return len(res.Resources), res.NextCursor, nil
+			return res.Resources, res.NextCursor, nil
 		})
+		for _, r := range list {
+			all = append(all, &Resource{v.name, r})
+		}
 		err = errors.Join(err, v.public(ctx, failed))
 	}
 	return all, err
@@ -188,18 +186,16 @@ func (s *Set) Prompts(ctx context.Context) ([]*Prompt, error) {
 		if session == nil || capabilities(session).Prompts == nil {
 			continue
 		}
-		failed := v.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		list, failed := pages(ctx, v, func(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
 			res, err := session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 			if err != nil {
-				return 0, "", err
+				return nil, "", err
 			}
-			for _, p := range res.Prompts {
-				if p != nil {
-					all = append(all, &Prompt{v.name, p})
-				}
-			}
-			return len(res.Prompts), res.NextCursor, nil
+			return res.Prompts, res.NextCursor, nil
 		})
+		for _, p := range list {
+			all = append(all, &Prompt{v.name, p})
+		}
 		err = errors.Join(err, v.public(ctx, failed))
 	}
 	return all, err
@@ -244,30 +240,49 @@ const maxPages = 100
 // errCut reports that only a part of a list was read.
 var errCut = errors.New("the rest of its list was left out")
 
-// pages fetches a list by its pages: at most MaxTools items, some more if a page has them, and maxPages pages.
-func (v *server) pages(ctx context.Context, fetch func(ctx context.Context, cursor string) (items int, next string, err error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, v.set.opts.StartTime, errSlow)
+// pages fetches a list by its pages. It takes at most MaxTools items, as many bytes of JSON as a message may have, and
+// maxPages pages. If it fails, it returns what it has fetched before.
+func pages[T any](ctx context.Context, v *server, fetch func(ctx context.Context, cursor string) ([]*T, string, error)) ([]*T, error) {
+	opts := &v.set.opts
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTime, errSlow)
 	defer cancel()
+	var list []*T
 	seen := map[string]bool{}
-	cursor, total := "", 0
+	cursor, size := "", 0
 	for {
 		items, next, err := fetch(ctx, cursor)
 		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return list, context.Cause(ctx)
 		}
 		if err != nil {
-			return err
+			return list, err
 		}
-		total += items
+		for _, item := range items {
+			if item == nil {
+				continue
+			}
+			text, err := json.Marshal(item)
+			if err != nil {
+				return list, err
+			}
+			size += len(text)
+			switch {
+			case len(list) == opts.MaxTools:
+				return list, fmt.Errorf("%w: it has more than %d items", errCut, opts.MaxTools)
+			case size > opts.MaxMessage:
+				return list, fmt.Errorf("%w: it is longer than %d bytes", errCut, opts.MaxMessage)
+			}
+			list = append(list, item)
+		}
 		switch {
 		case next == "":
-			return nil
+			return list, nil
 		case seen[next]:
-			return fmt.Errorf("%w: its pages go in a circle", errCut)
+			return list, fmt.Errorf("%w: its pages go in a circle", errCut)
 		case len(seen) == maxPages:
-			return fmt.Errorf("%w: it has more than %d pages", errCut, maxPages)
-		case total >= v.set.opts.MaxTools:
-			return fmt.Errorf("%w: it has more than %d items", errCut, v.set.opts.MaxTools)
+			return list, fmt.Errorf("%w: it has more than %d pages", errCut, maxPages)
+		case len(list) == opts.MaxTools:
+			return list, fmt.Errorf("%w: it has more than %d items", errCut, opts.MaxTools)
 		}
 		cursor = next
 		seen[next] = true
@@ -279,33 +294,30 @@ func (v *server) list(ctx context.Context, session *mcp.ClientSession) error {
 	var tools []*Tool
 	var problems []error
 	if capabilities(session).Tools != nil {
-		taken := map[string]bool{}
-		err := v.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		listed, err := pages(ctx, v, func(ctx context.Context, cursor string) ([]*mcp.Tool, string, error) {
 			res, err := session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 			if err != nil {
-				return 0, "", err
+				return nil, "", err
 			}
-			for _, tool := range res.Tools {
-				t := &Tool{toolName(v.name, tool.Name), v.name, tool}
-				if err := checkTool(tool); err != nil {
-					problems = append(problems, fmt.Errorf("the tool %.64q is left out: %w", tool.Name, err))
-				} else if taken[t.Name] {
-					problems = append(problems, fmt.Errorf("the tool %.64q is left out: it is listed twice", tool.Name))
-				} else {
-					taken[t.Name] = true
-					tools = append(tools, t)
-				}
-			}
-			return len(res.Tools), res.NextCursor, nil
+			return res.Tools, res.NextCursor, nil
 		})
-		if errors.Is(err, errCut) {
-			problems = append(problems, err)
-		} else if err != nil {
+		if err != nil && !errors.Is(err, errCut) {
 			return err
 		}
-		if most := v.set.opts.MaxTools; len(tools) > most {
-			tools = tools[:most]
-			problems = append(problems, fmt.Errorf("%w: it has more than %d items", errCut, most))
+		taken := map[string]bool{}
+		for _, tool := range listed {
+			t := &Tool{toolName(v.name, tool.Name), v.name, tool}
+			if err := checkTool(tool); err != nil {
+				problems = append(problems, fmt.Errorf("the tool %.64q is left out: %w", tool.Name, err))
+			} else if taken[t.Name] {
+				problems = append(problems, fmt.Errorf("the tool %.64q is left out: it is listed twice", tool.Name))
+			} else {
+				taken[t.Name] = true
+				tools = append(tools, t)
+			}
+		}
+		if err != nil {
+			problems = append(problems, err)
 		}
 	}
 	v.set.change(func() {

@@ -99,6 +99,7 @@ type streamConn struct {
 	once   sync.Once
 	ends   sync.WaitGroup // the writer
 	pace   pace           // the reader's
+	batch  *json.Decoder  // of messages that are not read yet, or nil
 
 	mu  sync.Mutex
 	err error
@@ -159,16 +160,15 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 
 func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, err := c.stream.Read()
+		line, err := c.next()
 		if err != nil {
 			return nil, c.fail(err)
 		}
 		c.pace.wait(1, c.closed)
-		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] != '{' { // a banner, or a log
 			continue
 		}
-		m, err := jsonrpc.DecodeMessage(slices.Clone(line))
+		m, err := jsonrpc.DecodeMessage(line)
 		if err == nil {
 			return m, nil
 		}
@@ -180,6 +180,27 @@ func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		return nil, c.fail(fmt.Errorf("it sent an invalid message: %.100q", line))
 	}
+}
+
+// next returns the next line, or the next message of a line that is a batch: servers of MCP 2025-03-26 may send them.
+func (c *streamConn) next() ([]byte, error) {
+	if c.batch == nil {
+		line, err := c.stream.Read()
+		if line = bytes.TrimSpace(line); err != nil || !bytes.HasPrefix(line, []byte("[")) || !json.Valid(line) {
+			return slices.Clone(line), err
+		}
+		c.batch = json.NewDecoder(bytes.NewReader(slices.Clone(line)))
+		if _, err := c.batch.Token(); err != nil {
+			return nil, err
+		}
+	}
+	if !c.batch.More() {
+		c.batch = nil
+		return nil, nil
+	}
+	var message json.RawMessage
+	err := c.batch.Decode(&message)
+	return message, err
 }
 
 // fail keeps the first reason why the connection has ended.
