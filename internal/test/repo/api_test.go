@@ -14,10 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/acpgo/sdk/gen"
 	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/apitest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -58,21 +57,7 @@ func TestAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := markExperimental(t, dir, api.Lines(pkg))
-			golden := filepath.Join(filepath.FromSlash(dir), "api.txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			text, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-			if diff := cmp.Diff(want, lines); diff != "" {
-				t.Errorf("%s differs from the package's exports; make generate writes it (-old +new):\n%s", golden, diff)
-			}
+			apitest.Compare(t, filepath.Join(filepath.FromSlash(dir), "api.txt"), lines, *update)
 		})
 	}
 }
