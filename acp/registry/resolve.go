@@ -16,8 +16,19 @@ type AmbiguousError struct {
 
 // Error implements the error interface.
 func (e *AmbiguousError) Error() string {
-	last := len(e.IDs) - 1
-	return fmt.Sprintf("%q matches several agents: %s or %s", e.Name, strings.Join(e.IDs[:last], ", "), e.IDs[last])
+	text := fmt.Sprintf("%q matches several agents", e.Name)
+	for i, id := range e.IDs {
+		switch i {
+		case 0:
+			text += ": "
+		case len(e.IDs) - 1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += id
+	}
+	return text
 }
 
 // Match returns the id that name stands for: name itself if it is one of ids; or else the only one that begins with it

@@ -72,3 +72,14 @@ func TestResolveNames(t *testing.T) {
 		t.Errorf("without consent: %v", err)
 	}
 }
+
+func TestAmbiguousError(t *testing.T) {
+	for want, ids := range map[string][]string{
+		`"x" matches several agents`: nil, `"x" matches several agents: a`: {"a"}, `"x" matches several agents: a or b`: {"a", "b"},
+		`"x" matches several agents: a, b or c`: {"a", "b", "c"},
+	} {
+		if got := (&registry.AmbiguousError{Name: "x", IDs: ids}).Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
