@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
@@ -333,8 +335,23 @@ func (v *server) client() *mcp.Client {
 		}
 	}
 	client.AddSendingMiddleware(survive)
-	client.AddReceivingMiddleware(survive)
+	client.AddReceivingMiddleware(survive, few)
 	return client
+}
+
+// maxRequests is how many requests of a server, such as those for elicitation, may be handled at a time.
+const maxRequests = 16
+
+// few refuses requests of a server while too many of its requests are being handled: the MCP SDK handles any number.
+func few(next mcp.MethodHandler) mcp.MethodHandler {
+	var running atomic.Int32
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		defer running.Add(-1)
+		if running.Add(1) > maxRequests && !strings.HasPrefix(method, "notifications/") {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too many requests at a time"}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // change calls f, which changes fields that the mutex guards, and wakes the goroutines that wait for a change.

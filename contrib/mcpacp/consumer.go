@@ -87,7 +87,7 @@ func (c *acpConn) SessionID() string { return "" }
 func (c *acpConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-c.in:
-		c.pace.wait(1, c.ctx.Done())
+		c.pace.wait(messageCost, c.ctx.Done())
 		return m, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

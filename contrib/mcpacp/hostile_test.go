@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,6 +53,12 @@ func TestOddMessages(t *testing.T) {
 		"answer":        {first: `{"jsonrpc":"2.0","id":99,"result":{}}`},
 		"elicitation":   {first: `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"requestedSchema":{"properties":{"a":null}}}}`},
 		"sampling":      {first: `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[null]}}`},
+		"notification":  {first: `{"jsonrpc":"2.0","id":1,"method":"notifications/progress","params":{"progressToken":"1"}}`},
+		"ping":          {first: `{"jsonrpc":"2.0","method":"ping"}`},
+		"cancelled":     {first: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`},
+		"null id":       {first: `{"jsonrpc":"2.0","id":null,"method":"ping"}`},
+		"answers":       {first: `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`},
+		"deep":          {"tools/call": `{"content":[],"structuredContent":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`},
 		"nothing":       {first: `{"jsonrpc":"2.0"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,9 +87,9 @@ func TestMaxTools(t *testing.T) {
 	h := open(t, &mcpacp.Options{MaxTools: 2}, raw(t, map[string]string{
 		"initialize":     `{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"x","version":"1"}}`,
 		"resources/list": `{"resources":[{"uri":"x:1","name":"1"},null,{"uri":"x:2","name":"2"},{"uri":"x:3","name":"3"}]}`,
-		"resources/read": `{"contents":[{"uri":"x:1","text":"read"}]}`,
+		"resources/read": `{"contents":[null,{"uri":"x:1","text":"read"}]}`,
 		"prompts/list":   `{"prompts":[{"name":"1"},{"name":"2"},{"name":"3"}]}`,
-		"prompts/get":    `{"messages":[{"role":"user","content":{"type":"text","text":"got"}}]}`,
+		"prompts/get":    `{"messages":[null,{"role":"user","content":{"type":"text","text":"got"}}]}`,
 	}))
 	for _, step := range []string{"resources", "prompts"} {
 		_, err := h.session.Prompt(t.Context(), acp.TextBlock(step))
@@ -111,7 +120,7 @@ func TestContent(t *testing.T) {
 		"link without an address":   {`{"type":"resource_link","name":"x"}`, leftOut + `ANY.)`},
 		"resource without contents": {`{"type":"resource"}`, leftOut + `ANY.)`},
 		"content of another kind":   {`{"type":"tool_use","id":"1","name":"x","input":{}}`, leftOut + `the type "tool_use".)`},
-		"for a role that is none":                {`{"type":"text","text":"secret","annotations":{"audience":["root"],"priority":-7,"lastModified":"x"}}`, "secret"},
+		"for a role that is none":   {`{"type":"text","text":"secret","annotations":{"audience":["root"],"priority":-7,"lastModified":"x"}}`, "secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,4 +132,37 @@ func TestContent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Requests of a server are refused while the agent's handlers are busy with many others.
+func TestRequestFlood(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	var asked atomic.Int32
+	opts := &mcpacp.Options{CallTime: time.Minute}
+	opts.Client.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked.Add(1)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	h := open(t, opts, server(t, "bad", "asks"), server(t, "good", "plain"))
+	h.prompt(t, "bad__ask", "good__ask")
+	want := []string{
+		`other: bad: ask, completed: "84 were refused"`, "agent: result: 84 were refused. ", `other: good: ask, completed: "fine"`, "agent: result: fine. ",
+	}
+	if diff := cmp.Diff(want, h.seen()); diff != "" || asked.Load() != 16 {
+		t.Errorf("the agent was asked %d times, and the user saw (-want +got):\n%s", asked.Load(), diff)
+	}
+}
+
+// Text that is not UTF-8 reaches the client as text that is.
+func TestInvalidUTF8(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := open(t, nil, server(t, "bad", "utf8"))
+	h.prompt(t, "bad__ask", "bad__echo")
+	for _, line := range h.seen() {
+		if !utf8.ValidString(line) {
+			t.Errorf("the user saw %q", line)
+		}
+	}
+	h.await(t, "other: bad: \uFFFD")
 }

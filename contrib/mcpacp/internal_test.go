@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -24,33 +26,66 @@ func TestPace(t *testing.T) {
 	stopped := make(chan struct{})
 	close(stopped)
 	var p pace
-	p.wait(900, stopped)
+	p.wait(900*messageCost, stopped)
 	if left := time.Until(p.next); left > 0 {
 		t.Errorf("after 900 messages the next one is read in %v", left)
 	}
-	p.wait(60_100, stopped)
+	p.wait(60_100*messageCost, stopped)
 	if left := time.Until(p.next); left < 30*time.Second || left > time.Minute {
 		t.Errorf("after a minute's messages more the next one is read in %v", left)
 	}
 }
 
-// The messages of a stream of events are counted however it is divided into reads.
+// The lines of a stream of events are counted however it is divided into reads, also those that are no message.
 func TestPaceOfEvents(t *testing.T) {
-	text := strings.Repeat("data:1\n\nevent: x\ndata: 2\n\n", 500)
+	text := strings.Repeat("data:1\n\n:\n\n", 500)
 	for name, r := range map[string]io.Reader{
 		"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text)),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			b := &body{ReadCloser: io.NopCloser(r), events: true, tail: []byte("\n")}
+			b := &body{ReadCloser: io.NopCloser(r), events: true}
 			if got, err := io.ReadAll(b); string(got) != text || err != nil {
 				t.Errorf("%s: read %q, %v", name, got, err)
 			}
-			if got := b.pace.next.Sub(start); got != 0 { // a second's messages, from a second ago
-				t.Errorf("%s: the next message is due %v after the start", name, got)
+			if got := b.pace.next.Sub(start); got != 0 { // a second's lines, from a second ago
+				t.Errorf("%s: the next line is due %v after the start", name, got)
 			}
 		})
 	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A server that ends its stream of events again and again, and has the MCP SDK open it at once, is asked ten times a second.
+func TestPaceOfStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		rt := &roundTripper{base: answer, ctx: t.Context(), target: &url.URL{}, max: 1}
+		for method, want := range map[string]time.Duration{http.MethodPost: 0, http.MethodGet: 2 * time.Second} {
+			start := time.Now()
+			for range 30 {
+				req, err := http.NewRequestWithContext(t.Context(), method, "http://x/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := rt.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := res.Body.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := time.Since(start); got != want {
+				t.Errorf("30 times %s took %v, want %v", method, got, want)
+			}
+		}
+	})
 }
 
 // Tools waits for two seconds for lists that have changed, also if two servers change theirs by turns.

@@ -28,6 +28,9 @@ func misbehave(mode string) {
 	}
 	object := `{"type":"object"}`
 	tools := []string{tool("ask", object), tool("echo", object)}
+	if mode == "utf8" {
+		tools[1] = "{\"name\":\"echo\",\"title\":\"\xff\",\"inputSchema\":{\"type\":\"object\"}}"
+	}
 	if mode == "schema" {
 		wrong := tool("wrong", `{"type":"object","properties":7}`)
 		tools = append(tools, tool("number", "7"), tool("text", `{"type":"string"}`), wrong, tool("", object), tool("echo", object))
@@ -39,7 +42,7 @@ func misbehave(mode string) {
 		}
 	}
 	var asked json.RawMessage // the id of a call that was not answered
-	cancelled := 0
+	cancelled, refused := 0, 0
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -94,6 +97,10 @@ func misbehave(mode string) {
 			if mode == "late" {
 				reply(asked, text("the late answer"))
 			}
+		case m.Method == "" && mode == "asks": // the answer to a question; 16 are not answered
+			if refused++; refused == 84 {
+				reply(asked, text(fmt.Sprint(refused, " were refused")))
+			}
 		case m.Method == "" && mode == "batch": // the answer to its ping
 			fmt.Printf(`[{"jsonrpc":"2.0","id":%s,"result":%s}, {"level":"info"}]`+"\n", asked, text("fine"))
 		case m.Method == "tools/call" && m.Params.Name == "echo":
@@ -111,6 +118,12 @@ func misbehave(mode string) {
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,oops\n", m.ID)
 			case "batch":
 				fmt.Println(`[7, [], {"jsonrpc":"2.0","id":"p","method":"ping"}]` + "\n[]")
+			case "asks":
+				for i := range 100 {
+					fmt.Printf(`{"jsonrpc":"2.0","id":"e%d","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`+"\n", i)
+				}
+			case "utf8":
+				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"%s"}}`+"\n", m.ID, "\xff\xc0")
 			case "answer":
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":7}\n", m.ID)
 			case "huge":

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,7 +175,11 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) (*mcp.ReadRe
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.CallTime, errSlow)
 	defer cancel()
 	res, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-	return res, v.public(ctx, err)
+	if err != nil {
+		return nil, v.public(ctx, err)
+	}
+	res.Contents = slices.DeleteFunc(res.Contents, func(c *mcp.ResourceContents) bool { return c == nil })
+	return res, nil
 }
 
 // Prompts lists the prompts of all servers, as Resources lists the resources.
@@ -210,7 +215,11 @@ func (s *Set) GetPrompt(ctx context.Context, server, name string, args map[strin
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.CallTime, errSlow)
 	defer cancel()
 	res, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: args})
-	return res, v.public(ctx, err)
+	if err != nil {
+		return nil, v.public(ctx, err)
+	}
+	res.Messages = slices.DeleteFunc(res.Messages, func(m *mcp.PromptMessage) bool { return m == nil || m.Content == nil })
+	return res, nil
 }
 
 func (s *Set) server(ctx context.Context, name string) (*server, *mcp.ClientSession, error) {

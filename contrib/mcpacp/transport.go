@@ -164,7 +164,7 @@ func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, c.fail(err)
 		}
-		c.pace.wait(1, c.closed)
+		c.pace.wait(messageCost, c.closed)
 		if len(line) == 0 || line[0] != '{' { // a banner, or a log
 			continue
 		}
@@ -239,16 +239,24 @@ func (c *streamConn) Close() (err error) {
 
 func (c *streamConn) SessionID() string { return "" }
 
-// pace limits reading to a thousand messages per second, because the MCP SDK queues messages without a bound.
+// pace limits how fast a server is read, because the MCP SDK queues messages without a bound. It lets a second's worth of
+// messages through at once.
 type pace struct{ next time.Time }
 
-func (p *pace) wait(messages int, stop <-chan struct{}) {
-	const burst, each = time.Second, time.Millisecond
+// What is read costs time, so that there are no more than a thousand messages a second: an event has two lines at least.
+const (
+	messageCost = time.Millisecond
+	lineCost    = messageCost / 2        // of a stream of events
+	streamCost  = 100 * time.Millisecond // to open such a stream again: the server says how long the MCP SDK waits before it does
+)
+
+func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
+	const burst = time.Second
 	now := time.Now()
 	if earliest := now.Add(-burst); p.next.Before(earliest) {
 		p.next = earliest
 	}
-	p.next = p.next.Add(time.Duration(messages) * each)
+	p.next = p.next.Add(cost)
 	if p.next.Before(now) {
 		return
 	}
@@ -280,11 +288,14 @@ func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.
 }
 
 type roundTripper struct {
-	base    *http.Transport
+	base    http.RoundTripper
 	ctx     context.Context // of all requests: the MCP SDK makes some with a context that does not end
 	target  *url.URL
 	headers http.Header
 	max     int64
+
+	mu   sync.Mutex
+	pace pace // of streams that are opened
 }
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -293,6 +304,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	end := func() {
 		stop()
 		cancel()
+	}
+	if req.Method == http.MethodGet {
+		t.mu.Lock()
+		t.pace.wait(streamCost, ctx.Done())
+		t.mu.Unlock()
 	}
 	req = req.Clone(ctx)
 	if req.URL.Scheme == t.target.Scheme && req.URL.Host == t.target.Host { // they may hold secrets that other hosts must not get
@@ -308,7 +324,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream", tail: []byte("\n")}
+	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream"}
 	return res, nil
 }
 
@@ -320,17 +336,13 @@ type body struct {
 	stop      <-chan struct{}
 	left, max int64
 	events    bool
-	tail      []byte // what was read last, of a stream of events: a line may arrive in pieces
 	pace      pace
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.events {
-		const line = "\ndata:"
-		b.tail = append(b.tail, p[:n]...)
-		b.pace.wait(bytes.Count(b.tail, []byte(line)), b.stop)
-		b.tail = append(b.tail[:0], b.tail[max(0, len(b.tail)-len(line)+1):]...)
+		b.pace.wait(time.Duration(bytes.Count(p[:n], []byte("\n")))*lineCost, b.stop)
 		return n, err
 	}
 	if b.left -= int64(n); b.left < 0 {
