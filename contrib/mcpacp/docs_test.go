@@ -6,21 +6,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// The programs of the guide compile.
+// The programs of the guide compile, and the tests that it names are there.
 func TestGuide(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "mcp.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "mcp.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllSubmatch(guide, -1)
-	if len(programs) == 0 {
-		t.Fatal("no programs")
+	programs := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllSubmatch(page, -1)
+	names := regexp.MustCompile(`\bTest\w+`).FindAllString(string(page), -1)
+	if len(programs) == 0 || len(names) == 0 {
+		t.Errorf("%d programs, %d names of tests", len(programs), len(names))
 	}
 	for i, program := range programs {
 		dir := t.TempDir()
@@ -30,6 +32,24 @@ func TestGuide(t *testing.T) {
 		}
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "program.exe"), file).CombinedOutput(); err != nil {
 			t.Errorf("go build: %v\n%s", err, out)
+		}
+	}
+
+	var tests strings.Builder
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(text)
+	}
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "func "+name+"(") {
+			t.Errorf("no test %s", name)
 		}
 	}
 }
