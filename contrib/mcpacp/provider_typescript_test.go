@@ -17,16 +17,11 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
-	"github.com/acpgo/sdk/internal/test/npmtest"
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // An agent on the official TypeScript SDKs of ACP and MCP uses the tools over mcp/message.
 func TestProvideTypeScript(t *testing.T) {
-	tier.Need(t, tier.Full)
-	installed := npmtest.Folder{Files: []string{"testdata/provide/*"}}
-	t.Cleanup(installed.Remove)
-	agent := exec.Command("node", filepath.Join(installed.Dir(t), "agent.mjs"))
+	agent := exec.Command("node", filepath.Join(folder.Dir(t), "agent.mjs"))
 	var stderr bytes.Buffer
 	agent.Stderr = &stderr
 
