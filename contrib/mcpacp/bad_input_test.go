@@ -162,6 +162,13 @@ func TestBadInput(t *testing.T) {
 				`notice: The MCP server "bad" has ended: write ANY: broken pipe`,
 			},
 		}, {
+			name: "pings and reads nothing", mode: "pings", prompt: []string{"bad__ask", "good__ask"}, until: "notice",
+			want: []string{
+				`other: bad: ask, failed: "the MCP server \"bad\": ANY"`, `agent: failed: the MCP server "bad": ANY. `,
+				`other: good: ask, completed: "fine"`, `agent: result: fine. `,
+				`notice: The MCP server "bad" has ended: it does not read its input`,
+			},
+		}, {
 			name: "input that is no object", mode: "plain", prompt: []string{"bad__ask [1]", "bad__ask {"},
 			want: []string{
 				`other: bad: ask, failed: "the input is not a JSON object"`, `agent: failed: the input is not a JSON object. `,

@@ -305,7 +305,7 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 
 // contentBlock is the content of a result as a block of ACP, which has the same form.
 func contentBlock(c mcp.Content) (block acp.ContentBlock, err error) {
-	var annotations **mcp.Annotations
+	annotations := new(*mcp.Annotations)
 	switch c := c.(type) {
 	case *mcp.TextContent:
 		annotations = &c.Annotations
@@ -328,7 +328,7 @@ func contentBlock(c mcp.Content) (block acp.ContentBlock, err error) {
 	if err != nil {
 		return block, err
 	}
-	if annotations != nil && *annotations != nil && slices.ContainsFunc((*annotations).Audience, unknownRole) {
+	if a := *annotations; a != nil && slices.ContainsFunc(a.Audience, unknownRole) {
 		*annotations = nil
 	}
 	text, err := json.Marshal(c)

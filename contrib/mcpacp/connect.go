@@ -335,15 +335,15 @@ func (v *server) client() *mcp.Client {
 		}
 	}
 	client.AddSendingMiddleware(survive)
-	client.AddReceivingMiddleware(survive, few)
+	client.AddReceivingMiddleware(survive, limitRequests)
 	return client
 }
 
 // maxRequests is how many requests of a server, such as those for elicitation, may be handled at a time.
 const maxRequests = 16
 
-// few refuses requests of a server while too many of its requests are being handled: the MCP SDK handles any number.
-func few(next mcp.MethodHandler) mcp.MethodHandler {
+// limitRequests refuses requests of a server while too many of its requests are being handled: the MCP SDK handles any number.
+func limitRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	var running atomic.Int32
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		defer running.Add(-1)

@@ -118,6 +118,12 @@ func misbehave(mode string) {
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,oops\n", m.ID)
 			case "batch":
 				fmt.Println(`[7, [], {"jsonrpc":"2.0","id":"p","method":"ping"}]` + "\n[]")
+			case "pings":
+				for i := 0; ; i++ {
+					if _, err := fmt.Printf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`+"\n", i); err != nil {
+						return
+					}
+				}
 			case "asks":
 				for i := range 100 {
 					fmt.Printf(`{"jsonrpc":"2.0","id":"e%d","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`+"\n", i)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -100,6 +101,7 @@ type streamConn struct {
 	ends   sync.WaitGroup // the writer
 	pace   pace           // the reader's
 	batch  *json.Decoder  // of messages that are not read yet, or nil
+	writes atomic.Int32   // that wait
 
 	mu  sync.Mutex
 	err error
@@ -143,10 +145,19 @@ func (c *streamConn) write() {
 	}
 }
 
+// maxWrites is how many messages may wait to be written. A process that reads nothing could have the MCP SDK answer any
+// number of its requests.
+const maxWrites = 256
+
 func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
+	}
+	defer c.writes.Add(-1)
+	if c.writes.Add(1) > maxWrites {
+		go c.Close()
+		return c.fail(errors.New("it does not read its input"))
 	}
 	select {
 	case c.out <- message:
