@@ -167,7 +167,7 @@ func TestExecRealAgents(t *testing.T) {
 			// Without the model there is no key.
 			if f.login {
 				environ = []string{"HOME=" + t.TempDir()}
-				if _, errs = run(statusLogin, "Hello"); !strings.Contains(errs, "needs a login") {
+				if _, errs = run(statusLogin, "Hello"); !strings.Contains(errs, "requires you to log in") {
 					t.Error(errs)
 				}
 			}
