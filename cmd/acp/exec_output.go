@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -205,17 +204,16 @@ const maxReason = 300
 
 // sayEnd prints how a tool call ended: if it failed, with its last text, which usually is the reason.
 func (s *section) sayEnd(call *acp.ToolCall) {
-	line := fmt.Sprintf("%s (%s): %s", call.Title, call.Kind, call.Status)
-	for _, c := range slices.Backward(call.Content) {
+	reason := ""
+	for _, c := range call.Content {
 		if text, ok := c.Text(); ok && call.Status == acp.ToolCallStatusFailed {
-			if r := []rune(strings.TrimSpace(text)); len(r) > maxReason {
-				text = string(r[:maxReason]) + "…"
-			}
-			line += ": " + strings.TrimSpace(text)
-			break
+			reason = ": " + strings.TrimSpace(text)
 		}
 	}
-	s.say("%s", line)
+	if r := []rune(reason); len(r) > maxReason {
+		reason = string(r[:maxReason]) + "…"
+	}
+	s.say("%s (%s): %s%s", call.Title, call.Kind, call.Status, reason)
 }
 
 // ended reports whether a tool call has just ended; mu must be held.
