@@ -2,8 +2,10 @@ package agentkit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -31,8 +33,8 @@ type Message struct {
 
 // Messages returns the stored conversation as messages, which an agent converts to those of its model. It includes the
 // prompt of the turn in progress. It leaves out thoughts, plans and everything else that is not a message, a tool call
-// or a completed compaction; see History for all updates. Consecutive messages of one role are one message, unless
-// there are tool calls between them. Without a store it returns none.
+// or a completed compaction; see History for all updates. Each prompt is a message. Consecutive messages of the agent
+// are one message, unless there are tool calls between them. Without a store it returns none.
 func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 	conversation := view.New(&view.Options{MaxItems: -1, MaxBytes: -1, MaxMessageBytes: -1})
 	for update, err := range s.History(ctx) {
@@ -59,7 +61,8 @@ func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 				continue
 			}
 			m := last(role)
-			if m.ToolCalls != nil {
+			// A prompt has an id; what Session.Record has added to it has none.
+			if m.ToolCalls != nil || role == RoleUser && v.ID != "" && m.Content != nil {
 				messages = append(messages, Message{Role: role})
 				m = last(role)
 			}
@@ -74,6 +77,41 @@ func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 		}
 	}
 	return messages, nil
+}
+
+// ToolResult returns the result of a tool call as text for a model: the raw output if that is a string, otherwise the
+// text of the content, and otherwise the raw output as JSON. The result of a failed call begins with "error: ". A call
+// that has not ended, because its process was killed, has such a result too, so a conversation in which each call has
+// this result is complete, as models require.
+func ToolResult(call acp.ToolCall) string {
+	var text string
+	if len(call.RawOutput) == 0 || json.Unmarshal(call.RawOutput, &text) != nil {
+		for _, content := range call.Content {
+			if v, ok := content.Variant.(*acp.ToolCallContentContent); ok {
+				part, _ := BlockText(v.Content)
+				text += part
+			}
+		}
+		if text == "" {
+			text = string(call.RawOutput)
+		}
+	}
+	switch {
+	case !ends(call.Status):
+		return strings.TrimSuffix("error: the call did not end\n"+text, "\n")
+	case call.Status == acp.ToolCallStatusFailed:
+		return "error: " + text
+	}
+	return text
+}
+
+// CodeBlock returns text as a fenced code block in Markdown.
+func CodeBlock(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
 // BlockText returns a block of a prompt as text for a model: the text itself, a link to a resource, or a resource with

@@ -2,6 +2,7 @@ package agentkit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/acpgo/sdk/acp"
@@ -13,9 +14,10 @@ import (
 // checked, stored, and restored when the session is opened again. *field is set to it when the next turn begins, so it
 // does not change during a turn.
 //
-// The option is the last element of ConfigOptions, where Config.Open may add a description or change the names of the
-// values. Config.SetOption is not called for it. An agent that changes the value itself sends acp.ConfigUpdate; *field
-// then has that value from the next turn on.
+// An option with the id of a category, such as "model", has that category. The option is the last element of
+// ConfigOptions, where Config.Open may add a description or change the names of the values. Config.SetOption is not
+// called for it. An agent changes the value itself with Session.SelectOption; *field then has that value from the next
+// turn on.
 func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, values ...string) {
 	if stored, ok := o.chosen[id]; ok {
 		*field = stored
@@ -27,7 +29,30 @@ func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, val
 	for i, value := range values {
 		choices[i] = acp.SelectValue(acp.SessionConfigValueID(value), value)
 	}
-	o.bind(acp.SelectOption(id, name, acp.SessionConfigValueID(*field), choices...), func(value string) { *field = value })
+	option := acp.SelectOption(id, name, acp.SessionConfigValueID(*field), choices...)
+	if category := acp.SessionConfigOptionCategory(id); category.Known() {
+		option.Category = acp.Some(category)
+	}
+	o.bind(option, func(value string) { *field = value })
+}
+
+// SelectOption sets a config option of Opening.Select, or another one of the author's that is a selection, to one of its
+// values, and reports it to the client. A field passed to Select is set to it when the next turn begins.
+func (s *Session[S]) SelectOption(ctx context.Context, id acp.SessionConfigID, value string) error {
+	s.mu.Lock()
+	options := slices.Clone(s.options)
+	s.mu.Unlock()
+	i := slices.IndexFunc(options, func(o acp.SessionConfigOption) bool { return o.ID == id })
+	if i < 0 {
+		return fmt.Errorf("the session has no option %.64q", id)
+	}
+	req := acp.NewSetSessionConfigOptionRequestValueID(s.ID(), id, acp.SessionConfigValueID(value))
+	changed, ok := withValue(options[i], &req)
+	if !ok {
+		return fmt.Errorf("the option %.64q has no value %.64q", id, value)
+	}
+	options[i] = changed
+	return s.Update(ctx, acp.ConfigUpdate(options...))
 }
 
 // Toggle is like Select, for an option that is on or off. Clients that do not support boolean options get a select with

@@ -94,6 +94,17 @@ func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, stri
 	return func(call acp.ToolCall) (acp.PermissionOptionKind, string, error) { return decide(s, call) }
 }
 
+// remembers reports whether the session remembers decisions of its user.
+func (s *Session[S]) remembers() bool { return s.sessions.config.Remember != nil }
+
+// remember calls Config.Remember.
+func (s *Session[S]) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
+	if !s.remembers() {
+		return nil
+	}
+	return s.sessions.config.Remember(s, call, kind)
+}
+
 // toolError returns the result of Config.ToolError, or "".
 func (s *Session[S]) toolError(call acp.ToolCall, err error) string {
 	if f := s.sessions.config.ToolError; f != nil {

@@ -56,6 +56,11 @@ type Config[S any] struct {
 	// The method Answer of Policy in package acp/policy returns these results for a set of rules.
 	Policy func(s *Session[S], call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
 
+	// Remember, if set, stores a decision of the user about a tool call: kind is allow_always or reject_always. Policy
+	// should return the decision for such calls from then on. If Remember fails, the decision holds for this call,
+	// which shows the error. The type Remembered of package acp/policy has methods for both.
+	Remember func(s *Session[S], call acp.ToolCall, kind acp.PermissionOptionKind) error
+
 	// ToolError, if set, returns the text that a tool call shows when it fails because of err; "" means the default
 	// text, see ToolCall.Fail. It must be quick, and must not use the tool call.
 	ToolError func(call acp.ToolCall, err error) string

@@ -53,6 +53,12 @@ func (a *Subagent[S]) ElicitURL(
 	return a.AgentSession.ElicitURL(ctx, message, id, url)
 }
 
+func (a *Subagent[S]) remembers() bool { return a.parent.remembers() }
+
+func (a *Subagent[S]) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
+	return a.parent.remember(call, kind)
+}
+
 func (a *Subagent[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
 	return a.parent.policy()
 }

@@ -239,8 +239,9 @@ func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 }
 
 // Ask asks the user whether the call may proceed, and waits for the answer until ctx ends. The request includes the
-// whole call as the client knows it. Without options the user can allow it once or reject it once. [Config].Policy
-// decides first; the user is not asked about a call that it allows or rejects.
+// whole call as the client knows it. Without options the user can allow it once or reject it once, and also always if
+// [Config].Remember is set, which is called if the user chooses an option of the kind allow_always or reject_always.
+// [Config].Policy decides first; the user is not asked about a call that it allows or rejects.
 //
 // It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
 // progress. Otherwise the error is ErrRejected for the other options, for answers that were not offered or are unknown,
@@ -249,7 +250,7 @@ func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 // them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
 	if len(options) == 0 {
-		options = []acp.PermissionOption{acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject")}
+		options = c.defaultOptions()
 	}
 	if chosen, err := c.decide(); err != nil {
 		return chosen, err
@@ -272,10 +273,41 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 	if !ok || i < 0 {
 		return acp.PermissionOption{}, ErrRejected
 	}
-	if chosen := options[i]; allows(chosen.Kind) {
+	chosen := options[i]
+	if err := c.remember(chosen); err != nil {
+		shown := c.send(ctx, acp.ToolCallUpdate{}, func(_ *acp.ToolCallUpdate, show []shown) []shown {
+			return withProgress(show, "This will be asked again: "+err.Error()+".")
+		})
+		if shown != nil {
+			return chosen, shown
+		}
+	}
+	if allows(chosen.Kind) {
 		return chosen, c.allowed(ctx)
 	}
-	return options[i], ErrRejected
+	return chosen, ErrRejected
+}
+
+// remember passes a decision that is to be remembered to Config.Remember.
+func (c *ToolCall) remember(chosen acp.PermissionOption) error {
+	always := chosen.Kind == acp.PermissionOptionKindAllowAlways || chosen.Kind == acp.PermissionOptionKindRejectAlways
+	s, ok := c.session.(interface {
+		remember(call acp.ToolCall, kind acp.PermissionOptionKind) error
+	})
+	if !ok || !always {
+		return nil
+	}
+	return s.remember(c.State(), chosen.Kind)
+}
+
+func (c *ToolCall) defaultOptions() []acp.PermissionOption {
+	if s, ok := c.session.(interface{ remembers() bool }); ok && s.remembers() {
+		return []acp.PermissionOption{
+			acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"),
+			acp.RejectOnce("no", "Reject"), acp.RejectAlways("never", "Always reject"),
+		}
+	}
+	return []acp.PermissionOption{acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject")}
 }
 
 func allows(kind acp.PermissionOptionKind) bool {
@@ -512,20 +544,11 @@ func (c *ToolCall) record(ctx context.Context) error {
 			if !ended {
 				continue
 			}
-			s.ToolCallContent = acp.ToolText(fenced(output))
+			s.ToolCallContent = acp.ToolText(CodeBlock(output))
 		}
 		content = append(content, s.ToolCallContent)
 	}
 	return record(acp.UpdateToolCall(c.id, acp.WithContent(content...)))
-}
-
-// fenced returns text as a fenced code block in Markdown.
-func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
 // whole returns the call as the client knows it, for a request for permission.

@@ -67,6 +67,7 @@ const (
 	opRead  = "read"
 	opWrite = "write"
 	opStart = "chdir"
+	opFind  = "find"
 )
 
 // read returns some lines of a file.

@@ -143,8 +143,8 @@ func TestBadInput(t *testing.T) {
 			name: "renames a tool during a turn", mode: "rename", prompt: []string{"tools", "bad__ask", "bad__echo", "tools"},
 			want: []string{
 				`agent: tools: bad__ask bad__echo good__ask good__echo. `, `other: bad: ask, completed: "renamed"`, `agent: result: renamed. `,
-				`other: bad__echo, failed: "no MCP server has a tool \"bad__echo\""`,
-				`agent: failed: no MCP server has a tool "bad__echo". tools: bad__ask bad__sing good__ask good__echo. `,
+				`other: bad__echo, failed: "there is no tool \"bad__echo\""`,
+				`agent: failed: there is no tool "bad__echo". tools: bad__ask bad__sing good__ask good__echo. `,
 			},
 		}, {
 			name: "dies during a call", mode: "die", prompt: []string{"bad__ask", "good__ask"}, until: "notice",
@@ -171,8 +171,8 @@ func TestBadInput(t *testing.T) {
 		}, {
 			name: "input that is no object", mode: "plain", prompt: []string{"bad__ask [1]", "bad__ask {"},
 			want: []string{
-				`other: bad: ask, failed: "the input is not a JSON object"`, `agent: failed: the input is not a JSON object. `,
-				`other: bad: ask, failed: "the input is not a JSON object"`, `agent: failed: the input is not a JSON object. `,
+				`other: bad: ask, failed: "the input is not a JSON object: [1]"`, `agent: failed: the input is not a JSON object: [1]. `,
+				`other: bad: ask, failed: "the input is not a JSON object: {"`, `agent: failed: the input is not a JSON object: {. `,
 			},
 		},
 	} {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"mime"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -27,37 +29,61 @@ import (
 //
 // The client shows the tool's title, the kind that follows from the server's annotations, the input, the progress, and the
 // result as content. A result of up to 256 KiB is also the raw output. Options.Permit decides whether the tool is called.
+// For a tool of the agent's own, see AddTool.
 //
 // A tool that fails does not end the turn: the result then has IsError set and the reason as its content, for the model.
 // The same holds for a tool that does not exist or is not permitted, and for a server that has ended or does not answer.
 // Call returns an error only if the turn should end, because it was cancelled or the user dismissed a question; see
 // agentkit.ToolCall.End.
 func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
-	v, session, tool, err := s.find(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	title, kind := name, acp.ToolKindOther
-	if tool != nil {
-		title, kind = v.title+": "+displayName(tool), kindOf(tool.Annotations)
+	res, _, err := s.call(ctx, turn, name, args)
+	return res, err
+}
+
+// call is Call, and returns the tool call too.
+func (s *Set) call(
+	ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage,
+) (*mcp.CallToolResult, *agentkit.ToolCall, error) {
+	own := s.findOwn(name)
+	var v *server
+	var session *mcp.ClientSession
+	var tool *Tool
+	title, kind := "", acp.ToolKindOther
+	if own == nil {
+		var err error
+		if v, session, tool, err = s.find(ctx, name); err != nil {
+			return nil, nil, err
+		}
 	}
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
+	switch {
+	case own != nil:
+		title, kind = own.title(args), own.kind
+	case tool != nil:
+		title, kind = v.title+": "+displayName(tool), kindOf(tool.Annotations)
+	default:
+		name = validName(name)
+		title = name
+	}
 	options := []acp.ToolCallOption{acp.WithName(name), acp.WithKind(kind)}
-	if json.Valid(args) {
+	object := json.Unmarshal(args, &map[string]json.RawMessage{}) == nil
+	if object {
 		options = append(options, acp.WithInput(args))
 	}
 	call, err := agentkit.StartToolCall(ctx, turn, title, options...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	res, err := func() (*mcp.CallToolResult, error) {
-		if tool == nil {
-			return nil, acp.Public(fmt.Errorf("no MCP server has a tool %.100q", name))
-		}
-		if json.Unmarshal(args, &map[string]json.RawMessage{}) != nil {
-			return nil, acp.Public(errors.New("the input is not a JSON object"))
+		switch {
+		case own == nil && tool == nil:
+			return nil, acp.Public(fmt.Errorf("there is no tool %q", name))
+		case !object:
+			return nil, acp.Public(fmt.Errorf("the input is not a JSON object: %s", shorten(string(args), maxTitle)))
+		case own != nil:
+			return own.call(ctx, call, args)
 		}
 		if err := s.opts.Permit(ctx, turn, tool, call); err != nil {
 			return nil, err
@@ -72,12 +98,82 @@ func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args j
 		return res, show(call, res)
 	}()
 	if err == nil {
-		return res, nil
+		return res, call, nil
 	}
 	if ends := call.End(err); ends != nil {
-		return nil, ends
+		return nil, nil, ends
 	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, call, nil
+}
+
+// validName returns a name for a tool that does not exist: models refuse a conversation with a name that is not valid.
+func validName(name string) string {
+	clean := cleanName(name)
+	return cmp.Or(clean[:min(len(clean), maxToolName)], "unknown")
+}
+
+// maxParallel is how many calls CallAll makes at the same time.
+const maxParallel = 8
+
+// CallAll calls the tools that one answer of a model names, in order, as Call does, except that calls in a row that only
+// read are made at the same time: those of tools whose kind is read, search or fetch. It may call Options.Permit for these
+// at the same time too. It returns the tool calls as the client knows them at the end, with the input and the result;
+// agentkit.ToolResult returns the result as text. The error is that of Call.
+func (s *Set) CallAll(ctx context.Context, turn agentkit.Asker, calls []mcp.CallToolParamsRaw) ([]acp.ToolCall, error) {
+	made, errs := make([]acp.ToolCall, len(calls)), make([]error, len(calls))
+	for i := 0; i < len(calls); {
+		next := i + 1
+		for next < len(calls) && next-i < maxParallel && s.reads(calls[next-1].Name) && s.reads(calls[next].Name) {
+			next++
+		}
+		var group sync.WaitGroup
+		var panicked atomic.Pointer[string]
+		for j := i; j < next; j++ {
+			group.Go(func() {
+				defer func() {
+					if v := recover(); v != nil {
+						panicked.Store(new(fmt.Sprintf("%v\n%s", v, debug.Stack())))
+					}
+				}()
+				_, call, err := s.call(ctx, turn, calls[j].Name, calls[j].Arguments)
+				if errs[j] = err; err == nil {
+					made[j] = call.State()
+				}
+			})
+		}
+		group.Wait()
+		if what := panicked.Load(); what != nil {
+			panic(*what) // in the goroutine of the turn, whose panics do not end the agent
+		}
+		i = next
+		for _, err := range errs {
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return made, nil
+}
+
+// reads reports whether a tool is known to change nothing.
+func (s *Set) reads(name string) bool {
+	if own := s.findOwn(name); own != nil {
+		return reads(own.kind)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.servers {
+		for _, tool := range v.tools {
+			if tool.Name == name {
+				return reads(kindOf(tool.Annotations))
+			}
+		}
+	}
+	return false
+}
+
+func reads(kind acp.ToolKind) bool {
+	return kind == acp.ToolKindRead || kind == acp.ToolKindSearch || kind == acp.ToolKindFetch
 }
 
 // displayName is the name of a tool for people: one short line, because the user decides by it.

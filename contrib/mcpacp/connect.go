@@ -101,7 +101,7 @@ func askUnlessReadOnly(ctx context.Context, _ agentkit.Asker, tool *Tool, call *
 	return err
 }
 
-// Set holds the connections to the MCP servers of one session. Its methods are safe for concurrent use.
+// Set has the tools of one session: the connections to its MCP servers, and the tools of AddTool. Its methods are safe for concurrent use.
 type Set struct {
 	session  Session
 	opts     Options
@@ -113,6 +113,7 @@ type Set struct {
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
+	own     []*ownTool
 	changed chan struct{} // closed, and made anew, at each change
 }
 

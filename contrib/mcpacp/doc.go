@@ -19,7 +19,8 @@
 //		Prompt: prompt,
 //	}
 //
-// In a turn, s.State.tools.Tools returns the tools, and s.State.tools.Call calls the one that the model has chosen.
+// In a turn, s.State.tools.Tools returns the tools, and s.State.tools.Call calls the one that the model has chosen, or
+// CallAll those of a whole answer. [AddTool] adds tools of the agent's own, as functions.
 //
 // # For clients
 //

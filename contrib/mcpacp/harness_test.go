@@ -155,6 +155,7 @@ type host struct {
 	tap     *conformance.TapOptions
 	cwd     string // of the session; "" means a new directory
 	plain   bool   // it does not know notices
+	quiet   bool   // nothing that the agent logs is printed
 	mcp     func(context.Context, *acp.ClientConn, *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error)
 
 	mu      sync.Mutex
@@ -179,6 +180,9 @@ func (h *host) open(t *testing.T, config agentkit.Config[state], servers ...acp.
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}
 	if h.mcp != nil {
 		opts.Experimental = acp.FeatureMCPOverACP
+	}
+	if h.quiet {
+		opts.Conn.Logger = slog.New(slog.DiscardHandler)
 	}
 	go func() { served <- sessions.Serve(context.Background(), theirs, opts) }()
 	t.Cleanup(func() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,6 +44,7 @@ func misbehave(mode string) {
 	}
 	var asked json.RawMessage // the id of a call that was not answered
 	cancelled, refused := 0, 0
+	var early func() // answers a call that has come before the cancellation of an earlier one
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -97,12 +99,19 @@ func misbehave(mode string) {
 			if mode == "late" {
 				reply(asked, text("the late answer"))
 			}
+			if early != nil {
+				early()
+				early = nil
+			}
 		case m.Method == "" && mode == "asks": // the answer to a question; 16 are not answered
 			if refused++; refused == 84 {
 				reply(asked, text(fmt.Sprint(refused, " were refused")))
 			}
 		case m.Method == "" && mode == "batch": // the answer to its ping
 			fmt.Printf(`[{"jsonrpc":"2.0","id":%s,"result":%s}, {"level":"info"}]`+"\n", asked, text("fine"))
+		case m.Method == "tools/call" && m.Params.Name == "echo" && cancelled == 0 && slices.Contains([]string{"progress", "late", "silent"}, mode):
+			// The MCP SDK sends a cancellation in the background, so the next call may come first.
+			early = func() { reply(m.ID, text(fmt.Sprintf("%s after %d cancellations", m.Params.Args, cancelled))) }
 		case m.Method == "tools/call" && m.Params.Name == "echo":
 			reply(m.ID, text(fmt.Sprintf("%s after %d cancellations", m.Params.Args, cancelled)))
 		case m.Method == "tools/call" && m.Params.Name == "ask":

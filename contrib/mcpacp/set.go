@@ -39,9 +39,9 @@ type Prompt struct {
 	*mcp.Prompt
 }
 
-// Tools returns the tools of all servers, in the order of the declarations and of each server's list. It waits for
-// servers that are starting, until Options.WaitTime after Connect, and for up to two seconds for lists that have changed.
-// It fails only if ctx or the session ends.
+// Tools returns the tools of AddTool, and those of all servers in the order of the declarations and of each server's list.
+// The InputSchema of each is a map[string]any. Tools waits for servers that are starting, until Options.WaitTime after
+// Connect, and for up to two seconds for lists that have changed. It fails only if ctx or the session ends.
 func (s *Set) Tools(ctx context.Context) ([]*Tool, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
@@ -49,6 +49,9 @@ func (s *Set) Tools(ctx context.Context) ([]*Tool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var tools []*Tool
+	for _, own := range s.own {
+		tools = append(tools, own.tool)
+	}
 	for _, v := range s.servers {
 		tools = append(tools, v.tools...)
 	}
@@ -363,12 +366,7 @@ func checkTool(tool *mcp.Tool) error {
 // toolName returns the name of a tool in the set. A name that has to be changed gets a part of its hash as a suffix, so
 // that different tools have different names.
 func toolName(server, tool string) string {
-	clean := strings.Map(func(r rune) rune {
-		if nameRune(r) {
-			return r
-		}
-		return '_'
-	}, tool)
+	clean := cleanName(tool)
 	name := server + "__" + clean
 	if clean == tool && len(name) <= maxToolName {
 		return name
@@ -376,4 +374,14 @@ func toolName(server, tool string) string {
 	hash := sha256.Sum256([]byte(tool))
 	suffix := "_" + hex.EncodeToString(hash[:4])
 	return name[:min(len(name), maxToolName-len(suffix))] + suffix
+}
+
+// cleanName replaces what models do not accept in the name of a tool.
+func cleanName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if nameRune(r) {
+			return r
+		}
+		return '_'
+	}, name)
 }

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 )
 
 type anthropicAPI struct {
@@ -24,11 +27,11 @@ func newAnthropic(key string, thinking int64) provider {
 	return anthropicAPI{anthropic.NewClient(option.WithAPIKey(key), option.WithMaxRetries(0)), thinking}
 }
 
-func (a anthropicAPI) models(ctx context.Context) (list []modelInfo, err error) {
+func (a anthropicAPI) models(ctx context.Context) (list []model, err error) {
 	pages := a.client.Models.ListAutoPaging(ctx, anthropic.ModelListParams{})
 	for pages.Next() {
 		m := pages.Current()
-		list = append(list, modelInfo{m.ID, m.MaxInputTokens})
+		list = append(list, model{m.ID, m.MaxInputTokens})
 	}
 	return list, a.failure(pages.Err())
 }
@@ -56,18 +59,21 @@ func (a anthropicAPI) stream(ctx context.Context, req *request) iter.Seq2[piece,
 		}
 		u := m.Usage
 		res := answer{in: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, out: u.OutputTokens}
+		var thoughts []anthropic.ContentBlockParamUnion
 		for i, block := range m.Content {
 			switch block.Type {
 			case "text":
 				res.text += block.Text
-			case "thinking":
-				res.thoughts = append(res.thoughts, thought{block.Thinking, block.Signature})
+			case "thinking", "redacted_thinking":
+				thoughts = append(thoughts, block.ToParam())
 			case "tool_use":
 				if len(res.calls) < maxCalls {
-					res.calls = append(res.calls, call{name: block.Name, args: cmp.Or(inputs[int64(i)], string(block.Input))})
+					input := cmp.Or(inputs[int64(i)], string(block.Input))
+					res.calls = append(res.calls, mcp.CallToolParamsRaw{Name: block.Name, Arguments: json.RawMessage(input)})
 				}
 			}
 		}
+		res.thoughts = thoughts
 		switch m.StopReason {
 		case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
 			res.stop = acp.StopReasonMaxTokens
@@ -88,38 +94,36 @@ func (a anthropicAPI) params(req *request) anthropic.MessageNewParams {
 		p.Thinking = anthropic.ThinkingConfigParamOfEnabled(a.thinking)
 	}
 	for _, tool := range req.tools {
-		extra := map[string]any{}
-		for member, value := range tool.schema {
-			if member != "type" {
-				extra[member] = value
-			}
-		}
+		schema, _ := tool.InputSchema.(map[string]any)
+		extra := maps.Clone(schema)
+		delete(extra, "type") // which the client adds
 		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-			Name: tool.name, Description: anthropic.String(tool.description), InputSchema: anthropic.ToolInputSchemaParam{ExtraFields: extra},
+			Name: tool.Name, Description: anthropic.String(tool.Description), InputSchema: anthropic.ToolInputSchemaParam{ExtraFields: extra},
 		}})
 	}
 	for _, m := range req.messages {
 		var blocks, results []anthropic.ContentBlockParamUnion
-		for _, t := range m.thoughts {
-			blocks = append(blocks, anthropic.NewThinkingBlock(t.signature, t.text))
+		if m.ToolCalls != nil {
+			blocks, _ = req.thoughts[m.ToolCalls[0].ToolCallID].([]anthropic.ContentBlockParamUnion)
 		}
-		for _, block := range m.content {
+		for _, block := range m.Content {
 			if data, kind, ok := block.Image(); ok {
 				blocks = append(blocks, anthropic.NewImageBlockBase64(kind, base64.StdEncoding.EncodeToString(data)))
-			} else if text := blockText(block); strings.TrimSpace(text) != "" { // the API refuses blank texts
+			} else if text := contentText([]acp.ContentBlock{block}); strings.TrimSpace(text) != "" { // the API refuses blank texts
 				blocks = append(blocks, anthropic.NewTextBlock(text))
 			}
 		}
-		for _, c := range m.calls {
-			blocks = append(blocks, anthropic.NewToolUseBlock(c.id, json.RawMessage(c.args), c.name))
-			results = append(results, anthropic.NewToolResultBlock(c.id, c.result, false))
+		for _, c := range m.ToolCalls {
+			id, input := string(c.ToolCallID), json.RawMessage(cmp.Or(string(c.RawInput), "{}"))
+			blocks = append(blocks, anthropic.NewToolUseBlock(id, input, c.Name.Value()))
+			results = append(results, anthropic.NewToolResultBlock(id, req.result(&m, c), c.Status != acp.ToolCallStatusCompleted))
 		}
 		switch {
 		case len(blocks) == 0:
-		case m.user:
-			p.Messages = append(p.Messages, anthropic.NewUserMessage(blocks...))
-		default:
+		case m.Role == agentkit.RoleAgent:
 			p.Messages = append(p.Messages, anthropic.NewAssistantMessage(blocks...))
+		default:
+			p.Messages = append(p.Messages, anthropic.NewUserMessage(blocks...))
 		}
 		if results != nil {
 			p.Messages = append(p.Messages, anthropic.NewUserMessage(results...))

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,11 +20,7 @@ Working directory: `
 const summarize = `Summarize this conversation, so that you can continue the work with nothing but the summary: the user's requests, word for word
 where it matters, what was done, which files were read and changed and what is in them, what is left to do.`
 
-func newID() string { return strings.ToLower(rand.Text()) }
-
-func jsonRaw(text string) json.RawMessage { return json.RawMessage(text) }
-
-func fence(text string) string { return "```\n" + text + "\n```" }
+const maxText = 64 << 10 // bytes of a text that the model gets
 
 // clip cuts a text off that is too long.
 func clip(text string, most int) string {
@@ -37,96 +30,61 @@ func clip(text string, most int) string {
 	return text
 }
 
-func textMessage(user bool, text string) message {
+func textContent(text string) []acp.ContentBlock {
 	if text == "" {
-		return message{user: user}
+		return nil
 	}
-	return message{user: user, content: []acp.ContentBlock{acp.TextBlock(text)}}
+	return []acp.ContentBlock{acp.TextBlock(text)}
 }
 
-// conversation returns the stored conversation. The APIs accept it even if turns were cancelled, because each call has a result.
-func conversation(ctx context.Context, t *turn) ([]message, error) {
-	stored, err := t.Messages(ctx)
-	var messages []message
-	for _, s := range stored {
-		m := message{user: s.Role != agentkit.RoleAgent, content: s.Content}
-		if s.Role == agentkit.RoleSummary {
-			m.content = append([]acp.ContentBlock{acp.TextBlock("This is a summary of the conversation so far.\n")}, m.content...)
+// contentText returns blocks as text, with a note for those that have none.
+func contentText(content []acp.ContentBlock) (all string) {
+	for _, block := range content {
+		text, ok := agentkit.BlockText(block)
+		if !ok {
+			text = "(an attachment of a kind that cannot be read)"
 		}
-		for _, c := range s.ToolCalls {
-			args, _ := object(string(c.RawInput))
-			m.calls = append(m.calls, call{id: string(c.ToolCallID), name: c.Name.Or("unknown"), args: args, result: storedResult(c)})
-		}
-		messages = append(messages, m)
+		all += text
+	}
+	return all
+}
+
+// conversation returns the stored conversation. A summary becomes a message of the user.
+func conversation(ctx context.Context, t *turn) ([]agentkit.Message, error) {
+	messages, err := t.Messages(ctx)
+	if len(messages) > 0 && messages[0].Role == agentkit.RoleSummary {
+		about := textContent("This is a summary of the conversation so far.\n")
+		messages[0] = agentkit.Message{Role: agentkit.RoleUser, Content: append(about, messages[0].Content...)}
 	}
 	return messages, err
 }
 
-func storedResult(c acp.ToolCall) (text string) {
-	if json.Unmarshal(c.RawOutput, &text) == nil {
-		return text
-	}
-	for _, content := range c.Content { // of an MCP server
-		if v, ok := content.Variant.(*acp.ToolCallContentContent); ok {
-			text += blockText(v.Content)
-		}
-	}
-	if text == "" {
-		text = "error: there is no result, because the turn was cancelled"
-	}
-	return text
-}
-
-var mention = regexp.MustCompile(`(?:^|\s)@([^\s@]*[^\s@.,:;!?)])`)
-
-// attach stores the files that a prompt names with @ as part of the prompt, and returns them.
-func attach(ctx context.Context, t *turn, req *acp.PromptRequest) (files []acp.ContentBlock, err error) {
-	for _, match := range mention.FindAllStringSubmatch(agentkit.PromptText(req), 10) {
-		text, err := t.State.files.read(ctx, match[1], 0, 2000)
-		if err != nil {
-			continue // a word with @ need not name a file
-		}
-		_, _, abs, _ := t.State.files.locate(match[1])
-		block := acp.ResourceBlock(acp.EmbeddedResourceResource{Variant: &acp.TextResourceContents{URI: "file://" + abs, Text: clip(text, maxFound)}})
-		if err := t.Record(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block})); err != nil {
-			return nil, err
-		}
-		files = append(files, block)
-	}
-	return files, nil
-}
-
 func (a *agent) windowOf(t *turn) int64 {
-	if a.window > 0 {
+	i := slices.IndexFunc(t.State.models, func(m model) bool { return m.id == t.State.Model })
+	switch {
+	case a.window > 0:
 		return a.window
-	} else if w := t.State.windows[t.State.Model]; w > 0 {
-		return w
+	case i >= 0 && t.State.models[i].window > 0:
+		return t.State.models[i].window
 	}
 	return 128_000
 }
 
-// request prepares a request. If the conversation is too long for another answer, it is compacted first.
-func (a *agent) request(ctx context.Context, t *turn, messages []message) (*request, error) {
-	req := &request{model: t.State.Model, system: system + t.Cwd(), messages: messages, maxTokens: min(16_000, a.windowOf(t)/4), tools: slices.Clone(tools)}
+// request prepares a request.
+func (a *agent) request(ctx context.Context, t *turn, messages []agentkit.Message) (*request, error) {
+	window := a.windowOf(t)
+	req := &request{model: t.State.Model, system: system + t.Cwd(), messages: messages, maxTokens: min(16_000, window/4)}
+	req.maxResults = int(window) // bytes, which are about a quarter of the context
 	for _, dir := range t.AdditionalDirectories() {
 		req.system += "\nAnother directory: " + dir
 	}
-	guide, err := t.State.files.read(ctx, "AGENTS.md", 0, 0)
+	guide, err := t.State.files.Read(ctx, "AGENTS.md", 0, 0)
 	if err == nil {
-		req.system += "\n\nAGENTS.md says:\n" + clip(guide, maxFound)
+		req.system += "\n\nAGENTS.md says:\n" + clip(guide, maxText)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, acp.Public(err)
 	}
-	served, err := t.State.mcp.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range served {
-		req.tools = append(req.tools, tool{name: t.Name, description: t.Description, schema: asMap(t.InputSchema)})
-	}
-	if used := int64(float64(req.size()) * t.State.density); used > a.windowOf(t)*7/10 && len(messages) > 1 {
-		req.messages, err = a.compact(ctx, t, messages)
-	}
+	req.tools, err = t.State.tools.Tools(ctx)
 	return req, err
 }
 
@@ -134,62 +92,39 @@ func (a *agent) request(ctx context.Context, t *turn, messages []message) (*requ
 func (req *request) size() int {
 	n := len(req.system) + 300*len(req.tools)
 	for _, m := range req.messages {
-		for _, block := range m.content {
+		for _, block := range m.Content {
 			if _, _, ok := block.Image(); ok {
 				n += 5000
-			} else {
-				n += len(blockText(block))
 			}
 		}
-		for _, c := range m.calls {
-			n += len(c.args) + len(c.result) + 50
+		n += len(contentText(m.Content))
+		for _, c := range m.ToolCalls {
+			n += len(c.RawInput) + len(req.result(&m, c)) + 50
 		}
 	}
 	return n
 }
 
-// count shows how full the context is, and what the session has cost.
-func (a *agent) count(ctx context.Context, t *turn, res *answer, used int64) error {
-	var cost *acp.Cost
-	if a.priceIn+a.priceOut > 0 {
-		t.State.Cost += (float64(res.in)*a.priceIn + float64(res.out)*a.priceOut) / 1e6
-		cost = &acp.Cost{Amount: t.State.Cost, Currency: "USD"}
-	}
-	return errors.Join(t.SaveState(ctx), t.Update(ctx, acp.ContextUsage(uint64(used), uint64(a.windowOf(t)), cost)))
-}
-
-// compact replaces the conversation by a summary, which the model writes, and the prompt of the turn.
-func (a *agent) compact(ctx context.Context, t *turn, messages []message) ([]message, error) {
-	show := func(u acp.CompactionUpdate) error {
-		update := acp.NewSessionUpdateCompactionUpdate(u)
-		if t.Conn().Capabilities().Session.Value().Compaction.Present() {
-			return t.Update(ctx, update)
+// compact replaces the conversation by a summary that the model writes. In req, the prompt of the turn follows it.
+func (a *agent) compact(ctx context.Context, t *turn, req *request) error {
+	var res *answer
+	err := t.Compact(ctx, func() (_ string, err error) {
+		asked := *req // with the tools, because Anthropic requires those of earlier calls
+		asked.messages = append(slices.Clip(req.messages), agentkit.Message{Role: agentkit.RoleUser, Content: textContent(summarize)})
+		asked.maxTokens = 8000
+		if res, err = a.ask(ctx, t, &asked, func(piece) error { return nil }); err != nil {
+			return "", err
 		}
-		return errors.Join(t.Record(ctx, update), notify(ctx, t, "Summarizing the conversation: "+string(u.Status)))
-	}
-	u := acp.CompactionUpdate{CompactionID: acp.CompactionID(newID()), Status: acp.CompactionStatusInProgress}
-	if err := show(u); err != nil {
-		return nil, err
-	}
-	req := &request{model: t.State.Model, system: system + t.Cwd(), messages: append(messages, textMessage(true, summarize)), maxTokens: 8000}
-	req.tools = tools // Anthropic requires those of earlier calls
-	res, err := a.ask(ctx, t, req, func(piece) error { return nil })
-	if err == nil && res.text == "" {
-		err = acp.Public(errors.New("the model wrote no summary"))
-	}
+		if res.text == "" {
+			return "", acp.Public(errors.New("the model wrote no summary"))
+		}
+		return res.text, nil
+	})
 	if err != nil {
-		u.Status = acp.CompactionStatusFailed
-		if ctx.Err() != nil {
-			u.Status = acp.CompactionStatusCancelled
-		}
-		return nil, errors.Join(err, show(u))
-	}
-	u.Status, u.Summary = acp.CompactionStatusCompleted, acp.Some([]acp.ContentBlock{acp.TextBlock(res.text)})
-	if err := show(u); err != nil {
-		return nil, err
+		return err
 	}
 	shorter, err := conversation(ctx, t)
 	prompt := append(slices.Clone(t.Request().Prompt), acp.TextBlock("(A part of this may be done already.)"))
-	req.messages = append(shorter, message{user: true, content: prompt})
-	return req.messages, errors.Join(err, a.count(ctx, t, res, int64(float64(req.size())*t.State.density)))
+	req.messages = append(shorter, agentkit.Message{Role: agentkit.RoleUser, Content: prompt})
+	return errors.Join(err, a.count(ctx, t, res, int64(float64(req.size())*t.State.density)))
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -13,12 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/contrib/mcpacp"
@@ -26,22 +23,17 @@ import (
 
 const name = "coder"
 
-// agent is the state that all sessions share.
+// agent is what all sessions share.
 type agent struct {
-	api, model, keyFile string
-	images              bool
-	window, thinking    int64
-	priceIn, priceOut   float64 // in USD, per million tokens
-	patience            time.Duration
-	maxRequests         int
+	api, model        string
+	images            bool
+	window, thinking  int64
+	priceIn, priceOut float64 // in USD, per million tokens
+	patience          time.Duration
+	maxRequests       int
 
-	rules     *policy.Policy
-	memory    *policy.File
-	roots     *local.Roots
-	terminals *local.Terminals
-
-	mu       sync.Mutex
-	provider provider // nil until there is a key
+	key   agentkit.APIKey
+	rules policy.Remembered
 }
 
 func main() {
@@ -77,103 +69,36 @@ func (a *agent) run(dir string, login bool) (err error) {
 	if a.api != "openai" && a.api != "anthropic" {
 		return fmt.Errorf("-api %q: want openai or anthropic", a.api)
 	}
-	a.model = cmp.Or(a.model, os.Getenv(strings.ToUpper(a.api)+"_MODEL"))
+	prefix := strings.ToUpper(a.api)
+	a.model = cmp.Or(a.model, os.Getenv(prefix+"_MODEL"))
+	a.key = agentkit.APIKey{Variable: prefix + "_API_KEY", File: filepath.Join(dir, a.api+".key")}
+	if a.api == "openai" && set("OPENAI_BASE_URL") {
+		a.key.Default = "none" // a local server needs no key
+	}
+	if login {
+		return a.key.Enter(os.Stdin, os.Stderr)
+	}
+	rules, err := policy.New(nil, &policy.Options{Resolve: policy.ResolveLinks})
+	if err != nil {
+		return err
+	}
+	a.rules = policy.Remembered{Policy: rules, Memory: policy.NewFile(filepath.Join(dir, "rules.json")), Agent: name}
 	store, err := sessionstore.Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	a.keyFile = filepath.Join(dir, a.api+".key")
-	if login {
-		return errors.Join(a.readKey(), store.Close())
-	}
-	a.memory = policy.NewFile(filepath.Join(dir, "rules.json"))
-	if a.rules, err = policy.New(nil, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
-		return err
-	}
-	if a.roots, err = local.OpenRoots(); err != nil {
-		return err
-	}
-	a.terminals = local.NewTerminals(a.roots, &local.TerminalsOptions{Env: environ()})
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
-		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Policy: a.decide, Login: a.login(),
-		ToolError: func(_ acp.ToolCall, err error) string { return err.Error() },
+		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"),
+		Policy: func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+			return a.rules.Answer(s, call)
+		},
+		Remember: func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
+			return a.rules.Remember(s, call, kind)
+		},
 		WhileBusy: agentkit.Steer, Fork: true, Extend: mcpacp.Enable,
 	})
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: name, Title: acp.Some("Coder"), Version: "1.0"}}
 	opts.AdditionalDirectories = true
 	opts.Prompt = acp.PromptCapabilities{Image: a.images, EmbeddedContext: true}
-	err = sessions.Serve(context.Background(), acp.Stdio(), opts)
-	return errors.Join(err, a.terminals.Close(), a.roots.Close(), store.Close())
-}
-
-// login offers two ways to log in: a terminal, and the environment in which the agent is started.
-func (a *agent) login() *agentkit.Login {
-	variable := strings.ToUpper(a.api) + "_API_KEY"
-	ready := func(context.Context, *acp.AgentConn) (bool, error) { return a.connect() != nil, nil }
-	return &agentkit.Login{
-		Methods: []acp.AuthMethod{
-			acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "terminal", Name: "Enter an API key", Args: []string{"-login"}}),
-			acp.NewAuthMethodAgent(acp.AuthMethodAgent{
-				ID: "environment", Name: "Use " + variable, Description: acp.Some("Start the agent with this variable in its environment."),
-			}),
-		},
-		Valid: ready,
-		Run: func(context.Context, *acp.AgentConn, acp.AuthMethodID) error {
-			if a.connect() == nil {
-				return acp.Public(fmt.Errorf("%s is not set: set it, and start the agent again", variable))
-			}
-			return nil
-		},
-		Logout: func(context.Context, *acp.AgentConn) error {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.provider = nil
-			if err := os.Remove(a.keyFile); !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
-			return nil
-		},
-	}
-}
-
-// connect returns the provider, or nil if there is no key for it yet.
-func (a *agent) connect() provider {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.provider == nil {
-		key := os.Getenv(strings.ToUpper(a.api) + "_API_KEY")
-		if stored, err := os.ReadFile(a.keyFile); err == nil && key == "" {
-			key = strings.TrimSpace(string(stored))
-		}
-		if key == "" && a.api == "openai" && os.Getenv("OPENAI_BASE_URL") != "" {
-			key = "none" // a local server needs none
-		}
-		switch {
-		case key == "":
-		case a.api == "openai":
-			a.provider = newOpenAI(key)
-		default:
-			a.provider = newAnthropic(key, a.thinking)
-		}
-	}
-	return a.provider
-}
-
-func (a *agent) readKey() error {
-	fmt.Fprint(os.Stderr, "API key: ")
-	key, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if key = strings.TrimSpace(key); key == "" {
-		return fmt.Errorf("no key: %w", err)
-	}
-	return os.WriteFile(a.keyFile, []byte(key+"\n"), 0o600)
-}
-
-// environ returns the environment of commands, without the keys.
-func environ() (env []string) {
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "OPENAI_API_KEY=") && !strings.HasPrefix(variable, "ANTHROPIC_API_KEY=") {
-			env = append(env, variable)
-		}
-	}
-	return env
+	return errors.Join(sessions.Serve(context.Background(), acp.Stdio(), opts), store.Close())
 }

@@ -78,6 +78,7 @@ type setup struct {
 	accept map[string]string        // rules that the test breaks
 	file   func(name string) string // the text that the client has for a file; nil is that on disk
 	killed bool                     // the test kills the agent
+	within []string                 // a program that starts the agent, with its arguments
 }
 
 // host is a client that drives the agent as a process of its own. What passes is judged, advice included.
@@ -104,7 +105,8 @@ func (s *setup) command(t *testing.T, url string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, append([]string{"-state", s.state, "-api", s.api}, s.args...)...)
+	args := slices.Concat(s.within, []string{self, "-state", s.state, "-api", s.api}, s.args)
+	cmd := exec.Command(args[0], args[1:]...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "ANTHROPIC_") {
 			cmd.Env = append(cmd.Env, variable)
@@ -229,7 +231,7 @@ func (h *host) told() (lines string, questions []acp.ToolCallUpdate) {
 		} else if ok {
 			b.WriteString("\n" + who + ": " + text)
 		} else {
-			b.WriteString("\n" + who + ": " + blockText(content))
+			b.WriteString("\n" + who + ": " + contentText([]acp.ContentBlock{content}))
 		}
 		last = who
 	}

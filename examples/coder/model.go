@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,18 +10,22 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
 // provider is an API with models.
 type provider interface {
-	models(ctx context.Context) ([]modelInfo, error)
+	models(ctx context.Context) ([]model, error)
 	// stream sends a request, and yields the pieces of the answer; the last one has the whole answer.
 	stream(ctx context.Context, req *request) iter.Seq2[piece, error]
 }
 
-// modelInfo describes a model. window is the size of its context in tokens, or 0.
-type modelInfo struct {
+// model describes a model. window is the size of its context in tokens, or 0.
+type model struct {
 	id     string
 	window int64
 }
@@ -30,25 +33,17 @@ type modelInfo struct {
 // request has the conversation that a model continues.
 type request struct {
 	model, system string
-	messages      []message
-	tools         []tool
+	messages      []agentkit.Message
+	thoughts      map[acp.ToolCallID]any // those of the answers whose first call this is, if the API wants them back
+	tools         []*mcpacp.Tool
 	maxTokens     int64
+	maxResults    int // bytes of all results of one answer
 }
 
-// message is a message of the user or, with calls, of the model.
-type message struct {
-	user     bool
-	content  []acp.ContentBlock
-	calls    []call
-	thoughts []thought // of this turn, which Anthropic wants back
+// result returns the result of a call of a message: the APIs refuse a call without one.
+func (req *request) result(m *agentkit.Message, call acp.ToolCall) string {
+	return clip(agentkit.ToolResult(call), max(2000, req.maxResults/len(m.ToolCalls)))
 }
-
-// call is a call of a tool with its result: the APIs refuse one without the other.
-type call struct {
-	id, name, args, result string // args is a JSON object
-}
-
-type thought struct{ text, signature string }
 
 // piece is a piece of an answer. It may be empty, which says that the API is alive.
 type piece struct {
@@ -59,8 +54,8 @@ type piece struct {
 // answer is the whole answer of a model. stop is empty if the model is done or calls tools.
 type answer struct {
 	text     string
-	calls    []call
-	thoughts []thought
+	calls    []mcp.CallToolParamsRaw
+	thoughts any
 	stop     acp.StopReason
 	in, out  int64 // tokens
 }
@@ -88,6 +83,20 @@ const (
 	maxCalls    = 128 // in one answer
 )
 
+// connect returns the API, with the key that there is now.
+func (a *agent) connect() (provider, error) {
+	key, err := a.key.Get()
+	switch {
+	case err != nil:
+		return nil, err
+	case key == "":
+		return nil, acp.ErrAuthRequired
+	case a.api == "openai":
+		return newOpenAI(key), nil
+	}
+	return newAnthropic(key, a.thinking), nil
+}
+
 // ask sends a request, and again while the API is busy or down, which the user sees. It does not repeat a request after a part of the
 // answer was shown.
 func (a *agent) ask(ctx context.Context, t *turn, req *request, show func(piece) error) (*answer, error) {
@@ -97,8 +106,8 @@ func (a *agent) ask(ctx context.Context, t *turn, req *request, show func(piece)
 			begun = begun || p.text != "" || p.thought != ""
 			return show(p)
 		})
-		var f *failure
-		if err == nil || ctx.Err() != nil || !errors.As(err, &f) {
+		f, failed := errors.AsType[*failure](err)
+		if !failed || ctx.Err() != nil {
 			return res, err
 		}
 		busy := f.status == 0 || f.status == http.StatusRequestTimeout || f.status == http.StatusTooManyRequests || f.status >= 500
@@ -112,7 +121,8 @@ func (a *agent) ask(ctx context.Context, t *turn, req *request, show func(piece)
 		if seconds, err := strconv.ParseFloat(f.after, 64); err == nil && seconds >= 0 {
 			wait = time.Duration(min(seconds, 300) * float64(time.Second))
 		}
-		if err := notify(ctx, t, fmt.Sprintf("%v. Trying again in %v.", f, wait)); err != nil {
+		notice := acp.Notice{Severity: acp.NoticeSeverityWarning, Title: fmt.Sprintf("%v. Trying again in %v.", f, wait)}
+		if err := t.Notify(ctx, notice); err != nil {
 			return nil, err
 		}
 		select {
@@ -125,9 +135,9 @@ func (a *agent) ask(ctx context.Context, t *turn, req *request, show func(piece)
 
 // askOnce sends a request once. It gives up when the API is silent for too long.
 func (a *agent) askOnce(ctx context.Context, req *request, show func(piece) error) (*answer, error) {
-	provider := a.connect()
-	if provider == nil {
-		return nil, acp.ErrAuthRequired // logged out
+	provider, err := a.connect()
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -135,13 +145,12 @@ func (a *agent) askOnce(ctx context.Context, req *request, show func(piece) erro
 	defer silent.Stop()
 	text, room := "", 8*int(req.maxTokens) // bytes, because some servers ignore maxTokens
 	for p, err := range provider.stream(ctx, req) {
-		if cause := context.Cause(ctx); cause != nil {
+		switch cause := context.Cause(ctx); {
+		case cause != nil:
 			return nil, cause
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
-		}
-		if p.answer != nil {
+		case p.answer != nil:
 			return p.answer, nil
 		}
 		p.text, p.thought = p.text[:min(len(p.text), room)], p.thought[:min(len(p.thought), room)]
@@ -155,24 +164,4 @@ func (a *agent) askOnce(ctx context.Context, req *request, show func(piece) erro
 		silent.Reset(a.patience)
 	}
 	return nil, errBroken
-}
-
-// notify tells the user something that is not a part of the conversation with the model.
-func notify(ctx context.Context, t *turn, text string) error {
-	if t.Conn().Capabilities().Session.Value().Notices.Present() {
-		return t.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{Severity: acp.NoticeSeverityWarning, Title: text}))
-	}
-	return t.Update(ctx, acp.AgentThoughtText(text+"\n"))
-}
-
-// object returns the arguments of a call as a JSON object, and whether they are one.
-func object(args string) (string, bool) {
-	if args == "" {
-		return "{}", true // a tool without parameters
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(args), &members); err != nil || members == nil {
-		return "{}", false
-	}
-	return args, true
 }

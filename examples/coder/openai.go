@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
@@ -17,21 +18,18 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 )
 
-type openAI struct {
-	client openai.Client
-	others bool // the server is not OpenAI's: it may know only max_tokens, which OpenAI's newer models refuse
-}
+type openAI struct{ client openai.Client }
 
 // newOpenAI returns the API at OPENAI_BASE_URL, which the client reads. The client does not retry, because the user would not see that.
 func newOpenAI(key string) provider {
-	return openAI{openai.NewClient(option.WithAPIKey(key), option.WithMaxRetries(0)), os.Getenv("OPENAI_BASE_URL") != ""}
+	return openAI{openai.NewClient(option.WithAPIKey(key), option.WithMaxRetries(0))}
 }
 
-func (o openAI) models(ctx context.Context) (list []modelInfo, err error) {
+func (o openAI) models(ctx context.Context) (list []model, err error) {
 	pages := o.client.Models.ListAutoPaging(ctx)
 	for pages.Next() {
 		m := pages.Current()
-		info := modelInfo{id: m.ID}
+		info := model{id: m.ID}
 		for _, member := range []string{"max_model_len", "context_length"} { // vLLM, OpenRouter
 			if json.Unmarshal([]byte(m.JSON.ExtraFields[member].Raw()), &info.window) == nil {
 				break
@@ -72,11 +70,11 @@ func (o openAI) stream(ctx context.Context, req *request) iter.Seq2[piece, error
 						if len(ids) == maxCalls {
 							continue
 						}
-						i, ids, res.calls = len(ids), append(ids, c.ID), append(res.calls, call{})
+						i, ids, res.calls = len(ids), append(ids, c.ID), append(res.calls, mcp.CallToolParamsRaw{})
 						position[c.Index] = i
 					}
-					res.calls[i].name += c.Function.Name
-					res.calls[i].args += c.Function.Arguments
+					res.calls[i].Name += c.Function.Name
+					res.calls[i].Arguments = append(res.calls[i].Arguments, c.Function.Arguments...)
 				}
 			}
 			res.text += p.text
@@ -105,47 +103,48 @@ func (o openAI) params(req *request) openai.ChatCompletionNewParams {
 		Model: req.model, Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(req.system)},
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}
-	if o.others {
-		p.MaxTokens = openai.Int(req.maxTokens)
-	} else {
+	if os.Getenv("OPENAI_BASE_URL") == "" {
 		p.MaxCompletionTokens = openai.Int(req.maxTokens)
+	} else {
+		p.MaxTokens = openai.Int(req.maxTokens) // other servers may know only this, which OpenAI's newer models refuse
 	}
 	for _, tool := range req.tools {
+		schema, _ := tool.InputSchema.(map[string]any)
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: tool.name, Description: openai.String(tool.description), Parameters: tool.schema,
+			Name: tool.Name, Description: openai.String(tool.Description), Parameters: schema,
 		}))
 	}
 	for _, m := range req.messages {
-		if m.user {
-			var parts []openai.ChatCompletionContentPartUnionParam
-			for _, block := range m.content {
-				if data, kind, ok := block.Image(); ok {
-					url := "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)
-					parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: url}))
-				} else {
-					parts = append(parts, openai.TextContentPart(blockText(block)))
-				}
-			}
-			p.Messages = append(p.Messages, openai.UserMessage(parts))
+		if m.Role != agentkit.RoleAgent {
+			p.Messages = append(p.Messages, openai.UserMessage(userParts(m.Content)))
 			continue
 		}
 		said := &openai.ChatCompletionAssistantMessageParam{}
-		if text := contentText(m.content); text != "" || m.calls == nil {
+		if text := contentText(m.Content); text != "" || m.ToolCalls == nil {
 			said.Content.OfString = openai.String(text)
 		}
-		for _, c := range m.calls {
-			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID: c.id, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.name, Arguments: c.args},
-				},
-			})
-		}
 		p.Messages = append(p.Messages, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
-		for _, c := range m.calls {
-			p.Messages = append(p.Messages, openai.ToolMessage(c.result, c.id))
+		for _, c := range m.ToolCalls {
+			function := openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name.Value(), Arguments: cmp.Or(string(c.RawInput), "{}")}
+			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{ID: string(c.ToolCallID), Function: function},
+			})
+			p.Messages = append(p.Messages, openai.ToolMessage(req.result(&m, c), string(c.ToolCallID)))
 		}
 	}
 	return p
+}
+
+func userParts(content []acp.ContentBlock) (parts []openai.ChatCompletionContentPartUnionParam) {
+	for _, block := range content {
+		if data, kind, ok := block.Image(); ok {
+			url := "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)
+			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: url}))
+		} else {
+			parts = append(parts, openai.TextContentPart(contentText([]acp.ContentBlock{block})))
+		}
+	}
+	return parts
 }
 
 func (openAI) failure(err error) error {
@@ -155,20 +154,4 @@ func (openAI) failure(err error) error {
 		return &failure{text: err.Error()}
 	}
 	return nil
-}
-
-// blockText returns a block as text, or a note if it has none.
-func blockText(block acp.ContentBlock) string {
-	text, ok := agentkit.BlockText(block)
-	if !ok {
-		text = "(an attachment of a kind that cannot be read)"
-	}
-	return text
-}
-
-func contentText(content []acp.ContentBlock) (text string) {
-	for _, block := range content {
-		text += blockText(block)
-	}
-	return text
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/agentkit/workspace"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
@@ -19,10 +19,10 @@ type state struct {
 	Model string
 	Cost  float64 // in USD, so far
 
-	windows map[string]int64 // of the models
-	density float64          // tokens per byte, as the API has counted them
-	files   *files
-	mcp     *mcpacp.Set
+	models  []model
+	density float64 // tokens per byte, as the API has counted them
+	files   *workspace.Workspace
+	tools   *mcpacp.Set
 }
 
 type (
@@ -40,98 +40,77 @@ const (
 
 // open prepares a session that is new, loaded, resumed or forked.
 func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) (err error) {
-	dirs := append([]string{o.Cwd}, o.AdditionalDirectories...)
-	if s.State.files, err = openFiles(s, dirs); err != nil {
+	s.State.density = 0.3
+	if s.State.files, err = workspace.Open(s, &workspace.Options{Unset: []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}}); err != nil {
 		return err
 	}
-	s.AtClose(s.State.files.close)
-	if err := a.roots.SetSession(s, o.Cwd, o.AdditionalDirectories...); err != nil {
-		return err
-	}
-	s.AtClose(func() { a.roots.RemoveSession(s) })
 	o.Modes = []acp.SessionMode{
 		{ID: ask, Name: "Ask", Description: acp.Some("Asks before it changes files or runs commands")},
 		{ID: edits, Name: "Accept edits", Description: acp.Some("Changes files, and asks before it runs commands")},
 		{ID: readOnly, Name: "Read only", Description: acp.Some("Changes no files, and runs no commands")},
 		{ID: all, Name: "Everything", Description: acp.Some("Does not ask")},
 	}
-	models, err := a.models(ctx)
-	if err != nil {
+	if s.State.models, err = a.models(ctx); err != nil {
 		return err
 	}
-	s.State.windows, s.State.density = map[string]int64{}, 0.3
-	var names []string
-	for _, m := range models {
-		if _, twice := s.State.windows[m.id]; !twice {
-			names, s.State.windows[m.id] = append(names, m.id), m.window
-		}
+	o.Select("model", "Model", &s.State.Model, modelNames(s)...)
+	s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, &mcpacp.Options{
+		Permit: func(ctx context.Context, _ agentkit.Asker, _ *mcpacp.Tool, call *agentkit.ToolCall) error {
+			return permit(ctx, s, call)
+		},
+	})
+	if err == nil {
+		tools{s}.addTo(s.State.tools)
 	}
-	o.Select("model", "Model", &s.State.Model, names...)
-	o.ConfigOptions[0].Category = acp.Some(acp.SessionConfigOptionCategoryModel)
-	s.State.mcp, err = mcpacp.Connect(ctx, s, o.MCPServers, &mcpacp.Options{Permit: a.permitMCP})
 	return err
 }
 
 // models lists the API's models, the preferred one first, which need not be in the list.
-func (a *agent) models(ctx context.Context) ([]modelInfo, error) {
+func (a *agent) models(ctx context.Context) ([]model, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	list, err := a.connect().models(ctx)
+	provider, err := a.connect()
+	if err != nil {
+		return nil, err
+	}
+	list, err := provider.models(ctx)
 	if f, ok := errors.AsType[*failure](err); ok && f.status == 401 {
 		return nil, loginNeeded(err)
 	}
-	i := slices.IndexFunc(list, func(m modelInfo) bool { return m.id == a.model })
+	preferred := model{id: a.model}
+	if i := slices.IndexFunc(list, func(m model) bool { return m.id == a.model }); i >= 0 {
+		preferred = list[i]
+	}
 	switch {
-	case i >= 0:
-		return slices.Insert(slices.Delete(slices.Clone(list), i, i+1), 0, list[i]), nil
 	case a.model != "":
-		return append([]modelInfo{{id: a.model}}, list...), nil
+		return append([]model{preferred}, list...), nil
 	case len(list) == 0:
 		return nil, acp.Public(fmt.Errorf("choose a model with -model, because the API lists none: %w", err))
 	}
 	return list, nil
 }
 
-// permit returns nil if the mode, a remembered rule or the user allows a call.
-func (a *agent) permit(ctx context.Context, t *turn, call *agentkit.ToolCall, reads bool) error {
-	mode := t.Mode()
+func modelNames(s *session) (names []string) {
+	for _, m := range s.State.models {
+		if !slices.Contains(names, m.id) {
+			names = append(names, m.id)
+		}
+	}
+	return names
+}
+
+// permit returns nil if the mode, a remembered decision or the user allows a call.
+func permit(ctx context.Context, s *session, call *agentkit.ToolCall) error {
+	kind, mode := call.State().Kind, s.Mode()
+	reads := kind == acp.ToolKindRead || kind == acp.ToolKindSearch || kind == acp.ToolKindFetch
 	switch {
-	case reads || mode == all || mode == edits && call.State().Kind == acp.ToolKindEdit:
+	case reads || mode == all || mode == edits && kind == acp.ToolKindEdit:
 		return call.Begin()
 	case mode == readOnly:
 		return errors.New("not in the mode read only")
 	}
-	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"),
-		acp.RejectOnce("no", "Reject"), acp.RejectAlways("never", "Always reject"))
-	if chosen.OptionID == "always" || chosen.OptionID == "never" {
-		rule, none := a.rules.RuleFor(about(t.Session, call.State()), chosen.Kind, a.memory)
-		if none == nil {
-			none = a.memory.Add(t.ID(), rule)
-		}
-		if none != nil {
-			none = notify(ctx, t, fmt.Sprintf("This will be asked again: %v.", none))
-		}
-		err = errors.Join(err, none)
-	}
+	_, err := call.Ask(ctx)
 	return err
-}
-
-func (a *agent) permitMCP(ctx context.Context, asker agentkit.Asker, tool *mcpacp.Tool, call *agentkit.ToolCall) error {
-	return a.permit(ctx, asker.(*turn), call, tool.Annotations != nil && tool.Annotations.ReadOnlyHint)
-}
-
-// decide answers for the user, by the rules that are remembered.
-func (a *agent) decide(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
-	remembered, err := a.memory.Rules(s.ID())
-	if err != nil {
-		return "", "", err
-	}
-	decision, err := a.rules.Explain(about(s, call), remembered...)
-	return decision.Kind(), decision.Why, err
-}
-
-func about(s *session, call acp.ToolCall) policy.Request {
-	return policy.Request{Agent: name, Cwd: s.Cwd(), ToolCall: call}
 }
 
 // The prompts of two commands.
@@ -154,8 +133,11 @@ func (a *agent) commands() []agentkit.Command[state] {
 			if err != nil {
 				return err
 			}
-			_, err = a.compact(ctx, t, messages[:len(messages)-1])
-			return err
+			req, err := a.request(ctx, t, messages[:len(messages)-1])
+			if err != nil {
+				return err
+			}
+			return a.compact(ctx, t, req)
 		}},
 		{Name: "model", Description: "Show or change the model", Hint: "NAME", Run: changeModel},
 		{Name: "review", Description: "Review changes", Hint: "what to review", Run: talk(review)},
@@ -164,18 +146,9 @@ func (a *agent) commands() []agentkit.Command[state] {
 }
 
 func changeModel(ctx context.Context, t *turn, want string) error {
-	options := slices.Clone(t.ConfigOptions())
-	i := slices.IndexFunc(options, func(o acp.SessionConfigOption) bool { return o.ID == "model" })
-	changed := *options[i].Variant.(*acp.SessionConfigOptionSelect)
-	values, _ := changed.Options.All()
-	var names []string
-	for _, value := range values {
-		names = append(names, string(value.Value))
-	}
+	names := modelNames(t.Session)
 	if !slices.Contains(names, want) {
-		return t.Sayf(ctx, "The model is %s. There are: %s.", changed.CurrentValue, strings.Join(names, ", "))
+		return t.Sayf(ctx, "The model is %s. There are: %s.", t.State.Model, strings.Join(names, ", "))
 	}
-	changed.CurrentValue = acp.SessionConfigValueID(want)
-	options[i].Variant = &changed
-	return errors.Join(t.Update(ctx, acp.ConfigUpdate(options...)), t.Sayf(ctx, "The model is now %s.", want))
+	return errors.Join(t.SelectOption(ctx, "model", want), t.Sayf(ctx, "The model is now %s.", want))
 }

@@ -6,9 +6,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -141,7 +143,7 @@ func TestExec(t *testing.T) {
 	s := setup{api: "openai", state: t.TempDir(), dir: t.TempDir()}
 	agent := s.command(t, model.URL)
 	write(t, s.dir, "notes.txt", "the notes")
-	acp := func(args ...string) string {
+	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, append(args, append([]string{"--"}, agent.Args...)...)...)
 		cmd.Dir, cmd.Env = s.dir, append(agent.Env, "HOME="+t.TempDir())
@@ -151,11 +153,65 @@ func TestExec(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := acp("exec", "read the file notes.txt"); !strings.Contains(out, "The file says: the notes") {
+	if out := run("exec", "read the file notes.txt"); !strings.Contains(out, "The file says: the notes") {
 		t.Errorf("acp exec printed %s", out)
 	}
-	acp("exec", "--allow", `edit the file notes.txt and append the line "the end"`)
+	run("exec", "--allow", `edit the file notes.txt and append the line "the end"`)
 	if text := read(t, s.dir, "notes.txt"); text != "the notes\nthe end" {
 		t.Errorf("the file has %q", text)
 	}
+}
+
+// A recording of whole conversations has no findings.
+func TestRecorded(t *testing.T) {
+	tier.Need(t, tier.Full)
+	program := buildtest.Program(t, "../../cmd/acp")
+	each(t, func(t *testing.T, s setup) {
+		file := filepath.Join(t.TempDir(), "x.jsonl")
+		s.within = []string{program, "record", "-o", file, "--"}
+		s.script = func(r modelstub.Request) *modelstub.Answer {
+			if r.Prompt == "Do it" {
+				return steps(everyTool...)(r)
+			}
+			return say("OK")
+		}
+		h := start(t, s)
+		write(t, h.dir, "main.txt", "one\ntwo\nthree\n")
+		session := h.session(t)
+		for _, answer := range []acp.PermissionOptionID{"once", "always", "no"} {
+			write(t, h.dir, "main.txt", "one\ntwo\nthree\n")
+			h.answers(answer)
+			h.prompt(t, session, "Do it")
+		}
+		turn := session.Stream(t.Context(), acp.TextBlock("Do it"))
+		for u := range turn.Updates() {
+			if _, call := u.Variant.(*acp.SessionUpdateToolCall); call {
+				turn.Cancel()
+			}
+		}
+		if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("cancelled: %+v, %v", res, err)
+		}
+		for _, prompt := range []string{"/model fake-model", "/compact", "/review", "And now?"} {
+			h.prompt(t, session, prompt)
+		}
+		if err := session.SetMode(t.Context(), readOnly); err != nil {
+			t.Error(err)
+		}
+		loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: h.dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.prompt(t, loaded, "Do it")
+		for range h.Sessions(t.Context(), h.dir) {
+		}
+		if err := loaded.Delete(t.Context()); err != nil {
+			t.Error(err)
+		}
+		h.stop(t)
+		out, err := exec.CommandContext(t.Context(), program, "check", "--level", "advice", file).CombinedOutput()
+		if err != nil {
+			t.Errorf("acp check: %v\n%s", err, out)
+		}
+	})
 }

@@ -60,7 +60,7 @@ func TestMCP(t *testing.T) {
 			}
 			h.answers("no")
 			got := h.prompt(t, s, "Greet again")
-			if !strings.HasSuffix(got, "agent: Result: the user did not allow it") {
+			if !strings.HasSuffix(got, "agent: Result: error: the user did not allow it") {
 				t.Errorf("rejected: %s", got)
 			}
 			h.stop(t)
@@ -93,7 +93,7 @@ func TestFiles(t *testing.T) {
 	if got := h.prompt(t, s, "Read"); !strings.HasSuffix(got, "agent: Result: in another directory") {
 		t.Errorf("another directory: %s", got)
 	}
-	if got := h.prompt(t, h.session(t), "Read"); !strings.HasSuffix(got, "is outside the directories of the session") {
+	if got := h.prompt(t, h.session(t), "Read"); !strings.HasSuffix(got, "outside the directories of the session") {
 		t.Errorf("a directory of another session: %s", got)
 	}
 }

@@ -3,16 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"slices"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // prompt answers a prompt that is not a command.
@@ -23,6 +17,15 @@ func (a *agent) prompt(ctx context.Context, t *turn, req *acp.PromptRequest) (*a
 	return a.converse(ctx, t, "")
 }
 
+// attach stores the files that a prompt names with @ as part of the prompt, and returns them.
+func attach(ctx context.Context, t *turn, req *acp.PromptRequest) ([]acp.ContentBlock, error) {
+	files, err := t.State.files.Mentions(ctx, agentkit.PromptText(req))
+	for _, file := range files {
+		err = errors.Join(err, t.Record(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: file})))
+	}
+	return files, err
+}
+
 // converse sends the conversation to the model, and makes the calls of its answer, until an answer has none. more is added to the prompt.
 func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.PromptResponse, error) {
 	messages, err := conversation(ctx, t)
@@ -30,26 +33,23 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 		return nil, err
 	}
 	if more != "" {
-		messages = append(messages, textMessage(true, more))
+		messages = append(messages, agentkit.Message{Role: agentkit.RoleUser, Content: textContent(more)})
 	}
+	thoughts := map[acp.ToolCallID]any{}
 	for range a.maxRequests {
 		req, err := a.request(ctx, t, messages)
 		if err != nil {
 			return nil, err
 		}
-		text, thoughts := t.NewMessage(ctx), t.NewThought(ctx)
-		res, err := a.ask(ctx, t, req, func(p piece) error {
-			_, err1 := thoughts.WriteString(p.thought)
-			_, err2 := text.WriteString(p.text)
-			return errors.Join(err1, err2)
-		})
-		if err := errors.Join(err, thoughts.Close(), text.Close()); err != nil {
-			return nil, err
+		req.thoughts = thoughts
+		used := float64(req.size()) * t.State.density
+		if used > 0.7*float64(a.windowOf(t)) && len(messages) > 1 { // there is no room for another answer
+			if err := a.compact(ctx, t, req); err != nil {
+				return nil, err
+			}
 		}
-		if res.in > 0 {
-			t.State.density = float64(res.in) / float64(req.size())
-		}
-		if err := a.count(ctx, t, res, res.in+res.out); err != nil {
+		res, err := a.answer(ctx, t, req)
+		if err != nil {
 			return nil, err
 		}
 		if len(res.calls) == 0 {
@@ -61,109 +61,46 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 			}
 			return &acp.PromptResponse{StopReason: res.stop}, err
 		}
-		if err := a.makeCalls(ctx, t, req, res.calls); err != nil {
+		calls, err := t.State.tools.CallAll(ctx, t, res.calls)
+		if err != nil {
 			return nil, err
 		}
-		said := textMessage(false, res.text)
-		said.calls, said.thoughts = res.calls, res.thoughts
-		messages = append(req.messages, said)
+		thoughts[calls[0].ToolCallID] = res.thoughts
+		messages = append(req.messages, agentkit.Message{Role: agentkit.RoleAgent, Content: textContent(res.text), ToolCalls: calls})
 		for more := t.Take(); more != nil; more = t.Take() { // prompts that have arrived in the meantime
 			files, err := attach(ctx, t, more)
 			if err != nil {
 				return nil, err
 			}
-			messages = append(messages, message{user: true, content: slices.Concat(more.Prompt, files)})
+			messages = append(messages, agentkit.Message{Role: agentkit.RoleUser, Content: slices.Concat(more.Prompt, files)})
 		}
 	}
 	return &acp.PromptResponse{StopReason: acp.StopReasonMaxTurnRequests}, nil
 }
 
-// makeCalls makes the calls of an answer, and sets their results. Calls in a row that only read are made at the same time. It
-// returns an error only if the turn should end.
-func (a *agent) makeCalls(ctx context.Context, t *turn, req *request, calls []call) error {
-	limit := max(2000, int(a.windowOf(t))/len(calls)) // all results together take about a quarter of the context
-	for len(calls) > 0 {
-		n := 1 // how many are made at the same time
-		for n < len(calls) && find(req.tools, calls[n-1].name).reads() && find(req.tools, calls[n].name).reads() {
-			n++
-		}
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(8)
-		for i := range n {
-			group.Go(func() error { return a.makeCall(ctx, t, req, &calls[i], limit) })
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		calls = calls[n:]
+// answer sends a request, and shows the answer and what it has used.
+func (a *agent) answer(ctx context.Context, t *turn, req *request) (*answer, error) {
+	text, thoughts := t.NewMessage(ctx), t.NewThought(ctx)
+	res, err := a.ask(ctx, t, req, func(p piece) error {
+		_, err1 := thoughts.WriteString(p.thought)
+		_, err2 := text.WriteString(p.text)
+		return errors.Join(err1, err2)
+	})
+	if err := errors.Join(err, thoughts.Close(), text.Close()); err != nil {
+		return nil, err
 	}
-	return nil
+	if res.in > 0 {
+		t.State.density = float64(res.in) / float64(req.size())
+	}
+	return res, a.count(ctx, t, res, res.in+res.out)
 }
 
-func find(tools []tool, name string) *tool {
-	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
-	if i < 0 {
-		return nil
+// count shows how full the context is, and what the session has cost.
+func (a *agent) count(ctx context.Context, t *turn, res *answer, used int64) error {
+	var cost *acp.Cost
+	if a.priceIn+a.priceOut > 0 {
+		t.State.Cost += (float64(res.in)*a.priceIn + float64(res.out)*a.priceOut) / 1e6
+		cost = &acp.Cost{Amount: t.State.Cost, Currency: "USD"}
 	}
-	return &tools[i]
-}
-
-var odd = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-
-func (a *agent) makeCall(ctx context.Context, t *turn, req *request, c *call, limit int) (err error) {
-	tool := find(req.tools, c.name)
-	args, ok := object(c.args)
-	raw := c.args
-	c.id, c.args = "call_"+newID(), args // the model's ids may be missing, or appear twice
-	if c.name = odd.ReplaceAllString(c.name, "_"); len(c.name) > 64 || c.name == "" {
-		c.name = "unknown"
-	}
-	if ok && tool != nil && tool.begin == nil {
-		res, err := t.State.mcp.Call(ctx, t, c.name, []byte(args))
-		if err == nil {
-			c.result = clip(resultText(res), limit)
-		}
-		return err
-	}
-	title, kind := "Call "+c.name, acp.ToolKindOther
-	var run runner
-	switch {
-	case !ok:
-		err = fmt.Errorf("the arguments are no JSON object: %s", clip(raw, 500))
-	case tool == nil:
-		err = fmt.Errorf("there is no tool %q", c.name)
-	default:
-		kind = tool.kind
-		var better string
-		if better, run, err = tool.begin(args); err == nil {
-			title = better
-		}
-	}
-	return t.Tool(ctx, kind, clip(title, 200), func(shown *agentkit.ToolCall) error {
-		if err == nil {
-			c.result, err = run(ctx, &work{t, a, shown})
-		}
-		if err != nil {
-			c.result = "error: " + err.Error()
-		}
-		c.result = clip(c.result, limit)
-		options := []acp.ToolCallOption{acp.WithOutput(c.result)}
-		if err == nil && tool.reads() {
-			options = append(options, acp.WithContent(acp.ToolText(fence(c.result))))
-		}
-		if failed := shown.Update(options...); err == nil {
-			err = failed
-		}
-		return err
-	}, acp.WithName(c.name), acp.WithInput(jsonRaw(args)), agentkit.WithToolCallID(acp.ToolCallID(c.id)))
-}
-
-func resultText(res *mcp.CallToolResult) string {
-	var texts []string
-	for _, content := range res.Content {
-		if text, ok := content.(*mcp.TextContent); ok {
-			texts = append(texts, text.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
+	return errors.Join(t.SaveState(ctx), t.Update(ctx, acp.ContextUsage(uint64(used), uint64(a.windowOf(t)), cost)))
 }

@@ -58,18 +58,18 @@ func TestEveryTool(t *testing.T) {
 		h := start(t, s)
 		write(t, h.dir, "main.txt", "one\ntwo\nthree\n")
 		got := h.prompt(t, h.session(t), "Do it")
-		ran := `"` + "```" + `\none\n2\nthree\n\n` + "```" + `"`
+		ran := `"` + "```" + `\none\n2\nthree\n` + "```" + `"`
 		if !h.bare {
 			ran = "terminal"
 		}
 		found := "main.txt:3:three"
 		same(t, "the turn", sorted(got), sorted("thought: I look first.\nagent: I look.\n"+
-			"read: Read main.txt, completed \"```\\ntwo\\n\\n```\"\nread: List, completed \"```\\nmain.txt\\n\\n```\"\n"+
-			"search: Search t[h]ree, completed \"```\\n"+found+"\\n\\n```\"\n"+
+			"read: Read main.txt, completed \"```\\ntwo\\n```\"\nread: List, completed \"```\\nmain.txt\\n```\"\n"+
+			"search: Search t[h]ree, completed \"```\\n"+found+"\\n```\"\n"+
 			"think: Update the plan, completed\nplan: Edit (completed) Test (pending)\n"+
 			`edit: Edit main.txt, completed diff main.txt from "one\ntwo\nthree\n" to "one\n2\nthree\n"`+"\n"+
 			`edit: Write new/file.txt, completed diff file.txt from "" to "new\n"`+"\n"+
-			"execute: Run cat main.txt; exit 3, failed "+ran+" \"exit status 3\\none\\n2\\nthree\\n\"\n"+
+			"execute: Run cat main.txt; exit 3, failed "+ran+" \"exit status 3\"\n"+
 			"agent: Result: error: exit status 3\none\n2\nthree\n"))
 		if text := read(t, h.dir, "new/file.txt"); text != "new\n" {
 			t.Errorf("the new file has %q", text)

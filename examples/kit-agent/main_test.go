@@ -358,7 +358,7 @@ func TestMCP(t *testing.T) {
 		t.Errorf("asked in the mode auto: %+v", asked)
 	}
 	prompt(t, s, "/mcp hall__sing", acp.StopReasonEndTurn)
-	h.wants(t, "an unknown tool", `other: hall__sing, failed: "no MCP server has a tool \"hall__sing\""`)
+	h.wants(t, "an unknown tool", `other: hall__sing, failed: "there is no tool \"hall__sing\""`)
 }
 
 // A turn is cancelled while it writes, and while a command runs, which is killed.

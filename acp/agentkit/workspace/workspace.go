@@ -1,0 +1,212 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// Session is the part of a session that a Workspace uses. *agentkit.Session implements it.
+type Session interface {
+	ID() acp.SessionID
+	RPC() *rpc.Conn
+	Conn() *acp.AgentConn
+	Cwd() string
+	AdditionalDirectories() []string
+	AtClose(func())
+	ReadTextFile(context.Context, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error)
+	WriteTextFile(context.Context, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error)
+}
+
+// Options configures [Open]. A nil *Options, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Unset are names of environment variables that commands on this machine do not get, such as those of API keys.
+	Unset []string
+}
+
+// Workspace has the files and commands of one session. Its methods are safe for concurrent use. Paths are absolute or
+// relative to the session's working directory.
+type Workspace struct {
+	session   Session
+	roots     *local.Roots
+	files     *local.Files
+	terminals *local.Terminals
+}
+
+// Open opens the directories of a session. The workspace is closed, and its commands are killed, at the end of the
+// session; see AtClose of agentkit.Session.
+func Open(session Session, opts *Options) (*Workspace, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	roots, err := local.OpenRoots(append([]string{session.Cwd()}, session.AdditionalDirectories()...)...)
+	if err != nil {
+		return nil, acp.Public(err)
+	}
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(opts.Unset, name)
+	})
+	w := &Workspace{session, roots, local.NewFiles(roots, nil), local.NewTerminals(roots, &local.TerminalsOptions{Env: env})}
+	session.AtClose(func() {
+		if err := errors.Join(w.terminals.Close(), w.roots.Close()); err != nil {
+			(*engine.Conn)(session.RPC()).Logger().Error("the workspace was not closed", "session", session.ID(), "error", err)
+		}
+	})
+	return w, nil
+}
+
+// Path returns the absolute form of a path. It does not check that the path is in a directory of the session.
+func (w *Workspace) Path(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.session.Cwd(), path)
+	}
+	return filepath.Clean(path)
+}
+
+// Read returns the text of a file, or at most limit lines of it, from line on; 0 means no limit, and the first line. If
+// there is no such file, the error matches fs.ErrNotExist. A file of this machine that is too large or is not text is
+// refused; of a large file, some lines can be read.
+func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (string, error) {
+	req := &acp.ReadTextFileRequest{SessionID: w.session.ID(), Path: w.Path(path)}
+	if line > 0 {
+		req.Line = acp.Some(line)
+	}
+	if limit > 0 {
+		req.Limit = acp.Some(limit)
+	}
+	if _, _, err := w.roots.Find(w.session, req.Path); err != nil {
+		return "", err
+	}
+	read := w.session.ReadTextFile
+	if !w.session.Conn().Capabilities().FS.ReadTextFile {
+		read = w.readHere
+	}
+	res, err := read(ctx, req)
+	switch {
+	case errors.Is(err, acp.ErrResourceNotFound):
+		return "", &fs.PathError{Op: "read", Path: req.Path, Err: fs.ErrNotExist}
+	case err != nil:
+		return "", err
+	}
+	return res.Content, nil
+}
+
+func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	res, err := w.files.ReadTextFile(ctx, w.session, req)
+	if err == nil && strings.ContainsRune(res.Content, 0) {
+		err = &fs.PathError{Op: "read", Path: req.Path, Err: local.ErrNotText}
+	}
+	return res, err
+}
+
+// Write replaces the text of a file. A missing file is created, with its directories.
+func (w *Workspace) Write(ctx context.Context, path, text string) error {
+	req := &acp.WriteTextFileRequest{SessionID: w.session.ID(), Path: w.Path(path), Content: text}
+	if _, _, err := w.roots.Find(w.session, req.Path); err != nil {
+		return err
+	}
+	if w.session.Conn().Capabilities().FS.WriteTextFile {
+		_, err := w.session.WriteTextFile(ctx, req)
+		return err
+	}
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	_, err := w.files.WriteTextFile(ctx, w.session, req)
+	return err
+}
+
+// errChanged reports that a file is not what the user was asked about.
+var errChanged = acp.Public(errors.New("the file has changed in the meantime: read it again"))
+
+// Change changes the text of a file from before to after, as a part of a tool call: it shows the difference, calls
+// permit, which usually asks the user, and writes the file unless its text is no longer before. If before is empty, the
+// file may be missing.
+func (w *Workspace) Change(ctx context.Context, call *agentkit.ToolCall, path, before, after string, permit func() error) error {
+	if _, _, err := w.roots.Find(w.session, w.Path(path)); err != nil {
+		return err
+	}
+	if err := call.Diff(w.Path(path), before, after); err != nil {
+		return err
+	}
+	if err := permit(); err != nil {
+		return err
+	}
+	switch now, err := w.Read(ctx, path, 0, 0); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case now != before:
+		return errChanged
+	}
+	return w.Write(ctx, path, after)
+}
+
+// Run runs a command as a part of a tool call, which shows its output: in a terminal of the client, as
+// agentkit.ToolCall.Run does, or otherwise as a process of this machine. It starts in the session's working directory
+// unless req says otherwise. The result holds the last 64 KiB of its output, unless req says otherwise, and how it
+// ended; a command that fails is not an error. If ctx ends first, the command is killed with all processes that it has
+// started, the error is the cause of ctx, and there may still be a result.
+//
+// No shell interprets the command. To run a command line, use the program and arguments of local.DefaultShell.
+func (w *Workspace) Run(
+	ctx context.Context, call *agentkit.ToolCall, req *acp.CreateTerminalRequest,
+) (*acp.TerminalOutputResponse, error) {
+	own := *req
+	own.SessionID, own.Cwd = w.session.ID(), acp.Some(own.Cwd.Or(w.session.Cwd()))
+	own.OutputByteLimit = acp.Some(own.OutputByteLimit.Or(maxOutput))
+	if w.session.Conn().Capabilities().Terminal {
+		return call.Run(ctx, &own)
+	}
+	return w.runHere(ctx, call, &own)
+}
+
+const maxOutput = 64 << 10 // bytes, of commands and searches
+
+func (w *Workspace) runHere(
+	ctx context.Context, call *agentkit.ToolCall, req *acp.CreateTerminalRequest,
+) (*acp.TerminalOutputResponse, error) {
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	if err := call.Begin(); err != nil {
+		return nil, err
+	}
+	created, err := w.terminals.CreateTerminal(ctx, w.session, req)
+	if err != nil {
+		return nil, err
+	}
+	id, free := created.TerminalID, context.Background() // what follows has bounds of its own
+	_, err = w.terminals.WaitForTerminalExit(ctx, w.session, &acp.WaitForTerminalExitRequest{TerminalID: id})
+	if err != nil {
+		_, killed := w.terminals.KillTerminal(free, w.session, &acp.KillTerminalRequest{TerminalID: id})
+		err = errors.Join(err, killed)
+	}
+	res, unread := w.terminals.TerminalOutput(free, w.session, &acp.TerminalOutputRequest{TerminalID: id})
+	_, unreleased := w.terminals.ReleaseTerminal(free, w.session, &acp.ReleaseTerminalRequest{TerminalID: id})
+	if unread == nil && res.Output != "" {
+		err = errors.Join(err, call.Progress(agentkit.CodeBlock(res.Output)))
+	}
+	return res, errors.Join(err, unread, unreleased)
+}
+
+// apart returns a context that ends when ctx does, and belongs to no request: package local would reserve memory for
+// what it returns as the answer to that request.
+func apart(ctx context.Context) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancelCause(context.Background())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return own, func() {
+		stop()
+		cancel(nil)
+	}
+}

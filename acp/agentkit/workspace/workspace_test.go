@@ -1,0 +1,384 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/agentkit/workspace"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/conformance"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
+	goleak.VerifyTestMain(m)
+}
+
+type turn = agentkit.Turn[*workspace.Workspace]
+
+// host is a client of an agent whose only prompt calls do.
+type host struct {
+	client *acp.ClientConn
+	calls  map[acp.ToolCallID]acp.ToolCall
+}
+
+// during calls do in a turn of a session in dir, with a client that has files and terminals, or with one that has neither.
+func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t *turn) error) *host {
+	t.Helper()
+	sessions := agentkit.NewSessions(agentkit.Config[*workspace.Workspace]{
+		Open: func(_ context.Context, s *agentkit.Session[*workspace.Workspace], _ *agentkit.Opening) (err error) {
+			s.State, err = workspace.Open(s, &workspace.Options{Unset: []string{"WORKSPACE_SECRET"}})
+			return err
+		},
+		Prompt: func(ctx context.Context, t *turn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, acp.Public(do(ctx, t))
+		},
+	})
+	ours, theirs := acp.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- sessions.Serve(context.Background(), theirs, nil) }()
+	h := &host{calls: map[acp.ToolCallID]acp.ToolCall{}}
+	handlers := acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			switch u := n.Update.Variant.(type) {
+			case *acp.SessionUpdateToolCall:
+				h.calls[u.ToolCallID] = acp.ToolCall(*u)
+			case *acp.SessionUpdateToolCallUpdate:
+				call := h.calls[u.ToolCallID]
+				call.Apply(acp.ToolCallUpdate(*u))
+				h.calls[u.ToolCallID] = call
+			}
+			return nil
+		},
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		},
+	}
+	if !bare {
+		machine, err := local.Serve(&handlers, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer machine.Close()
+	}
+	var err error
+	if h.client, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(h.client.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := h.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("Go")); err != nil {
+		t.Error(err)
+	}
+	return h
+}
+
+// both runs a test with a client that has files and terminals, and with one that has neither.
+func both(t *testing.T, test func(t *testing.T, bare bool, dir string)) {
+	t.Helper()
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprintf("bare %v", bare), func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, bare, dir)
+		})
+	}
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	both(t, func(t *testing.T, bare bool, dir string) {
+		put(t, dir, "a.txt", "one\ntwo\nthree\n")
+		put(t, dir, "binary", "a\x00b")
+		put(t, dir, "huge", "")
+		outside := t.TempDir()
+		put(t, outside, "secret", "x")
+		for _, err := range []error{os.Truncate(filepath.Join(dir, "huge"), 1<<30), os.Symlink(outside, filepath.Join(dir, "link"))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			w := turn.State
+			for _, test := range []struct {
+				path        string
+				line, limit uint32
+				want        string
+				err         error // what the error matches
+			}{
+				{path: "a.txt", want: "one\ntwo\nthree\n"},
+				{path: filepath.Join(dir, "a.txt"), line: 2, limit: 1, want: "two\n"},
+				{path: "a.txt", line: 3, want: "three\n"},
+				{path: "a.txt", line: 9},
+				{path: "none", err: fs.ErrNotExist},
+				{path: "../secret", err: local.ErrOutside},
+				{path: filepath.Join(outside, "secret"), err: local.ErrOutside},
+				{path: "link/secret", err: local.ErrOutside},
+				{path: "link/none", err: local.ErrOutside},
+			} {
+				text, err := w.Read(ctx, test.path, test.line, test.limit)
+				if text != test.want || !errors.Is(err, test.err) || test.err == nil && err != nil {
+					t.Errorf("Read %q, %d, %d: %q, %v; want %q, %v", test.path, test.line, test.limit, text, err, test.want, test.err)
+				}
+			}
+			for path, want := range map[string]error{"huge": local.ErrTooLarge, ".": local.ErrNotRegular} {
+				if _, err := w.Read(ctx, path, 0, 0); err == nil || bare && !errors.Is(err, want) {
+					t.Errorf("Read %q: %v", path, err)
+				}
+			}
+			if _, err := w.Read(ctx, "binary", 0, 0); bare && !errors.Is(err, local.ErrNotText) {
+				t.Errorf("Read of a binary file: %v", err)
+			}
+			if err := w.Write(ctx, "new/dir/b.txt", "b"); err != nil {
+				t.Errorf("Write: %v", err)
+			}
+			if text, err := os.ReadFile(filepath.Join(dir, "new", "dir", "b.txt")); string(text) != "b" {
+				t.Errorf("the file has %q, %v", text, err)
+			}
+			for _, path := range []string{"../b", "link/b"} {
+				if err := w.Write(ctx, path, "b"); !errors.Is(err, local.ErrOutside) {
+					t.Errorf("Write %q: %v", path, err)
+				}
+				if _, err := w.List(path); !errors.Is(err, local.ErrOutside) {
+					t.Errorf("List %q: %v", path, err)
+				}
+				if _, err := w.Search(ctx, path, "x"); !errors.Is(err, local.ErrOutside) {
+					t.Errorf("Search %q: %v", path, err)
+				}
+			}
+			entries, err := w.List(".")
+			if err != nil || len(entries) != 5 || entries[0].Name() != "a.txt" || !entries[4].IsDir() {
+				t.Errorf("List: %v, %v", entries, err)
+			}
+			return nil
+		})
+	})
+}
+
+func TestSearch(t *testing.T) {
+	t.Setenv("PATH", "") // without ripgrep
+	dir := t.TempDir()
+	put(t, dir, "a.txt", "one\ntwo\n")
+	put(t, dir, "binary", "two\x00")
+	if err := os.MkdirAll(filepath.Join(dir, "sub", "node_modules"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "sub/b.txt", "two, too\n")
+	put(t, dir, "sub/node_modules/c.txt", "two\n")
+	put(t, dir, "large.txt", strings.Repeat("a long line of text\n", 10_000))
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		for _, test := range []struct{ path, want string }{
+			{"", filepath.Join(dir, "a.txt") + ":2:two\n" + filepath.Join(dir, "sub", "b.txt") + ":1:two, too\n"},
+			{"sub", filepath.Join(dir, "sub", "b.txt") + ":1:two, too\n"},
+			{"a.txt", filepath.Join(dir, "a.txt") + ":2:two\n"},
+		} {
+			if found, err := turn.State.Search(ctx, test.path, "t[w]o"); found != test.want || err != nil {
+				t.Errorf("Search in %q: %q, %v", test.path, found, err)
+			}
+		}
+		if found, err := turn.State.Search(ctx, "", "long"); len(found) != 64<<10 || err != nil {
+			t.Errorf("found %d bytes, %v", len(found), err)
+		}
+		if _, err := turn.State.Search(ctx, "", "("); err == nil {
+			t.Error("a pattern that is not valid")
+		}
+		if _, err := turn.State.Search(ctx, "none", "x"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a directory that does not exist: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestRipgrep(t *testing.T) {
+	unix(t)
+	bin, dir := t.TempDir(), t.TempDir()
+	put(t, bin, "rg", "#!/bin/sh\ncase \"$*\" in *bad*) echo 'a bad pattern' >&2; exit 2;; *none*) exit 1;; esac\necho \"$@\"\n")
+	if err := os.Chmod(filepath.Join(bin, "rg"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		if found, err := turn.State.Search(ctx, "", "-x"); !strings.HasSuffix(found, "-e -x -- "+dir+"\n") || err != nil {
+			t.Errorf("%q, %v", found, err)
+		}
+		if found, err := turn.State.Search(ctx, "", "none"); found != "" || err != nil {
+			t.Errorf("nothing found: %q, %v", found, err)
+		}
+		if _, err := turn.State.Search(ctx, "", "bad"); err == nil || !strings.Contains(err.Error(), "a bad pattern") {
+			t.Errorf("a failure: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestChange(t *testing.T) {
+	both(t, func(t *testing.T, bare bool, dir string) {
+		put(t, dir, "a.txt", "one")
+		no := errors.New("no")
+		h := during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			change := func(path, before, after string, permit func() error) (err error) {
+				ended := turn.Tool(ctx, acp.ToolKindEdit, path, func(call *agentkit.ToolCall) error {
+					err = turn.State.Change(ctx, call, path, before, after, permit)
+					return err
+				})
+				return errors.Join(err, ended)
+			}
+			yes := func() error { return nil }
+			if err := change("a.txt", "one", "two", func() error { return no }); !errors.Is(err, no) {
+				t.Errorf("not permitted: %v", err)
+			}
+			meanwhile := func() error { return os.WriteFile(filepath.Join(dir, "a.txt"), []byte("1"), 0o600) }
+			if err := change("a.txt", "one", "two", meanwhile); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
+				t.Errorf("changed in the meantime: %v", err)
+			}
+			return errors.Join(change("a.txt", "1", "2", yes), change("sub/b.txt", "", "new", yes))
+		})
+		for name, want := range map[string]string{"a.txt": "2", "sub/b.txt": "new"} {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); string(text) != want || err != nil {
+				t.Errorf("%s has %q, %v", name, text, err)
+			}
+		}
+		for _, call := range h.calls {
+			if diff, ok := call.Content[0].Variant.(*acp.ToolCallContentDiff); !ok || !filepath.IsAbs(diff.Path) {
+				t.Errorf("%s shows %+v", call.Title, call.Content)
+			}
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	unix(t)
+	t.Setenv("WORKSPACE_SECRET", "key")
+	both(t, func(t *testing.T, bare bool, dir string) {
+		h := during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			return turn.Tool(ctx, acp.ToolKindExecute, "Run", func(call *agentkit.ToolCall) error {
+				shell := local.DefaultShell()
+				req := &acp.CreateTerminalRequest{Command: shell[0], Args: append(shell[1:], "pwd; echo key=$WORKSPACE_SECRET; exit 3")}
+				res, err := turn.State.Run(ctx, call, req)
+				if err != nil {
+					return err
+				}
+				want := dir + "\nkey=\n"
+				if !bare {
+					want = dir + "\nkey=key\n" // the client's environment is its own
+				}
+				if res.Output != want || res.ExitStatus.Value().ExitCode.Value() != 3 {
+					t.Errorf("it printed %q, and ended with %+v", res.Output, res.ExitStatus.Value())
+				}
+				return nil
+			})
+		})
+		for _, call := range h.calls {
+			text, _ := call.Content[0].Text()
+			_, terminal := call.Content[0].Variant.(*acp.ToolCallContentTerminal)
+			if terminal == bare || bare && text != "```\n"+dir+"\nkey=\n```" {
+				t.Errorf("the call shows %q, %+v", text, call.Content)
+			}
+		}
+	})
+}
+
+// A command that takes too long is killed with the processes that it has started, which would keep its output open.
+func TestRunTooLong(t *testing.T) {
+	unix(t)
+	both(t, func(t *testing.T, bare bool, dir string) {
+		late := errors.New("too late")
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			return turn.Tool(ctx, acp.ToolKindExecute, "Run", func(call *agentkit.ToolCall) error {
+				short, cancel := context.WithTimeoutCause(ctx, 200*time.Millisecond, late)
+				defer cancel()
+				shell := local.DefaultShell()
+				req := &acp.CreateTerminalRequest{Command: shell[0], Args: append(shell[1:], "echo begun; sleep 100 & sleep 100")}
+				res, err := turn.State.Run(short, call, req)
+				if !errors.Is(err, late) || res == nil || !strings.HasPrefix("begun\n", res.Output) {
+					t.Errorf("%+v, %v", res, err)
+				}
+				return nil
+			})
+		})
+	})
+}
+
+func TestMentions(t *testing.T) {
+	both(t, func(t *testing.T, bare bool, dir string) {
+		put(t, dir, "a b.txt", "x")
+		put(t, dir, "a.txt", "the text")
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			blocks, err := turn.State.Mentions(ctx, "Look at @a.txt, @none, @../b and me@a.txt")
+			if err != nil || len(blocks) != 1 {
+				t.Fatalf("%+v, %v", blocks, err)
+			}
+			want := fmt.Sprintf("<resource uri=%q>\nthe text\n</resource>", "file://"+filepath.ToSlash(filepath.Join(dir, "a.txt")))
+			if text, _ := agentkit.BlockText(blocks[0]); runtime.GOOS != "windows" && text != want {
+				t.Errorf("%s, want %s", text, want)
+			}
+			return nil
+		})
+	})
+}
+
+func TestOpenMissing(t *testing.T) {
+	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{
+		Open: func(_ context.Context, s *agentkit.Session[struct{}], _ *agentkit.Opening) error {
+			_, err := workspace.Open(s, nil)
+			return err
+		},
+		Prompt: func(context.Context, *agentkit.Turn[struct{}], *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, nil
+		},
+	})
+	ours, theirs := acp.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- sessions.Serve(context.Background(), theirs, nil) }()
+	c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return nil, acp.ErrMethodNotFound
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: filepath.Join(t.TempDir(), "none")})
+	if err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a directory that does not exist: %v", err)
+	}
+	if err := errors.Join(c.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+}
+
+func unix(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the commands are those of Unix")
+	}
+}

@@ -1,0 +1,44 @@
+package policy
+
+import "github.com/acpgo/sdk/acp"
+
+// Remembered decides about an agent's own tool calls, by rules and by its user's "always" decisions. Its methods are
+// those that acp/agentkit's Config.Policy and Config.Remember call.
+type Remembered struct {
+	Policy *Policy
+	Memory Memory
+	Agent  string // the agent's name, to which the decisions apply
+}
+
+// Answer is [Policy.Answer] by the rules and the remembered decisions.
+func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
+	rules, err := r.Memory.Rules(session.ID())
+	if err != nil {
+		return "", "", err
+	}
+	d, err := r.Policy.Explain(r.request(session, call), rules...)
+	if err != nil {
+		return "", "", err
+	}
+	return d.Kind(), d.Why, nil
+}
+
+// Remember adds a decision of the kind allow_always or reject_always to the memory, as the rule that [Policy.RuleFor]
+// returns for the call.
+func (r *Remembered) Remember(session Session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
+	rule, err := r.Policy.RuleFor(r.request(session, call), kind, r.Memory)
+	if err != nil {
+		return err
+	}
+	return r.Memory.Add(session.ID(), rule)
+}
+
+func (r *Remembered) request(session Session, call acp.ToolCall) Request {
+	return Request{Agent: r.Agent, Cwd: session.Cwd(), ToolCall: call}
+}
+
+// Session is the part of a session that [Remembered] uses. *agentkit.Session of package acp/agentkit implements it.
+type Session interface {
+	ID() acp.SessionID
+	Cwd() string
+}

@@ -1,0 +1,61 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+)
+
+type session struct {
+	id  acp.SessionID
+	cwd string
+}
+
+func (s session) ID() acp.SessionID { return s.id }
+func (s session) Cwd() string       { return s.cwd }
+
+// A decision holds for the same agent and working directory, and for the same call.
+func TestRemembered(t *testing.T) {
+	p, err := policy.New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rules.json")
+	list := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "ls"})}
+	remove := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "rm x"})}
+	here, elsewhere := session{"1", "/here"}, session{"2", "/elsewhere"}
+	r := policy.Remembered{Policy: p, Memory: policy.NewFile(file), Agent: "me"}
+	if err := r.Remember(here, list, acp.PermissionOptionKindAllowAlways); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Remember(here, remove, acp.PermissionOptionKindRejectAlways); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Remember(here, acp.ToolCall{Title: "?"}, acp.PermissionOptionKindAllowAlways); err == nil {
+		t.Error("a call that no rule describes is remembered")
+	}
+	r.Memory = policy.NewFile(file) // as in another process
+	other := policy.Remembered{Policy: p, Memory: r.Memory, Agent: "other"}
+	for _, test := range []struct {
+		by   policy.Remembered
+		s    session
+		call acp.ToolCall
+		want acp.PermissionOptionKind
+	}{
+		{r, here, list, acp.PermissionOptionKindAllowOnce}, {r, here, remove, acp.PermissionOptionKindRejectOnce},
+		{r, elsewhere, list, ""}, {other, here, list, ""},
+	} {
+		if kind, why, err := test.by.Answer(test.s, test.call); kind != test.want || err != nil {
+			t.Errorf("%s in %s, %s: %q, %s, %v; want %q", test.by.Agent, test.s.cwd, test.call.RawInput, kind, why, err, test.want)
+		}
+	}
+	if err := os.WriteFile(file, []byte("not a rule\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if kind, _, err := r.Answer(here, list); err == nil || kind != "" {
+		t.Errorf("a file that cannot be read: %q, %v", kind, err)
+	}
+}
