@@ -37,7 +37,8 @@ type Options struct {
 	// InitTime is how long a component may take to start and to initialize its successor, and then to answer its own
 	// initialize. The default is 2 minutes, because agents may be downloaded first.
 	InitTime time.Duration
-	// DrainTime is how long requests may still be answered after the client has ended its input. The default is 1 s.
+	// DrainTime is how long requests may still be answered after the client has ended its input; an initialize has ten
+	// times as long. The default is 1 s.
 	DrainTime time.Duration
 }
 

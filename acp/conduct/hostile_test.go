@@ -61,7 +61,7 @@ func TestSlowStart(t *testing.T) {
 	begin := func(t *testing.T, connect transport) (client, proxy *end, ended chan error) {
 		ours, theirs := rpc.Pipe()
 		to, ended := run(t.Context(), []conduct.Component{{Transport: ours}}, &conduct.Component{Name: "slow", Transport: connect},
-			&conduct.Options{InitTime: 10 * time.Second})
+			&conduct.Options{InitTime: 10 * time.Second, DrainTime: time.Second - 1})
 		client, proxy = newEnd(t, "client", to), newEnd(t, "proxy:0", theirs)
 		t.Cleanup(func() { client.Close(); proxy.Close() })
 		client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
@@ -96,6 +96,28 @@ func TestSlowStart(t *testing.T) {
 				t.Error("no error")
 			}
 			<-closed
+		})
+	})
+	t.Run("after the client ended its input", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := rpc.Pipe()
+			client, proxy, ended := begin(t, func(ctx context.Context) (rpc.Stream, error) {
+				time.Sleep(8 * time.Second)
+				return ours.Connect(ctx)
+			})
+			agent := newEnd(t, "agent", theirs)
+			defer agent.Close()
+			if err := client.Stream.(rpc.HalfCloser).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			agent.want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`, `{"jsonrpc":"2.0","method":"x"}`)
+			agent.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+			proxy.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
+			proxy.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			client.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		})
 	})
 	t.Run("the client ends", func(t *testing.T) {

@@ -128,7 +128,11 @@ func (c *chain) endOf(p *port, err error) {
 		c.end(nil)
 	default:
 		c.draining = true
-		c.endAfter(c.options.DrainTime, nil)
+		drain := c.options.DrainTime
+		if c.ports[1].initialize != nil {
+			drain *= 10 // programs start more slowly than they answer
+		}
+		c.endAfter(drain, nil)
 	}
 }
 
