@@ -3,7 +3,9 @@ package mcpacp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -12,10 +14,12 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// The notifications of a request are read before its answer, in order, and each request gets its own. After the answer
-// nothing is known of the request, so later notifications are dropped.
-func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
-	const calls, each = 4, 100
+// overACP connects an agent to a client that answers requests of MCP by provide, and returns the client's connection and the
+// agent's connection to an MCP server of the client. Both end with the test, and no request may be left.
+func overACP(
+	t *testing.T, provide func(context.Context, *acp.ClientConn, *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error),
+) (*acp.ClientConn, *acpConn) {
+	t.Helper()
 	theirs, ours := acp.Pipe()
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
 	handlers := acp.AgentHandlers{
@@ -31,7 +35,46 @@ func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provide := func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+	tap := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()})
+	client, err := acp.Connect(t.Context(), tap, acp.ClientHandlers{MessageMCP: provide}, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "client", Version: "1"}, Experimental: acp.FeatureMCPOverACP,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newACPConn(agent, "server")
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		active.Range(func(key, _ any) bool {
+			t.Errorf("the request %v is still known", key)
+			return true
+		})
+		if err := errors.Join(client.Close(), agent.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, c
+}
+
+// writeCall writes a request with this id and these params.
+func writeCall(t *testing.T, c *acpConn, id int, params string) {
+	t.Helper()
+	made, err := jsonrpc.MakeID(float64(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(t.Context(), &jsonrpc.Request{ID: made, Method: "tools/call", Params: json.RawMessage(params)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The notifications of a request are read before its answer, in order, and each request gets its own. After the answer
+// nothing is known of the request, so later notifications are dropped.
+func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
+	const calls, each = 4, 100
+	_, c := overACP(t, func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
 		for i := range each {
 			n := &acp.MessageMCPNotification{ServerID: req.ServerID, RequestID: req.RequestID, Method: "notifications/progress"}
 			n.Params = acp.Some(map[string]json.RawMessage{"of": req.Params.Value()["of"], "number": fmt.Append(nil, i)})
@@ -41,23 +84,9 @@ func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
 		}
 		res := acp.NewMessageMCPResponseResult(req.Params.Value()["of"])
 		return &res, nil
-	}
-	tap := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()})
-	client, err := acp.Connect(t.Context(), tap, acp.ClientHandlers{MessageMCP: provide}, &acp.ClientOptions{
-		Info: acp.Implementation{Name: "client", Version: "1"}, Experimental: acp.FeatureMCPOverACP,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newACPConn(agent, "server")
 	for i := range calls {
-		id, err := jsonrpc.MakeID(float64(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Write(t.Context(), &jsonrpc.Request{ID: id, Method: "tools/call", Params: fmt.Appendf(nil, `{"of":%d}`, i)}); err != nil {
-			t.Fatal(err)
-		}
+		writeCall(t, c, i, fmt.Sprintf(`{"of":%d}`, i))
 	}
 	next := make([]int, calls)
 	for answered := 0; answered < calls; {
@@ -82,17 +111,54 @@ func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
 			answered++
 		}
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	active.Range(func(key, _ any) bool {
-		t.Errorf("the request %v is still known", key)
-		return true
+}
+
+// Params of a notification that are null count as absent.
+func TestNullParams_MOA8(t *testing.T) {
+	_, c := overACP(t, func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+		for _, params := range []acp.Opt[map[string]json.RawMessage]{{}, acp.Null[map[string]json.RawMessage](), acp.Some(map[string]json.RawMessage{})} {
+			n := &acp.MessageMCPNotification{ServerID: req.ServerID, RequestID: req.RequestID, Method: "notifications/message", Params: params}
+			if err := conn.MessageMCPNotification(ctx, n); err != nil {
+				return nil, err
+			}
+		}
+		res := acp.NewMessageMCPResponseResult(json.RawMessage("{}"))
+		return &res, nil
 	})
-	if err := client.Close(); err != nil {
-		t.Error(err)
+	writeCall(t, c, 1, "{}")
+	var got []string
+	for {
+		m, err := c.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, ok := m.(*jsonrpc.Request)
+		if !ok {
+			break
+		}
+		got = append(got, string(n.Params))
 	}
-	if err := agent.Wait(); err != nil {
+	if want := []string{"", "", "{}"}; !slices.Equal(got, want) {
+		t.Errorf("got the params %q, want %q", got, want)
+	}
+}
+
+// The end of the connection ends its requests in progress, and the connection to the server.
+func TestConnectionEnds_MOA13(t *testing.T) {
+	began, release, closed := make(chan struct{}), make(chan struct{}), make(chan error)
+	client, c := overACP(t, func(ctx context.Context, _ *acp.ClientConn, _ *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+		began <- struct{}{}
+		<-release // so that nothing is answered
+		return nil, context.Cause(ctx)
+	})
+	writeCall(t, c, 1, "{}")
+	<-began
+	go func() { closed <- client.Close() }()
+	if m, err := c.Read(t.Context()); !errors.Is(err, errNoServer) {
+		t.Errorf("read %v, %v", m, err)
+	}
+	close(release)
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 }
