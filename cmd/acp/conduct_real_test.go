@@ -68,10 +68,7 @@ func talkToReal(t *testing.T, preset string, command []string) []string {
 	var stderr bytes.Buffer
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Stderr = work, &stderr
-	cmd.Env = agentEnviron()
-	for _, variable := range model.env {
-		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, "{home}", model.home))
-	}
+	cmd.Env = append(agentEnviron(), model.env...)
 	handlers := acp.ClientHandlers{
 		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			for _, o := range req.Options {

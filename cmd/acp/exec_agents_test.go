@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
-// serveModel serves the fake model for an agent in a new folder, and returns that and a folder in it with a file, for the
-// agent to work in.
+// serveModel serves the fake model for an agent in a new folder, and returns that, a folder in it with a file, for the
+// agent to work in, and the model. All of the agents share its home.
 func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -30,6 +30,9 @@ func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel
 			t.Error(err)
 		}
 	})
+	for i, variable := range model.env {
+		model.env[i] = strings.ReplaceAll(variable, "{home}", model.home)
+	}
 	work = filepath.Join(dir, "work")
 	if err := os.Mkdir(work, 0o755); err != nil {
 		t.Fatal(err)

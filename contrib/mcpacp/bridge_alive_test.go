@@ -2,11 +2,17 @@ package mcpacp
 
 import (
 	"bufio"
+	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A silent response goes on with comments, and what the SDK writes then is right among them.
@@ -69,17 +75,51 @@ func TestMOA20_KeepAlive(t *testing.T) {
 	}
 }
 
-// A response that is quick is as the SDK writes it.
+// A response that is quick is as the SDK writes it, and nothing comes after it.
 func TestMOA20_Quick(t *testing.T) {
-	recorder := httptest.NewRecorder()
-	alive := keepAlive(recorder, time.Hour)
-	alive.Header().Set("Content-Type", "application/json")
-	alive.WriteHeader(http.StatusNotFound)
-	if _, err := io.WriteString(alive, "{}"); err != nil {
-		t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		recorder := httptest.NewRecorder()
+		alive := keepAlive(recorder, time.Hour)
+		alive.Header().Set("Content-Type", "application/json")
+		alive.WriteHeader(http.StatusNotFound)
+		if _, err := io.WriteString(alive, "{}"); err != nil {
+			t.Error(err)
+		}
+		alive.stop()
+		time.Sleep(2 * time.Hour)
+		if recorder.Code != http.StatusNotFound || recorder.Body.String() != "{}" || recorder.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("got %d, %s, %v", recorder.Code, recorder.Body, recorder.Header())
+		}
+	})
+}
+
+// The response to a call that is silent for 40 s has two comments before its answer: one every 15 s.
+func TestMOA20_SilentCall(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "slow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		time.Sleep(40 * time.Second)
+		return nil, nil, nil
+	})
+	var offer *Offer
+	b, err := listen(func(string) *Offer { return offer }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
 	}
-	alive.stop()
-	if recorder.Code != http.StatusNotFound || recorder.Body.String() != "{}" || recorder.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("got %d, %s, %v", recorder.Code, recorder.Body, recorder.Header())
-	}
+	defer b.server.Close()
+	synctest.Test(t, func(t *testing.T) {
+		offer = &Offer{id: "x", server: server, life: t.Context(), active: map[any]struct{}{}}
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.address+routePrefix+"x", strings.NewReader(call))
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + b.token("x"), "Accept": "application/json, text/event-stream", "Content-Type": "application/json",
+		} {
+			req.Header.Set(name, value)
+		}
+		recorder := httptest.NewRecorder()
+		b.ServeHTTP(recorder, req)
+		const want = ": keep-alive\n\n: keep-alive\n\nevent: message\ndata: {"
+		if got := recorder.Body.String(); !strings.HasPrefix(got, want) || recorder.Header().Get("Content-Type") != "text/event-stream" {
+			t.Errorf("got %v, %s", recorder.Header(), got)
+		}
+	})
 }

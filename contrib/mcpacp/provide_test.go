@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,8 +228,8 @@ func TestMOA2_MOA3_Choice(t *testing.T) {
 			if _, err := p.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{offer.Declaration}}); err != nil {
 				t.Error(err)
 			}
-			if got := kind((<-p.sessions).MCPServers[0]); got != test.want {
-				t.Errorf("the agent got %s", got)
+			if got := (<-p.sessions).MCPServers; !reflect.DeepEqual(got, []acp.MCPServer{offer.Declaration}) {
+				t.Errorf("the agent got %v, want %v", got, offer.Declaration)
 			}
 		})
 	}
@@ -254,19 +255,41 @@ func TestProvideErrors(t *testing.T) {
 	}
 }
 
-// Each offer has an id of its own.
+// Each offer has an id of its own, by which its server alone is reached: offers at the same time, of one server or of several,
+// and those after others that were closed.
 func TestMOA4_ServerIDs(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	named := func(name string) *mcp.Server {
+		server := mcp.NewServer(&mcp.Implementation{Name: "same", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+		return server
+	}
+	servers := map[string]*mcp.Server{"one": named("one"), "two": named("two")}
 	ids := map[acp.MCPServerACPID]bool{}
 	for range 3 {
-		offer := p.provide(t, server.Server)
-		ids[offer.Declaration.Variant.(*acp.MCPServerACP).ServerID] = true
-		if err := offer.Close(t.Context()); err != nil {
-			t.Error(err)
+		offers := map[string][]*mcpacp.Offer{}
+		for name, server := range servers {
+			for range 2 {
+				offer := p.provide(t, server)
+				id := offer.Declaration.Variant.(*acp.MCPServerACP).ServerID
+				if id == "" || ids[id] {
+					t.Errorf("the id %q is used again", id)
+				}
+				ids[id] = true
+				offers[name] = append(offers[name], offer)
+			}
 		}
-	}
-	if len(ids) != 3 {
-		t.Errorf("ids %v", ids)
+		for name, same := range offers {
+			for _, offer := range same {
+				if got := answer(p.agent.MessageMCP(t.Context(), message(offer, "1", "tools/list", ""))); !strings.Contains(got, `"name":"`+name+`"`) {
+					t.Errorf("the server with the tool %q: got %s", name, got)
+				}
+				if err := offer.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 	}
 }
