@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -33,8 +34,8 @@ func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel
 	for i, variable := range model.env {
 		model.env[i] = strings.ReplaceAll(variable, "{home}", model.home)
 	}
-	work = filepath.Join(dir, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
+	work = filepath.Join(dir, probe.Work, "1") // below the folder that the model looks for in prompts
+	if err := os.MkdirAll(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(work, "notes.txt"), []byte("one\n"), 0o644); err != nil {

@@ -60,8 +60,8 @@ type Options struct {
 	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512. Such a list is not
 	// longer than MaxMessage either.
 	MaxTools int
-	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled. Nil
-	// means slog.Default.
+	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled, ten
+	// for each server. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -328,10 +328,10 @@ func (v *server) client() *mcp.Client {
 	}
 	client := mcp.NewClient(v.set.opts.Info, &opts)
 	// The MCP SDK panics on some messages of servers, which would end the agent.
-	logger := v.set.opts.Logger.With("server", v.title)
+	panics := &panics{logger: v.set.opts.Logger.With("server", v.title)}
 	survive := func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
-			defer recovered(logger, method, &res, &err, fmt.Errorf("handling %q panicked", method))
+			defer panics.recovered(method, &res, &err, fmt.Errorf("handling %q panicked", method))
 			return next(ctx, method, req)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -68,6 +70,26 @@ func TestOddMessages(t *testing.T) {
 			h.prompt(t, "tools", "bad__echo {}", "good__ask")
 			h.await(t, `other: good: ask, completed: "fine"`)
 		})
+	}
+}
+
+// Of the panics that a server causes, ten are logged.
+func TestPanicFlood(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	logged, last := &lines{}, make(chan struct{})
+	opts := &mcpacp.Options{Logger: slog.New(slog.NewTextHandler(logged, nil))}
+	opts.Client.ElicitationCompleteHandler = func(context.Context, *mcp.ElicitationCompleteNotificationRequest) { close(last) }
+	const notification = `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":`
+	flood := strings.Repeat(notification+"null}\n", 100) + notification + `{"elicitationId":"x"}}`
+	open(t, opts, raw(t, map[string]string{"before tools/call": flood})).prompt(t, "bad__echo {}")
+	select {
+	case <-last:
+	case <-time.After(time.Minute):
+		t.Fatal("the last message was not handled")
+	}
+	want := append(slices.Repeat([]string{"handler panicked"}, 10), "are not logged")
+	if got := regexp.MustCompile("handler panicked|are not logged").FindAllString(logged.String(), -1); !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 // The agent calls the servers over the ACP connection itself, by the experimental method mcp/message, if both sides can.
 // Otherwise it calls them over HTTP on 127.0.0.1, which most agents can, but only those on the same machine.
 type Provider struct {
-	// Logger is told about panics of the servers' handlers, and about failures of the HTTP listener. Nil means
+	// Logger receives panics of the servers' handlers, ten for each Offer, and failures of the HTTP listener. Nil means
 	// slog.Default.
 	Logger *slog.Logger
 
@@ -61,7 +61,7 @@ type Offer struct {
 
 	id     string
 	server *mcp.Server
-	logger *slog.Logger
+	panics panics
 	forget func()          // takes it out of the offering
 	life   context.Context // of its requests
 	end    context.CancelFunc
@@ -91,7 +91,8 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 	}
 	guard(server)
 	o := &Offer{
-		Bridged: !overACP, id: rand.Text(), server: server, logger: p.logger(), active: map[any]struct{}{}, idle: make(chan struct{}),
+		Bridged: !overACP, id: rand.Text(), server: server, panics: panics{logger: p.logger()},
+		active: map[any]struct{}{}, idle: make(chan struct{}),
 	}
 	o.life, o.end = context.WithCancel(context.Background())
 
@@ -106,7 +107,7 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 	} else {
 		if l.bridge == nil {
 			find := func(id string) *Offer { return p.offer(conn.RPC(), id) }
-			if l.bridge, err = listen(find, o.logger); err != nil {
+			if l.bridge, err = listen(find, p.logger()); err != nil {
 				return nil, fmt.Errorf("mcpacp: %w", err)
 			}
 		}
@@ -275,16 +276,33 @@ func guard(server *mcp.Server) {
 			defer cancel()
 			defer context.AfterFunc(c.ctx, cancel)()
 			failed := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the handler of " + method + " panicked"}
-			defer recovered(c.offer.logger, method, &res, &err, failed)
+			defer c.offer.panics.recovered(method, &res, &err, failed)
 			return next(ctx, method, req)
 		}
 	})
 }
 
+// panics logs panics in handlers of one server's messages. It logs maxPanics of them, each with its stack: whoever sends the
+// messages can cause any number.
+type panics struct {
+	logger *slog.Logger
+	count  atomic.Int64
+}
+
+const maxPanics = 10
+
 // recovered is deferred by functions that handle a message of MCP: it logs a panic, and returns failed in its place.
-func recovered(logger *slog.Logger, method string, res *mcp.Result, err *error, failed error) {
-	if v := recover(); v != nil {
-		logger.Error("mcpacp: a handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
-		*res, *err = nil, failed
+func (p *panics) recovered(method string, res *mcp.Result, err *error, failed error) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	*res, *err = nil, failed
+	n := p.count.Add(1)
+	if n <= 1000 {
+		p.logger.Error("mcpacp: a handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+	}
+	if n == maxPanics {
+		p.logger.Error("mcpacp: more panics of this server's handlers are not logged")
 	}
 }
