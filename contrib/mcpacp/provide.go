@@ -299,7 +299,7 @@ func (p *panics) recovered(method string, res *mcp.Result, err *error, failed er
 	}
 	*res, *err = nil, failed
 	n := p.count.Add(1)
-	if n <= 1000 {
+	if n <= maxPanics {
 		p.logger.Error("mcpacp: a handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
 	}
 	if n == maxPanics {
