@@ -110,15 +110,15 @@ func talkToReal(t *testing.T, preset string, command []string) []string {
 	if err := talk(); err != nil {
 		t.Fatalf("%q: %v\n%s", command, err, &stderr)
 	}
-	return normalizedTalk(messages.Messages(), strings.NewReplacer(dir, "DIR", model.home, "HOME"))
+	return normalizedTalk(messages.Messages(), strings.NewReplacer(dir, "DIR", strings.TrimPrefix(dir, "/"), "DIR", model.home, "HOME"))
 }
 
 // changing is what differs from run to run: ids, times, ports, and what the paths in the prompts cost.
 var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+Z|` +
 	`\b(ses|msg|prt|call|toolu|chatcmpl)_[0-9a-zA-Z]+|127\.0\.0\.1:\d+|("used"|"amount"|[tT]okens"):[0-9.]+|\d{10,}`)
 
-// unordered are updates that agents send when they have time for it.
-var unordered = regexp.MustCompile(`"sessionUpdate":"(available_commands_update|session_info_update)"`)
+// unordered are updates that agents send when they have time for it, such as what hooks of Claude Agent report.
+var unordered = regexp.MustCompile(`"sessionUpdate":"(available_commands_update|session_info_update)"|"claudeCode":\{[^}]*"toolResponse":`)
 
 // normalizedTalk are the messages of each direction without what changes.
 func normalizedTalk(messages []conformance.Message, paths *strings.Replacer) []string {
