@@ -332,6 +332,9 @@ func (v *server) client() *mcp.Client {
 	survive := func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 			defer panics.recovered(method, &res, &err, fmt.Errorf("handling %q panicked", method))
+			if n, ok := req.(*mcp.ElicitationCompleteNotificationRequest); ok && n.Params == nil {
+				return nil, errors.New("no params") // the MCP SDK would panic, and keep a lock that later ones need
+			}
 			return next(ctx, method, req)
 		}
 	}

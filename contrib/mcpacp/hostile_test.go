@@ -76,20 +76,29 @@ func TestOddMessages(t *testing.T) {
 // Of the panics that a server causes, ten are logged.
 func TestPanicFlood(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	logged, last := &lines{}, make(chan struct{})
+	logged := &lines{}
 	opts := &mcpacp.Options{Logger: slog.New(slog.NewTextHandler(logged, nil))}
-	opts.Client.ElicitationCompleteHandler = func(context.Context, *mcp.ElicitationCompleteNotificationRequest) { close(last) }
-	const notification = `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":`
-	flood := strings.Repeat(notification+"null}\n", 100) + notification + `{"elicitationId":"x"}}`
-	open(t, opts, raw(t, map[string]string{"before tools/call": flood})).prompt(t, "bad__echo {}")
-	select {
-	case <-last:
-	case <-time.After(time.Minute):
-		t.Fatal("the last message was not handled")
-	}
+	h := open(t, opts, raw(t, map[string]string{"tools/call": `{"resultType":"input_required","inputRequests":{"a":null}}`}))
+	h.prompt(t, slices.Repeat([]string{"bad__echo {}"}, 12)...)
 	want := append(slices.Repeat([]string{"handler panicked"}, 10), "are not logged")
 	if got := regexp.MustCompile("handler panicked|are not logged").FindAllString(logged.String(), -1); !slices.Equal(got, want) {
 		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
+// After notifications without the params that they need, a server's later notifications are handled.
+func TestNoParams(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	last := make(chan struct{})
+	opts := &mcpacp.Options{Logger: slog.New(slog.DiscardHandler)}
+	opts.Client.ProgressNotificationHandler = func(context.Context, *mcp.ProgressNotificationClientRequest) { close(last) }
+	notifications := strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":null}`+"\n", 2) +
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"x","progress":1}}`
+	open(t, opts, raw(t, map[string]string{"before tools/call": notifications})).prompt(t, "bad__echo {}")
+	select {
+	case <-last:
+	case <-time.After(time.Minute):
+		t.Error("the last notification was not handled")
 	}
 }
 
