@@ -145,20 +145,18 @@ func TestNullParams_MOA8(t *testing.T) {
 
 // The end of the connection ends its requests in progress, and the connection to the server.
 func TestConnectionEnds_MOA13(t *testing.T) {
-	began, release, closed := make(chan struct{}), make(chan struct{}), make(chan error)
-	client, c := overACP(t, func(ctx context.Context, _ *acp.ClientConn, _ *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
-		began <- struct{}{}
-		<-release // so that nothing is answered
+	began := make(chan struct{})
+	_, c := overACP(t, func(ctx context.Context, _ *acp.ClientConn, _ *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+		close(began)
+		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	})
 	writeCall(t, c, 1, "{}")
 	<-began
-	go func() { closed <- client.Close() }()
+	if err := c.conn.Close(); err != nil {
+		t.Error(err)
+	}
 	if m, err := c.Read(t.Context()); !errors.Is(err, errNoServer) {
 		t.Errorf("read %v, %v", m, err)
-	}
-	close(release)
-	if err := <-closed; err != nil {
-		t.Error(err)
 	}
 }
