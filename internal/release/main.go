@@ -39,7 +39,7 @@ import (
 const library = "github.com/acpgo/sdk"
 
 // nested are the folders of the other modules that are published.
-var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/sqlitestore"}
+var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/natsacp", "contrib/otelacp", "contrib/sqlitestore"}
 
 // checks are the commands that must succeed before a release. Make check includes the others, which fail sooner.
 var checks = [][]string{

@@ -71,6 +71,9 @@ var untapped = map[string]string{
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 
+	"contrib/natsacp/bench_test.go":                        "it measures time and memory",
+	"contrib/natsacp/chaos_test.go connection":             "its connections are cut anywhere, and it keeps accounts of its own",
+	"contrib/natsacp/failures_test.go TestUnsure":          "there is no agent",
 	"contrib/otelacp/bench_test.go":                        "it measures time",
 	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",

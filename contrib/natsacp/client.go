@@ -1,0 +1,326 @@
+package natsacp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// client is a client's connection to a gateway. It has a link for each session, and one for the first initialize, which
+// the first session takes over.
+type client struct {
+	gateway   *Gateway
+	principal string
+	ctx       context.Context
+	cancel    context.CancelFunc
+	work      sync.WaitGroup // links
+
+	writing sync.Mutex
+	stream  rpc.FastStream
+
+	mu         sync.Mutex
+	room       *sync.Cond      // links have taken messages, or the client has ended
+	initialize json.RawMessage // the parameters
+	home       *link           // for what is not about a session
+	links      map[string]*link
+	sessions   map[string]*link
+	ended      bool
+}
+
+func newClient(g *Gateway, ctx context.Context, stream rpc.FastStream, peer *remote.Peer) *client {
+	c := &client{gateway: g, principal: peer.Principal, stream: stream, links: map[string]*link{}, sessions: map[string]*link{}}
+	c.room = sync.NewCond(&c.mu)
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// read handles the client's messages until it ends.
+func (c *client) read() error {
+	stop := context.AfterFunc(c.ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+		c.room.Broadcast()
+	})
+	defer stop()
+	d := codec.NewDecoder(nil)
+	for {
+		line, err := c.stream.ReadLine(nil)
+		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
+			if id, response, known := long.ID(); known && !response {
+				c.refuse(id, rpc.ErrInvalidRequest.WithMessagef("message longer than %d bytes", long.Limit))
+			}
+			continue
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, remote.ErrExpired) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.handle(d, line)
+	}
+}
+
+// end lets go of all agents.
+func (c *client) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.cancel()
+	c.work.Wait()
+}
+
+// write sends messages, each with a newline. If it fails the client is gone, and read returns the reason.
+func (c *client) write(lines []byte) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_ = c.stream.WriteLines(lines)
+}
+
+func (c *client) refuse(id rpc.ID, err error) { c.write(append(errorLine(id, err), '\n')) }
+
+// check looks for links to nodes that are not alive.
+func (c *client) check(nodes map[string]bool) {
+	c.mu.Lock()
+	links := slices.Collect(maps.Values(c.links))
+	c.mu.Unlock()
+	for _, l := range links {
+		l.check(nodes)
+	}
+}
+
+// handle handles a message of the client.
+func (c *client) handle(d *codec.Decoder, line []byte) {
+	m := wire.Parse(d, line)
+	session := ""
+	if m.Kind == wire.KindRequest || m.Kind == wire.KindNotification {
+		session = string(wire.TextMember(d, m.Params, "sessionId"))
+	}
+	text := append(wire.AppendLine(nil, line), '\n')
+	switch m.Kind {
+	case wire.KindRequest:
+		it := item{line: text, request: true, id: wire.Canonical(m.ID), method: string(m.Method), session: session}
+		l, err := c.route(it, m.Params)
+		if err != nil {
+			c.refuse(m.ID, err)
+			return
+		}
+		c.put(l, it)
+	case wire.KindResponse:
+		id, _ := m.ID.Str()
+		name, _, _ := strings.Cut(strings.TrimPrefix(id, idPrefix), ":")
+		c.mu.Lock()
+		l := c.links[name]
+		c.mu.Unlock()
+		c.put(l, item{line: text})
+	case wire.KindNotification:
+		c.notify(m, session, text)
+	default:
+		answer, _ := wire.AppendError(nil, &m.ID, m.Failure) // an id that was received can be sent
+		c.write(append(answer, '\n'))
+	}
+}
+
+// notify handles a notification.
+func (c *client) notify(m wire.Message, session string, text []byte) {
+	c.mu.Lock()
+	l := c.home
+	if session != "" {
+		l = c.sessions[session]
+	}
+	cancel := string(m.Method) == acp.MethodCancel
+	if string(m.Method) == methodCancelRequest {
+		var p struct{ RequestID rpc.ID }
+		if json.Unmarshal(m.Params, &p) != nil {
+			c.mu.Unlock()
+			return
+		}
+		cancel = true
+		for _, other := range c.links {
+			if _, ok := other.pending[wire.Canonical(p.RequestID)]; ok {
+				l = other
+			}
+		}
+	}
+	c.mu.Unlock()
+	if l != nil && cancel {
+		l.urge(text)
+		return
+	}
+	c.put(l, item{line: text})
+}
+
+// route returns the link for a request.
+func (c *client) route(it item, params []byte) (*link, error) {
+	switch it.method {
+	case acp.MethodInitialize:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.initialize != nil {
+			return nil, rpc.ErrInvalidRequest.WithMessagef("initialize was called before")
+		}
+		c.initialize = slices.Clone(params)
+		c.home = c.newLink()
+		c.home.first = true
+		c.start(c.home)
+		return c.home, nil
+	case acp.MethodNewSession:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		l := c.spare()
+		l.reserved, l.params = true, slices.Clone(params)
+		return l, nil
+	case acp.MethodLoadSession, acp.MethodResumeSession:
+		return c.routeLoad(it.session, params)
+	case acp.MethodForkSession:
+		return nil, rpc.ErrMethodNotFound.WithMessagef("sessions of a fleet cannot be forked")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if it.session == "" {
+		return c.homeLink(), nil
+	}
+	if l := c.sessions[it.session]; l != nil {
+		if !l.over {
+			return l, nil
+		}
+		return c.again(l), nil
+	}
+	if it.method == acp.MethodDeleteSession {
+		c.mu.Unlock()
+		s, err := c.gateway.fleet.session(c.ctx, c.principal, it.session)
+		c.mu.Lock()
+		switch {
+		case err != nil:
+			return nil, err
+		case s != nil && s.Node != "": // its agent is about to end, or another connection has it
+			l := c.newLink()
+			l.attach = s
+			c.start(l)
+			return l, nil
+		case s != nil:
+			return c.homeLink(), nil
+		}
+	}
+	return nil, acp.SessionNotFound(acp.SessionID(it.session))
+}
+
+// routeLoad returns the link for a request that opens a session.
+func (c *client) routeLoad(session string, params []byte) (*link, error) {
+	s, err := c.gateway.fleet.session(c.ctx, c.principal, session)
+	if err != nil {
+		c.gateway.log.Warn("natsacp: a record was not read", "error", err)
+		return nil, rpc.ErrInternal
+	}
+	if s == nil {
+		return nil, acp.SessionNotFound(acp.SessionID(session))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.sessions[session]
+	if l != nil && !l.over {
+		return l, nil
+	}
+	if s.Node == "" {
+		l = c.spare()
+	} else {
+		l = c.newLink()
+		l.attach = s
+		c.start(l)
+	}
+	l.reserved, l.session, l.params = true, session, slices.Clone(params)
+	c.sessions[session] = l
+	return l, nil
+}
+
+// spare returns a link that has no session; mu is held.
+func (c *client) spare() *link {
+	if l := c.home; l != nil && !l.over && !l.reserved {
+		return l
+	}
+	l := c.newLink()
+	c.start(l)
+	if c.home == nil || c.home.over {
+		c.home = l
+	}
+	return l
+}
+
+// homeLink returns the link for what is not about a session; mu is held.
+func (c *client) homeLink() *link {
+	if c.home == nil || c.home.over {
+		c.home = c.newLink()
+		c.start(c.home)
+	}
+	return c.home
+}
+
+// again returns a new link for the session of one that is over; mu is held.
+func (c *client) again(old *link) *link {
+	l := c.newLink()
+	l.reserved, l.restore, l.session, l.params = true, true, old.session, old.params
+	c.sessions[l.session] = l
+	if c.home == old {
+		c.home = l
+	}
+	c.start(l)
+	return l
+}
+
+// put queues a message on a link, and waits while too much is queued. A message for no link is dropped.
+func (c *client) put(l *link, it item) {
+	if l == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l.queued > c.gateway.opts.MaxQueued && !c.ended && !l.over {
+		c.room.Wait()
+	}
+	if l.over {
+		if next := c.sessions[l.session]; next != nil && next != l { // it has moved meanwhile
+			l = next
+		}
+	}
+	if l.over && it.request {
+		failure := l.failure()
+		c.work.Go(func() { c.refuse(it.id, failure) }) // it may wait, and mu is held
+		return
+	}
+	l.add(it)
+}
+
+// inherit opens a link for what a link has not sent when it was over; mu is held.
+func (c *client) inherit(old *link, items []item) {
+	var l *link
+	if old.session != "" {
+		l = c.again(old)
+	} else {
+		l = c.newLink()
+		l.first = items[0].method == acp.MethodInitialize
+		l.reserved, l.params = old.reserved, old.params
+		if c.home == old {
+			c.home = l
+		}
+		c.start(l)
+	}
+	for _, it := range items {
+		l.add(it)
+	}
+}
+
+// lull is a pause before another attempt.
+const lull = 200 * time.Millisecond

@@ -1,0 +1,297 @@
+// Acp-fleet runs the sessions of an agent on many machines, with NATS. See docs/fleet.md.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	root := newRoot(os.Stdout, os.Stderr)
+	root.SetArgs(os.Args[1:])
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "acp-fleet: %s\n", plain.Text(err.Error()))
+		os.Exit(1)
+	}
+}
+
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "acp-fleet",
+		Short: "Run the sessions of an agent on many machines, with NATS",
+		Long: `Acp-fleet runs the sessions of an agent of the Agent Client Protocol on many machines. Nodes run an agent for each
+session; gateways serve clients over WebSocket and HTTP; NATS with JetStream connects them and keeps the records.`,
+		Example: `  acp-fleet up -- my-agent                                    everything in one process
+  acp-fleet node --nats nats://nats:4222 -- my-agent          on each machine that runs agents
+  acp-fleet gateway --nats nats://nats:4222 --listen :8443    on each machine that clients reach`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(newUp(), newGateway(), newNode(), newSessions(), newNodes(), newDrain())
+	return root
+}
+
+// fleetFlags say where the fleet is.
+type fleetFlags struct {
+	url, creds, tokenFile string
+	ca, cert, key         string
+	opts                  natsacp.Options
+	logJSON, logDebug     bool
+	connectTime           time.Duration
+}
+
+func (f *fleetFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.url, "nats", nats.DefaultURL, "the `URL` of a NATS server; several are separated by commas")
+	flags.StringVar(&f.creds, "creds", "", "a `FILE` with NATS credentials")
+	flags.StringVar(&f.tokenFile, "nats-token-file", "", "a `FILE` with a token for NATS")
+	flags.StringVar(&f.ca, "nats-ca", "", "a `FILE` with the certificates that NATS servers are verified with")
+	flags.StringVar(&f.cert, "nats-cert", "", "a `FILE` with a certificate for NATS")
+	flags.StringVar(&f.key, "nats-key", "", "the `FILE` of its key")
+	flags.DurationVar(&f.connectTime, "connect-timeout", 30*time.Second, "how much `TIME` the first connection to NATS may take")
+	f.addOptions(c)
+}
+
+// addOptions adds the flags that up has too.
+func (f *fleetFlags) addOptions(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.opts.Name, "fleet", "acp", "the `NAME` of the fleet")
+	flags.IntVar(&f.opts.Replicas, "replicas", 1, "keep each piece of data on `N` servers; for a fleet that is created")
+	flags.DurationVar(&f.opts.Lease, "lease", 15*time.Second, "the `TIME` after which a silent node is dead; for a fleet that is created")
+	flags.DurationVar(&f.opts.LogAge, "log-age", time.Hour, "keep agents' messages for this `TIME`; for a fleet that is created")
+	flags.Int64Var(&f.opts.LogBytes, "log-bytes", 1<<30, "keep at most this many `BYTES` of them; for a fleet that is created")
+	flags.BoolVar(&f.logJSON, "log-json", false, "log in JSON")
+	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
+}
+
+func (f *fleetFlags) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.logDebug {
+		o.Level = slog.LevelDebug
+	}
+	if f.logJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// connect connects to NATS.
+func (f *fleetFlags) connect(ctx context.Context, log *slog.Logger) (*nats.Conn, error) {
+	options := []nats.Option{
+		nats.Name("acp-fleet"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.PingInterval(5 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("NATS is not connected", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("NATS is connected again", "url", nc.ConnectedUrlRedacted()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS reports an error", "error", err) }),
+	}
+	if f.creds != "" {
+		options = append(options, nats.UserCredentials(f.creds))
+	}
+	if f.tokenFile != "" {
+		token, err := readSecret(f.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Token(strings.TrimSpace(token)))
+	}
+	if f.ca != "" {
+		options = append(options, nats.RootCAs(f.ca))
+	}
+	if f.cert != "" {
+		options = append(options, nats.ClientCert(f.cert, f.key))
+	}
+	end := time.Now().Add(f.connectTime)
+	for {
+		nc, err := nats.Connect(f.url, options...)
+		if err == nil || time.Now().After(end) || errors.Is(err, nats.ErrAuthorization) {
+			if err != nil {
+				err = fmt.Errorf("connecting to NATS: %w", err)
+			}
+			return nc, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// readSecret reads a file that others must not be able to read or change.
+func readSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o037 != 0 && !info.Mode().IsDir() {
+		return "", fmt.Errorf("%s has the mode %v: others may read or change it; chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// ask opens the fleet for a command that asks it something.
+func (f *fleetFlags) ask(c *cobra.Command, do func(ctx context.Context, fleet *natsacp.Fleet) error) error {
+	nc, err := f.connect(c.Context(), f.logger(c.ErrOrStderr()))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	fleet, err := natsacp.Open(c.Context(), nc, &f.opts)
+	if err != nil {
+		return err
+	}
+	return do(c.Context(), fleet)
+}
+
+func newSessions() *cobra.Command {
+	f := &fleetFlags{}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "sessions",
+		Short: "List the sessions of a fleet",
+		Long:  "List the sessions of a fleet: where each is, and what became of its last prompt. Session ids are secrets.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
+				all, err := fleet.Sessions(ctx)
+				if err != nil || asJSON {
+					return errors.Join(err, printJSON(c.OutOrStdout(), all, err))
+				}
+				rows := [][]string{{"SESSION", "PRINCIPAL", "NODE", "EPOCH", "TURN", "STATE", "CWD"}}
+				for _, s := range all {
+					rows = append(rows, []string{
+						s.ID, s.Principal, s.Node, fmt.Sprint(s.Epoch), fmt.Sprint(s.Turn.Number), string(s.Turn.State), s.Cwd,
+					})
+				}
+				return printTable(c.OutOrStdout(), rows)
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newNodes() *cobra.Command {
+	f := &fleetFlags{}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "nodes",
+		Short: "List the nodes and gateways that are alive",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
+				nodes, err := fleet.Nodes(ctx)
+				if err != nil {
+					return err
+				}
+				gateways, err := fleet.Gateways(ctx)
+				if err != nil || asJSON {
+					return errors.Join(err, printJSON(c.OutOrStdout(), map[string]any{"nodes": nodes, "gateways": gateways}, err))
+				}
+				rows := [][]string{{"NAME", "ROLE", "SESSIONS", "MAX", "STATE", "SINCE"}}
+				for _, n := range nodes {
+					state := "ready"
+					if n.Draining {
+						state = "draining"
+					}
+					rows = append(rows, []string{n.Name, "node", fmt.Sprint(n.Sessions), fmt.Sprint(n.Max), state, n.Since.Format(time.DateTime)})
+				}
+				for _, g := range gateways {
+					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime)})
+				}
+				return printTable(c.OutOrStdout(), rows)
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newDrain() *cobra.Command {
+	f := &fleetFlags{}
+	c := &cobra.Command{
+		Use:   "drain NODE",
+		Short: "Move the sessions of a node elsewhere, and end it",
+		Long: `Move the sessions of a node elsewhere, and end it. It takes no new sessions; running turns end first. Clients notice
+only a delay. Drain returns when the node has ended.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
+				if err := fleet.Drain(ctx, args[0]); err != nil {
+					return err
+				}
+				for {
+					nodes, err := fleet.Nodes(ctx)
+					if err != nil {
+						return err
+					}
+					left := false
+					for _, n := range nodes {
+						left = left || n.Name == args[0]
+					}
+					if !left {
+						return nil
+					}
+					select {
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					case <-time.After(250 * time.Millisecond):
+					}
+				}
+			})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func printJSON(w io.Writer, v any, failed error) error {
+	if failed != nil {
+		return nil
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func printTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = plain.Line(cell)
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+)
+
+// envMain makes the test binary behave as the command.
+const envMain = "ACP_FLEET_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envMain) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		buildtest.Remove()
+		os.Exit(status)
+	}))
+}
+
+// command returns a command of acp-fleet.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), exe, args...)
+	c.Env = append(os.Environ(), envMain+"=1")
+	c.Stderr = &strings.Builder{}
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = 20 * time.Second
+	return c
+}
+
+// start starts a command, and returns its output.
+func start(t *testing.T, args ...string) *bufio.Scanner {
+	t.Helper()
+	c := command(t, args...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt) // it may have ended
+		_, _ = io.Copy(io.Discard, out)
+		if err := c.Wait(); err != nil && t.Failed() {
+			t.Logf("%s: %v: %s", args[0], err, c.Stderr)
+		}
+	})
+	return bufio.NewScanner(out)
+}
+
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	c := command(t, args...)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", args, err, c.Stderr)
+	}
+	return string(out)
+}
+
+func line(t *testing.T, in *bufio.Scanner) string {
+	t.Helper()
+	if !in.Scan() {
+		t.Fatalf("there is no more output: %v", in.Err())
+	}
+	return in.Text()
+}
+
+// The page's first steps: up, a second node, and the end of the first.
+func TestUp(t *testing.T) {
+	agent := []string{"--", buildtest.Program(t, "github.com/acpgo/sdk/examples/agent"), "-state", filepath.Join(t.TempDir(), "state")}
+	up := start(t, append([]string{"up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, agent...)...)
+	url := line(t, up)
+	join := strings.Fields(strings.TrimPrefix(line(t, up), "join with "))
+
+	said := ""
+	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, nil), nil), acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			text, _ := n.Update.AgentText()
+			said += text
+			return nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := func(text string) {
+		t.Helper()
+		said = ""
+		if _, err := s.Prompt(t.Context(), acp.TextBlock(text)); err != nil {
+			t.Fatal(err)
+		}
+		if want := "You said: " + text; said != want {
+			t.Errorf("the agent said %q, want %q", said, want)
+		}
+	}
+	prompt("one")
+
+	second := start(t, append(append([]string{"node", "--node", "second"}, join...), agent...)...)
+	if got, want := line(t, second), "node second is ready"; got != want {
+		t.Errorf("the node says %q, want %q", got, want)
+	}
+	output(t, append([]string{"drain", "first"}, join...)...)
+	prompt("two")
+
+	var sessions []natsacp.Session
+	if err := json.Unmarshal([]byte(output(t, append([]string{"sessions", "--json"}, join...)...)), &sessions); err != nil {
+		t.Fatal(err)
+	}
+	if len(sessions) != 1 || sessions[0].Node != "second" || sessions[0].Epoch != 2 || sessions[0].Turn.Number != 2 {
+		t.Errorf("the sessions are %+v", sessions)
+	}
+	if got := output(t, append([]string{"nodes"}, join...)...); !strings.Contains(got, "second") || strings.Contains(got, "first") {
+		t.Errorf("the nodes are %s", got)
+	}
+}

@@ -1,0 +1,271 @@
+package natsacp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// before does what must be done before the agent gets a request. If it returns an answer, the agent does not get it.
+func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
+	switch c.method {
+	case acp.MethodResumeSession:
+		s.mu.Lock()
+		answer = s.result
+		s.mu.Unlock()
+		if answer != nil { // the session is open, and another client has attached
+			return answer, nil
+		}
+	case acp.MethodLoadSession:
+	case acp.MethodPrompt:
+		return nil, s.turnBegins()
+	default:
+		return nil, nil
+	}
+	return nil, s.claim(c.session, directory(m.Params))
+}
+
+// directory returns the working directory of a request. If the parameters are wrong, the agent says so.
+func directory(params []byte) string {
+	return string(wire.TextMember(codec.NewDecoder(nil), params, "cwd"))
+}
+
+// opened keeps the result of a request that opened the session.
+func (s *seat) opened(result []byte) {
+	var r map[string]json.RawMessage
+	if json.Unmarshal(result, &r) != nil {
+		return
+	}
+	delete(r, "sessionId")
+	text, _ := json.Marshal(r) // what was read can be written
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result = text
+}
+
+// change changes the record of the session, if there is one.
+func (s *seat) change(change func(*Session)) error {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	if s.session == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease)
+	defer cancel()
+	if change(s.session); !s.node.leased() {
+		return errTaken
+	}
+	return s.node.fleet.store(ctx, s.session)
+}
+
+// turnBegins records a prompt.
+func (s *seat) turnBegins() error {
+	return s.change(func(r *Session) {
+		s.prompts++
+		r.Turn = Turn{Number: r.Turn.Number + 1, State: TurnRunning}
+	})
+}
+
+// turnEnded records the answer to a prompt.
+func (s *seat) turnEnded(m wire.Message) error {
+	return s.change(func(r *Session) {
+		if s.prompts--; s.prompts > 0 {
+			return
+		}
+		r.Turn.State = TurnDone
+		r.Turn.StopReason = string(wire.TextMember(codec.NewDecoder(nil), m.Result, "stopReason"))
+	})
+}
+
+// claim makes a session the node's own.
+func (s *seat) claim(id, cwd string) error {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	if s.session != nil {
+		if s.session.ID == id {
+			return nil
+		}
+		return rpc.ErrInvalidRequest.WithMessagef("the agent has another session")
+	}
+	f := s.node.fleet
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
+	defer cancel()
+	r, err := f.session(ctx, s.principal, id)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return acp.SessionNotFound(acp.SessionID(id))
+	}
+	old := r.Link
+	if r.Node != "" {
+		nodes, err := f.alive(ctx, nodePrefix)
+		if err != nil {
+			return err
+		}
+		if nodes[r.Node] {
+			probe := frame{kind: frameTaken}
+			m, err := f.nc.RequestWithContext(ctx, f.subject("up", r.Node, old), probe.encode())
+			if err != nil || string(m.Data) != string(replyNone) {
+				return rpc.ErrInternal.WithMessagef("the session is at another node")
+			}
+		}
+	}
+	r.Node, r.Link, r.Cwd = s.node.opts.Name, s.id, cwd
+	r.Epoch++
+	if r.Turn.State == TurnRunning {
+		r.Turn.State = TurnInterrupted
+	}
+	if err := f.store(ctx, r); err != nil {
+		if errors.Is(err, errTaken) {
+			return rpc.ErrInternal.WithMessagef("another node was faster")
+		}
+		return err
+	}
+	s.session = r
+	if old == "" {
+		return nil
+	}
+	// From here on, nobody reads what the previous node may still write.
+	fence := nats.NewMsg(f.subject("log", old))
+	fence.Data = (&frame{kind: frameFence}).encode()
+	return f.publish(ctx, fence)
+}
+
+// release gives up the session.
+func (s *seat) release() error {
+	err := s.change(func(r *Session) {
+		r.Node, r.Link = "", ""
+		if r.Turn.State == TurnRunning {
+			r.Turn.State = TurnInterrupted
+		}
+	})
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	s.session = nil
+	if errors.Is(err, errTaken) { // by another node, or deleted
+		return nil
+	}
+	return err
+}
+
+// effect does what follows from an answer of the agent. It returns another result, or an error, if the client gets that
+// instead.
+func (s *seat) effect(c call, m wire.Message) (json.RawMessage, error) {
+	if m.Failure != nil {
+		if c.method == acp.MethodLoadSession || c.method == acp.MethodResumeSession {
+			return nil, s.release()
+		}
+		return nil, nil
+	}
+	switch c.method {
+	case acp.MethodInitialize:
+		return withoutFork(m.Result), nil
+	case acp.MethodNewSession:
+		s.opened(m.Result)
+		return nil, s.created(m, c.cwd)
+	case acp.MethodLoadSession, acp.MethodResumeSession:
+		s.opened(m.Result)
+	case acp.MethodListSessions:
+		return s.ownSessions(m.Result)
+	case acp.MethodDeleteSession:
+		return nil, s.deleted(c.session)
+	case acp.MethodCloseSession:
+		s.mu.Lock()
+		s.draining = true
+		s.mu.Unlock()
+	}
+	return nil, nil
+}
+
+// created records a new session.
+func (s *seat) created(m wire.Message, cwd string) error {
+	id := string(wire.TextMember(codec.NewDecoder(nil), m.Result, "sessionId"))
+	if id == "" {
+		return nil
+	}
+	f := s.node.fleet
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
+	defer cancel()
+	r := &Session{ID: id, Principal: s.principal, Cwd: cwd, Node: s.node.opts.Name, Link: s.id, Epoch: 1, Created: time.Now().UTC()}
+	if err := f.store(ctx, r); err != nil {
+		if errors.Is(err, errTaken) {
+			return rpc.ErrInternal.WithMessagef("the agent has given a new session the id of another one")
+		}
+		return err
+	}
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	s.session = r
+	return nil
+}
+
+// deleted removes the record of a session.
+func (s *seat) deleted(id string) error {
+	f := s.node.fleet
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
+	defer cancel()
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	r := s.session
+	if r == nil || r.ID != id {
+		var err error
+		if r, err = f.session(ctx, s.principal, id); r == nil || err != nil {
+			return err
+		}
+	} else {
+		s.session = nil
+	}
+	return f.forget(ctx, r)
+}
+
+// ownSessions removes the sessions of others from a list.
+func (s *seat) ownSessions(result []byte) (json.RawMessage, error) {
+	var page map[string]json.RawMessage
+	var all, own []json.RawMessage
+	if json.Unmarshal(result, &page) != nil || json.Unmarshal(page["sessions"], &all) != nil {
+		return nil, rpc.ErrInternal.WithMessagef("the agent's list of sessions is malformed")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease)
+	defer cancel()
+	d := codec.NewDecoder(nil)
+	own = []json.RawMessage{}
+	for _, info := range all {
+		r, err := s.node.fleet.session(ctx, s.principal, string(wire.TextMember(d, info, "sessionId")))
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			own = append(own, info)
+		}
+	}
+	var err error
+	if page["sessions"], err = json.Marshal(own); err != nil {
+		return nil, err
+	}
+	return json.Marshal(page)
+}
+
+// withoutFork removes the capability to fork sessions from the result of initialize: both would have one agent. It returns
+// nil if there is none.
+func withoutFork(result []byte) json.RawMessage {
+	var r, agent, session map[string]json.RawMessage
+	if json.Unmarshal(result, &r) != nil || json.Unmarshal(r["agentCapabilities"], &agent) != nil ||
+		json.Unmarshal(agent["sessionCapabilities"], &session) != nil || session["fork"] == nil {
+		return nil
+	}
+	delete(session, "fork")
+	// What was read can be written.
+	agent["sessionCapabilities"], _ = json.Marshal(session)
+	r["agentCapabilities"], _ = json.Marshal(agent)
+	text, _ := json.Marshal(r)
+	return text
+}

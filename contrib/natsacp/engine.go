@@ -1,0 +1,185 @@
+package natsacp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Options says where a fleet, or a session store, keeps its data. Everyone who shares it must use the same options. A
+// nil *Options, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Name begins the names of all streams, buckets and subjects, so that several fleets can share an account: letters,
+	// digits, - and _. The default is acp.
+	Name string
+	// Replicas is how many servers keep each piece of data, 1 to 5. The default is 1.
+	Replicas int
+	// InMemory keeps the data in the servers' memory instead of on their disks.
+	InMemory bool
+	// Lease is how long a node or gateway that has stopped is believed to be alive. Then others take over its sessions. It
+	// applies when the fleet is created. The default is 15 s.
+	Lease time.Duration
+	// LogAge is how long a fleet keeps messages of agents for clients that come back. The default is 1 h.
+	LogAge time.Duration
+	// LogBytes is how many bytes of such messages a fleet keeps. The oldest are dropped first. The default is 1 GiB.
+	LogBytes int64
+}
+
+// engine is what this package needs of NATS.
+type engine struct {
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	opts Options
+}
+
+func newEngine(nc *nats.Conn, opts *Options) (*engine, error) {
+	e := &engine{nc: nc}
+	if opts != nil {
+		e.opts = *opts
+	}
+	e.opts.Name = cmp.Or(e.opts.Name, "acp")
+	e.opts.Replicas = cmp.Or(e.opts.Replicas, 1)
+	e.opts.Lease = cmp.Or(e.opts.Lease, 15*time.Second)
+	e.opts.LogAge = cmp.Or(e.opts.LogAge, time.Hour)
+	e.opts.LogBytes = cmp.Or(e.opts.LogBytes, 1<<30)
+	if strings.Trim(e.opts.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		return nil, fmt.Errorf("natsacp: the name %q has other characters than letters, digits, - and _", e.opts.Name)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("natsacp: %w", err)
+	}
+	e.js = js
+	return e, nil
+}
+
+// stream returns a stream, which it creates if necessary.
+func (e *engine) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := e.js.Stream(ctx, c.Name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s, err // an operator may have changed its limits
+	}
+	c.Replicas = e.opts.Replicas
+	if e.opts.InMemory {
+		c.Storage = jetstream.MemoryStorage
+	}
+	if s, err = e.js.CreateStream(ctx, c); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return e.js.Stream(ctx, c.Name) // another process was faster, with other options
+	}
+	return s, err
+}
+
+// bucket returns a key-value bucket, which it creates if necessary. Unlike those that CreateKeyValue creates, only its
+// leader answers, so that nobody reads what has been replaced. ttl is how long values are kept, or 0.
+func (e *engine) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+	name = e.opts.Name + "_" + name
+	if _, err := e.stream(ctx, jetstream.StreamConfig{
+		Name:                   "KV_" + name,
+		Subjects:               []string{"$KV." + name + ".>"},
+		MaxMsgsPerSubject:      1,
+		MaxAge:                 ttl,
+		Discard:                jetstream.DiscardNew,
+		AllowRollup:            true,
+		DenyDelete:             true,
+		AllowMsgTTL:            true,
+		SubjectDeleteMarkerTTL: max(markerTime, ttl),
+	}); err != nil {
+		return nil, fmt.Errorf("natsacp: bucket %s: %w", name, err)
+	}
+	return e.js.KeyValue(ctx, name)
+}
+
+// markerTime is how long a bucket remembers that a key was deleted.
+const markerTime = time.Hour
+
+// publish publishes a message to a stream. It tries again while there is no answer, and the message is stored only once.
+func (e *engine) publish(ctx context.Context, m *nats.Msg) error {
+	const attempts = 20
+	id := unique()
+	for i := 0; ; i++ {
+		_, err := e.js.PublishMsg(ctx, m, jetstream.WithMsgID(id))
+		if err == nil || ctx.Err() != nil || i == attempts || !isTemporary(err) {
+			return err
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// isTemporary reports whether an error may be gone when a new leader has been elected.
+func isTemporary(err error) bool {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return api.Code == 503
+	}
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// unique returns a name that nobody can guess.
+func unique() string { return rand.Text() }
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxBatch and maxBatchBytes bound what read asks for at once.
+const (
+	maxBatch      = 256
+	maxBatchBytes = 1 << 20
+)
+
+// read returns the stored messages of a subject from a sequence number on, some at a time. The result is empty if there
+// are none. Any replica may answer, so the newest may be missing.
+func (e *engine) read(ctx context.Context, stream, subject string, from uint64) ([]*nats.Msg, error) {
+	request, _ := json.Marshal(map[string]any{ // numbers and a string cannot fail
+		"seq": max(1, from), "next_by_subj": subject, "batch": maxBatch, "max_bytes": maxBatchBytes,
+	})
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	inbox := e.nc.NewInbox()
+	sub, err := e.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // it fails only when the connection is closed
+	if err := e.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, request); err != nil {
+		return nil, err
+	}
+	var messages []*nats.Msg
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch status := m.Header.Get("Status"); {
+		case status == "204" || status == "404":
+			return messages, nil
+		case status != "" && len(m.Data) == 0:
+			return nil, fmt.Errorf("reading stream %s: %s %s", stream, status, m.Header.Get("Description"))
+		}
+		messages = append(messages, m)
+	}
+}
+
+// sequence returns the sequence number of a message in its stream, or 0.
+func sequence(m *nats.Msg) uint64 {
+	n, _ := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+	return n
+}

@@ -1,0 +1,555 @@
+package natsacp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/contrib/natsacp"
+)
+
+// valve is a dialer whose connections can be stopped, as if the process or the network had stopped.
+type valve struct {
+	mu    sync.Mutex
+	open  *sync.Cond
+	shut  bool
+	conns []net.Conn
+}
+
+func newValve() *valve {
+	v := &valve{}
+	v.open = sync.NewCond(&v.mu)
+	return v
+}
+
+func (v *valve) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.conns = append(v.conns, conn)
+	return &valved{conn, v}, nil
+}
+
+func (v *valve) set(shut bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shut = shut
+	v.open.Broadcast()
+}
+
+// cut closes all connections.
+func (v *valve) cut() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, conn := range v.conns {
+		conn.Close()
+	}
+	v.conns = nil
+}
+
+func (v *valve) wait() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for v.shut {
+		v.open.Wait()
+	}
+}
+
+type valved struct {
+	net.Conn
+	valve *valve
+}
+
+func (c *valved) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.valve.wait()
+	return n, err
+}
+
+func (c *valved) Write(p []byte) (int, error) {
+	c.valve.wait()
+	return c.Conn.Write(p)
+}
+
+func (r *rig) valved() (*nats.Conn, *valve) {
+	r.Helper()
+	v := newValve()
+	nc, err := nats.Connect(r.url, nats.MaxReconnects(-1), nats.SetCustomDialer(v), nats.ReconnectWait(10*time.Millisecond))
+	r.must(err)
+	r.Cleanup(nc.Close)
+	r.Cleanup(func() { v.set(false) })
+	return nc, v
+}
+
+// record returns the record of a session.
+func (r *rig) record(s *acp.ClientSession) natsacp.Session {
+	r.Helper()
+	nc, err := nats.Connect(r.url)
+	r.must(err)
+	defer nc.Close()
+	all, err := r.fleet(nc).Sessions(r.Context())
+	r.must(err)
+	for _, one := range all {
+		if one.ID == string(s.ID()) {
+			return one
+		}
+	}
+	r.Fatalf("there is no record of %s", s.ID())
+	return natsacp.Session{}
+}
+
+// eventually waits until a condition holds.
+func (r *rig) eventually(what string, holds func() bool) {
+	r.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatalf("it never happened: %s", what)
+		}
+	}
+}
+
+func (r *rig) ran(s *acp.ClientSession, prompt string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs[string(s.ID())+" "+prompt]
+}
+
+// A node that stops is replaced. Its prompt fails, and is not run again. When it returns, nothing that it or its agent
+// still says reaches anyone.
+func TestNodeReturns(t *testing.T) {
+	r := newRig(t)
+	r.opts.Lease = 2 * time.Second
+	nc, valve := r.valved()
+	r.nodeOn(nc, "n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	u.wantSaid(u.prompt(s, "node say=2"), "n1"+numbers(2))
+	before := r.record(s)
+	r.node("n2")
+
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 wait=200 say=1000"))
+		failed <- err
+	}()
+	u.await(s, "0;")
+	u.said(s)
+	if got := r.record(s); got.Node != "n1" || got.Turn.State != natsacp.TurnRunning || got.Turn.Number != 2 {
+		t.Errorf("while the prompt runs, the record is %+v", got)
+	}
+	valve.set(true)
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "interrupted: node n1 has died") {
+		t.Errorf("the prompt ended with %v", err)
+	}
+	u.wantSaid(u.said(s), "")
+	u.wantSaid(u.prompt(s, "node say=3"), "n2"+numbers(3))
+	valve.set(false)
+	r.eventually("the old node has its lease again", func() bool {
+		nodes, err := r.fleet(nc).Nodes(t.Context())
+		return err == nil && len(nodes) == 2 && nodes[0].Sessions == 0
+	})
+	u.wantSaid(u.prompt(s, "node"), "n2")
+	if n := r.ran(s, "say=1 wait=200 say=1000"); n != 1 {
+		t.Errorf("the prompt ran %d times", n)
+	}
+	r.eventually("the turn is done", func() bool { return r.record(s).Turn.State == natsacp.TurnDone })
+	if after := r.record(s); after.Node != "n2" || after.Epoch != before.Epoch+1 || after.Turn.StopReason != "end_turn" {
+		t.Errorf("the record is %+v, and was %+v", after, before)
+	}
+}
+
+// recorder keeps what a client receives.
+type recorder struct {
+	rpc.Transport
+	mu    sync.Mutex
+	lines []string
+}
+
+func (rec *recorder) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := rec.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		rec.lines = append(rec.lines, string(line))
+		return line, err
+	}}), nil
+}
+
+// asked returns the ids of the permission requests.
+func (rec *recorder) asked() (ids []string) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for _, line := range rec.lines {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && m.Method == acp.MethodRequestPermission {
+			ids = append(ids, string(m.ID))
+		}
+	}
+	return ids
+}
+
+// When a gateway dies, the turn goes on. A client that comes back gets what was asked meanwhile, under the same id.
+func TestGatewayDies(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	nc, valve := r.valved()
+	dying, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
+		Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
+	})
+	r.must(err)
+	server := newServer(t, dying)
+	first := &recorder{Transport: remote.Dial(server.url, nil)}
+	asked := make(chan struct{})
+	u := r.user("", func(u *user) {
+		u.transport = first
+		u.accept = map[string]string{"PRM-5": "the gateway dies"}
+		u.ask = func(ctx context.Context, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			close(asked)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+	})
+	s := u.session()
+	go s.Prompt(t.Context(), acp.TextBlock("ask say=3 node"))
+	<-asked
+	valve.set(true) // it does not tell anyone
+	defer valve.set(false)
+	server.kill()
+
+	_, url := r.gateway("g2")
+	second := &recorder{Transport: remote.Dial(url, nil)}
+	again := r.user("", func(u *user) { u.transport = second })
+	resumed, err := again.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+	r.must(err)
+	again.await(resumed, "yes"+numbers(3)+"n1")
+	if one, two := first.asked(), second.asked(); len(one) != 1 || len(two) != 1 || one[0] != two[0] {
+		t.Errorf("the ids of the permission request are %v and %v", one, two)
+	}
+	r.eventually("the turn is done", func() bool { return r.record(s).Turn.State == natsacp.TurnDone })
+	again.said(resumed)
+	again.wantSaid(again.prompt(resumed, "say=2"), numbers(2))
+	if got := r.record(s); got.Turn.Number != 2 || got.Epoch != 1 {
+		t.Errorf("the record is %+v", got)
+	}
+}
+
+// Another connection that loads an idle session has its history, and takes it from the first one.
+func TestLoad(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	r.node("n2")
+	_, url := r.gateway("g1")
+	one, two := r.user(url), r.user(url)
+	s := one.session()
+	one.wantSaid(one.prompt(s, "say=100"), numbers(100))
+	loaded, err := two.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+	r.must(err)
+	two.wantSaid(two.said(loaded), numbers(100))
+	two.wantSaid(two.prompt(loaded, "say=1"), numbers(1))
+	// If the answer to the first turn was still being recorded, the client has attached to its agent.
+	if got := r.record(s); got.Epoch > 2 || got.Turn.Number != 2 {
+		t.Errorf("the record is %+v", got)
+	}
+	one.wantSaid(one.prompt(s, "say=2"), numbers(2)) // and back
+	two.wantSaid(two.prompt(loaded, "say=3"), numbers(3))
+}
+
+// Sessions of a drained node go on elsewhere, after their turns. Clients notice nothing.
+func TestDrain(t *testing.T) {
+	r := newRig(t)
+	n1 := r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	idle, busy := u.session(), u.session()
+	u.wantSaid(u.prompt(idle, "node"), "n1")
+	done := make(chan error, 1)
+	go func() {
+		_, err := busy.Prompt(t.Context(), acp.TextBlock("say=1 ask node"))
+		done <- err
+	}()
+	r.eventually("the permission is asked for", func() bool { return r.ran(busy, "say=1 ask node") == 1 })
+	r.node("n2")
+	r.must(r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"))
+	u.wantSaid(u.prompt(idle, "node"), "n2")
+	r.must(<-done)
+	u.wantSaid(u.said(busy), numbers(1)+"yes"+"n1")
+	<-n1.Drained()
+	u.wantSaid(u.prompt(busy, "node"), "n2")
+	r.must(n1.Close())
+	u.wantSaid(u.prompt(idle, "say=2 node"), numbers(2)+"n2")
+	if err := r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"); err == nil {
+		t.Error("a node was drained that does not exist")
+	}
+}
+
+// A gateway that loses its connection to NATS reads what it has missed.
+func TestGap(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	nc, valve := r.valved()
+	g, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
+		Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
+	})
+	r.must(err)
+	server := newServer(t, g)
+	u := r.user(server.url)
+	s := u.session()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("say=10 wait=50 say=10 wait=50 say=10 wait=50 say=10 wait=300 say=10"))
+		done <- err
+	}()
+	u.await(s, "9;")
+	for range 3 {
+		valve.cut()
+		time.Sleep(60 * time.Millisecond) // it is reconnected, and cut again
+	}
+	r.must(<-done)
+	u.wantSaid(u.said(s), strings.Repeat(numbers(10), 5))
+}
+
+// The agent of a client that does not read is slowed down.
+func TestSlowClient(t *testing.T) {
+	r := newRig(t)
+	const window, size, total = 64 << 10, 200_000, 200
+	r.node("n1", func(o *natsacp.NodeOptions) { o.Window = window })
+	_, url := r.gateway("g1")
+	transport := &slow{Transport: remote.Dial(url, nil), gate: make(chan struct{})}
+	u := r.user("", func(u *user) { u.transport = transport })
+	s := u.session()
+	done := make(chan error, 1)
+	transport.shut.Store(true)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 "+strings.Repeat(fmt.Sprintf("long=%d ", size), total)))
+		done <- err
+	}()
+	var last uint64
+	r.eventually("the agent is stopped", func() bool {
+		size := r.logSize()
+		still := size == last && size > 0
+		last = size
+		if !still {
+			time.Sleep(300 * time.Millisecond)
+		}
+		return still
+	})
+	// What the sockets and the WebSockets keep comes on top of the window.
+	if most := uint64(16 << 20); last > most {
+		t.Errorf("%d bytes were sent to a client that does not read, want %d at most", last, most)
+	}
+	close(transport.gate)
+	r.must(<-done)
+	u.wantSaid(u.said(s), numbers(1)+strings.Repeat("x", size*total))
+}
+
+// An agent that fails ends its prompt with an error, and the next prompt starts another.
+func TestAgentFails(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	u.wantSaid(u.prompt(s, "say=2"), numbers(2))
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("say=1 ask crash")); err == nil || !strings.Contains(err.Error(), "interrupted: the agent has ended") {
+		t.Errorf("the prompt ended with %v", err)
+	}
+	u.wantSaid(u.said(s), numbers(1)+"yes")
+	if got := r.record(s); got.Turn.State != natsacp.TurnInterrupted || got.Node != "" {
+		t.Errorf("the record is %+v", got)
+	}
+	u.wantSaid(u.prompt(s, "say=3"), numbers(3))
+	if n := r.ran(s, "say=1 ask crash"); n != 1 {
+		t.Errorf("the prompt ran %d times", n)
+	}
+}
+
+// Users have only their own sessions, even if they know the ids of others.
+func TestPrincipals(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1", func(o *natsacp.GatewayOptions) {
+		o.Server.Authenticate = remote.BearerToken(map[string]string{"ann": "a", "bob": "b"})
+	})
+	as := func(token string) *user {
+		return r.user("", func(u *user) {
+			u.accept = map[string]string{"PRM-1": "the test prompts the session of another"}
+			u.transport = remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
+				return http.Header{"Authorization": {"Bearer " + token}}, nil
+			}})
+		})
+	}
+	ann, bob := as("a"), as("b")
+	hers := ann.session()
+	ann.wantSaid(ann.prompt(hers, "say=2"), numbers(2))
+	his := bob.session()
+	for _, test := range []struct {
+		u    *user
+		want acp.SessionID
+	}{{ann, hers.ID()}, {bob, his.ID()}} {
+		page, err := test.u.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+		r.must(err)
+		if len(page.Sessions) != 1 || page.Sessions[0].SessionID != test.want {
+			t.Errorf("the list is %+v, want %s", page.Sessions, test.want)
+		}
+	}
+	stolen := bob.Session(hers.ID())
+	for name, do := range map[string]func() error{
+		"load": func() error {
+			_, err := bob.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: hers.ID(), Cwd: "/w"})
+			return err
+		},
+		"resume": func() error {
+			_, err := bob.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: hers.ID(), Cwd: "/w"})
+			return err
+		},
+		"prompt": func() error { _, err := stolen.Prompt(t.Context(), acp.TextBlock("say=1")); return err },
+		"delete": func() error {
+			_, err := bob.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: hers.ID()})
+			return err
+		},
+		"close": func() error {
+			_, err := bob.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: hers.ID()})
+			return err
+		},
+	} {
+		if err := do(); !errors.Is(err, acp.ErrResourceNotFound) {
+			t.Errorf("%s of another's session: %v", name, err)
+		}
+	}
+	ann.wantSaid(ann.prompt(hers, "say=3"), numbers(3))
+	r.must(hers.Delete(t.Context()))
+	if page, err := ann.ListSessions(t.Context(), &acp.ListSessionsRequest{}); err != nil || len(page.Sessions) != 0 {
+		t.Errorf("after the deletion the list is %+v, %v", page, err)
+	}
+}
+
+// A prompt that is longer than a message of NATS, with its cancellation behind it.
+func TestLongPrompt(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	long := strings.Repeat("z", 5<<20)
+	u.wantSaid(u.prompt(s, "say=2 "+long), numbers(2))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		u.await(s, "0;")
+		cancel()
+	}()
+	res, err := s.Prompt(ctx, acp.TextBlock("say=1 hang "+long))
+	if err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Errorf("the turn ended with %+v, %v", res, err)
+	}
+}
+
+// A message that a node may have got is not sent to another one, even if the node says that it has not: it may be another
+// process with the same name. One that it surely did not get is.
+func TestUnsure(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		lost int // answers
+		want int // agents
+	}{{"refused at once", 0, 2}, {"an answer is lost", 1, 1}} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t)
+			nc := dial(t, r.url)
+			r.fleet(nc)
+			js, err := jetstream.New(nc)
+			r.must(err)
+			members, err := js.KeyValue(t.Context(), "acp_members")
+			r.must(err)
+			_, err = members.PutString(t.Context(), "node.fake", `{"name":"fake"}`)
+			r.must(err)
+			var mu sync.Mutex
+			opens, lost := 0, 0
+			_, err = nc.Subscribe("acp.open", func(m *nats.Msg) {
+				mu.Lock()
+				defer mu.Unlock()
+				if opens++; opens == 1 {
+					m.Respond([]byte(`{"node":"fake"}`))
+				} else {
+					m.Respond([]byte(`{"error":"that is enough"}`))
+				}
+			})
+			r.must(err)
+			_, err = nc.Subscribe("acp.up.fake.*", func(m *nats.Msg) {
+				mu.Lock()
+				defer mu.Unlock()
+				if lost < test.lost {
+					lost++
+					return
+				}
+				m.Respond([]byte("-"))
+			})
+			r.must(err)
+			r.must(nc.Flush())
+			_, url := r.gateway("g1")
+			if _, err := acp.Connect(t.Context(), remote.Dial(url, nil), acp.ClientHandlers{}, nil); err == nil {
+				t.Error("there is an agent")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if opens != test.want {
+				t.Errorf("the gateway asked for %d agents, want %d", opens, test.want)
+			}
+		})
+	}
+}
+
+// A session that was closed can be deleted, loaded again, and deleted by another connection.
+func TestDelete(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1")
+	u, other := r.user(url), r.user(url)
+	list := func() int {
+		page, err := other.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+		r.must(err)
+		return len(page.Sessions)
+	}
+	closed, open, loaded := u.session(), u.session(), u.session()
+	for _, s := range []*acp.ClientSession{closed, open, loaded} {
+		u.wantSaid(u.prompt(s, "say=2"), numbers(2))
+	}
+	r.must(closed.Close(t.Context()))
+	_, err := u.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: closed.ID()})
+	r.must(err)
+	r.must(loaded.Close(t.Context()))
+	again, err := u.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: loaded.ID(), Cwd: "/w"})
+	r.must(err)
+	u.wantSaid(u.said(again), numbers(2))
+	if n := list(); n != 2 {
+		t.Errorf("%d sessions are left", n)
+	}
+	_, err = other.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: open.ID()})
+	r.must(err)
+	if n := list(); n != 1 {
+		t.Errorf("%d sessions are left", n)
+	}
+}

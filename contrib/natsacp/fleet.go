@@ -1,0 +1,330 @@
+package natsacp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A Fleet is what nodes and gateways share: its records, leases and log in JetStream. Its methods are safe for concurrent
+// use.
+type Fleet struct {
+	*engine
+	lease    time.Duration
+	sessions jetstream.KeyValue
+	members  jetstream.KeyValue // nodes and gateways, for the time of the lease
+	log      string             // the stream
+}
+
+// Open opens a fleet, and creates what it and [OpenStore] need in JetStream if necessary. The caller closes nc, after the nodes and
+// gateways. nc should reconnect forever.
+func Open(ctx context.Context, nc *nats.Conn, opts *Options) (*Fleet, error) {
+	e, err := newEngine(nc, opts)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{engine: e}
+	if f.sessions, err = e.bucket(ctx, "sessions", 0); err != nil {
+		return nil, err
+	}
+	if f.members, err = e.bucket(ctx, "members", e.opts.Lease); err != nil {
+		return nil, err
+	}
+	status, err := f.members.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("natsacp: %w", err)
+	}
+	f.lease = status.TTL() // of the one who created it
+	log, err := e.stream(ctx, jetstream.StreamConfig{
+		Name:        e.opts.Name + "_log",
+		Subjects:    []string{e.opts.Name + ".log.*"},
+		MaxAge:      e.opts.LogAge,
+		MaxBytes:    e.opts.LogBytes,
+		Duplicates:  100 * time.Millisecond, // readers recognize them
+		AllowDirect: true,
+		RePublish:   &jetstream.RePublish{Source: e.opts.Name + ".log.*", Destination: e.opts.Name + ".down.{{wildcard(1)}}"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("natsacp: %w", err)
+	}
+	f.log = log.CachedInfo().Config.Name
+	// Agents may not be allowed to create their store.
+	if _, _, err := e.storeStreams(ctx); err != nil {
+		return nil, fmt.Errorf("natsacp: %w", err)
+	}
+	return f, nil
+}
+
+// TurnState is what became of a prompt.
+type TurnState string
+
+// The states of a turn.
+const (
+	TurnRunning     TurnState = "running"
+	TurnDone        TurnState = "done"
+	TurnInterrupted TurnState = "interrupted" // the agent or its node ended first; the prompt is not run again
+)
+
+// A Turn describes the last prompt of a session.
+type Turn struct {
+	Number     uint64    `json:"number"` // counts the session's prompts
+	State      TurnState `json:"state"`
+	StopReason string    `json:"stopReason,omitempty"`
+}
+
+// A Session is the record of a session.
+type Session struct {
+	ID        string `json:"id"`
+	Principal string `json:"principal,omitempty"`
+	Cwd       string `json:"cwd"`
+	// Node is where the session's agent runs, or empty.
+	Node string `json:"node,omitempty"`
+	// Epoch counts the agents that have had the session.
+	Epoch   uint64    `json:"epoch"`
+	Turn    Turn      `json:"turn,omitzero"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"` // when Node or Turn has last changed
+
+	// Link is the link of the agent. It is new with each epoch.
+	Link string `json:"link,omitempty"`
+
+	revision uint64
+}
+
+// Sessions returns the records of all sessions, by id.
+func (f *Fleet) Sessions(ctx context.Context) ([]Session, error) {
+	var all []Session
+	err := each(ctx, f.sessions, ">", func(entry jetstream.KeyValueEntry) {
+		var s Session
+		if json.Unmarshal(entry.Value(), &s) == nil {
+			all = append(all, s)
+		}
+	})
+	slices.SortFunc(all, func(a, b Session) int { return strings.Compare(a.ID, b.ID) })
+	return all, explain(ctx, err)
+}
+
+// explain adds to an error where it is from.
+func explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("natsacp: %w", err)
+}
+
+// sessionKey is the key of a session's record. Each principal has their own, and nobody can guess it.
+func sessionKey(principal, id string) string {
+	sum := sha256.Sum256([]byte(principal + "\x00" + id))
+	return hex.EncodeToString(sum[:])
+}
+
+// session returns the record of a principal's session, or nil.
+func (f *Fleet) session(ctx context.Context, principal, id string) (*Session, error) {
+	entry, err := f.sessions.Get(ctx, sessionKey(principal, id))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{}
+	if err := json.Unmarshal(entry.Value(), s); err != nil {
+		return nil, err
+	}
+	s.revision = entry.Revision()
+	return s, nil
+}
+
+// errTaken reports that another node has changed a session's record.
+var errTaken = errors.New("another node has taken the session")
+
+// store writes a record if nobody has changed it since it was read. While there is no answer it tries again, and it
+// recognizes its own write.
+func (f *Fleet) store(ctx context.Context, s *Session) error {
+	s.Updated = time.Now().UTC()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	key := sessionKey(s.Principal, s.ID)
+	for unsure := false; ; unsure = true {
+		var revision uint64
+		if s.revision == 0 {
+			revision, err = f.sessions.Create(ctx, key, text)
+		} else {
+			revision, err = f.sessions.Update(ctx, key, text, s.revision)
+		}
+		if err == nil {
+			s.revision = revision
+			return nil
+		}
+		if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			if !unsure {
+				return errTaken
+			}
+			entry, err := f.sessions.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			if string(entry.Value()) != string(text) {
+				return errTaken
+			}
+			s.revision = entry.Revision()
+			return nil
+		}
+		if !isTemporary(err) {
+			return err
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// forget removes a record.
+func (f *Fleet) forget(ctx context.Context, s *Session) error {
+	return f.sessions.Purge(ctx, sessionKey(s.Principal, s.ID), jetstream.LastRevision(s.revision), jetstream.PurgeTTL(markerTime))
+}
+
+// A Member describes a node or a gateway that is alive.
+type Member struct {
+	Name string `json:"name"`
+	// Sessions is how many agents a node runs, and of how many clients a gateway has connections.
+	Sessions int       `json:"sessions"`
+	Max      int       `json:"max,omitempty"` // how many a node may run
+	Draining bool      `json:"draining,omitempty"`
+	Since    time.Time `json:"since"`
+}
+
+const (
+	nodePrefix    = "node."
+	gatewayPrefix = "gateway."
+)
+
+// Nodes returns the nodes that are alive, by name.
+func (f *Fleet) Nodes(ctx context.Context) ([]Member, error) { return f.list(ctx, nodePrefix) }
+
+// Gateways returns the gateways that are alive, by name.
+func (f *Fleet) Gateways(ctx context.Context) ([]Member, error) { return f.list(ctx, gatewayPrefix) }
+
+func (f *Fleet) list(ctx context.Context, prefix string) ([]Member, error) {
+	var all []Member
+	err := each(ctx, f.members, prefix+"*", func(entry jetstream.KeyValueEntry) {
+		var m Member
+		if json.Unmarshal(entry.Value(), &m) == nil {
+			all = append(all, m)
+		}
+	})
+	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return all, explain(ctx, err)
+}
+
+// alive returns the names of the members of a kind.
+func (f *Fleet) alive(ctx context.Context, prefix string) (map[string]bool, error) {
+	members, err := f.list(ctx, prefix)
+	names := map[string]bool{}
+	for _, m := range members {
+		names[m.Name] = true
+	}
+	return names, err
+}
+
+// Drain makes a node give up its sessions: it takes no more, lets turns end, and then its sessions go on elsewhere. Drain
+// returns when the node has begun; Nodes shows what is left.
+func (f *Fleet) Drain(ctx context.Context, node string) error {
+	if !validName(node) {
+		return fmt.Errorf("natsacp: no node can have the name %q", node)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := f.nc.RequestWithContext(ctx, f.subject("node", node), []byte(commandDrain))
+	if errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("natsacp: no node with the name %q is running", node)
+	}
+	return explain(ctx, err)
+}
+
+const commandDrain = "drain"
+
+func (f *Fleet) subject(parts ...string) string {
+	return f.opts.Name + "." + strings.Join(parts, ".")
+}
+
+// validName reports whether a name can be a part of a subject.
+func validName(name string) bool {
+	return name != "" && len(name) <= 100 &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}
+
+// A frame is what nodes and gateways send each other about a link: about one agent and its client.
+type frame struct {
+	kind byte
+	gen  uint64 // counts the clients that have been attached to the link
+	seq  uint64 // of the frames of this kind
+	arg  uint64
+	data []byte
+}
+
+const (
+	// To the node; all but frameTaken are answered.
+	frameData   = 'd' // messages, or a part of one
+	frameCancel = 'c' // one message that need not wait for data after frame arg
+	frameAttach = 'a' // another client attaches; data is the name of its gateway
+	frameDetach = 'x' // the client has gone
+	frameTaken  = 't' // the client has taken arg bytes
+
+	// To the gateway; the first two are in the log, and share seq.
+	frameEnd    = 'e' // the agent has ended; data says why
+	frameMoved  = 'm' // like frameEnd: the session can go on elsewhere, and nothing is lost
+	frameBeat   = 'b' // the log has arrived at seq
+	frameFull   = 'f' // nothing follows before more is taken
+	frameReplay = 'r' // another client is attached
+
+	// In the log, from another node.
+	frameFence = 'F' // what follows is from a node that has lost the session
+)
+
+// The answers of a node to a frame.
+const (
+	replyOK    = '+'
+	replyMoved = 'm' // it was not accepted: the session can go on elsewhere
+	replyNone  = '-' // there is no such link
+)
+
+func (fr *frame) encode() []byte {
+	b := make([]byte, 0, 16+len(fr.data))
+	b = append(b, fr.kind)
+	for _, n := range []uint64{fr.gen, fr.seq, fr.arg} {
+		b = binary.AppendUvarint(b, n)
+	}
+	return append(b, fr.data...)
+}
+
+func decodeFrame(b []byte) (fr frame, ok bool) {
+	if len(b) == 0 {
+		return fr, false
+	}
+	fr.kind, b = b[0], b[1:]
+	for _, n := range []*uint64{&fr.gen, &fr.seq, &fr.arg} {
+		size := 0
+		if *n, size = binary.Uvarint(b); size <= 0 {
+			return fr, false
+		}
+		b = b[size:]
+	}
+	fr.data = b
+	return fr, true
+}

@@ -1,0 +1,419 @@
+package natsacp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/contrib/natsacp"
+)
+
+// rig is a fleet in this process.
+type rig struct {
+	*testing.T
+	url  string
+	opts *natsacp.Options
+	// connect connects agents to their store.
+	connect func() (*nats.Conn, error)
+
+	mu   sync.Mutex
+	runs map[string]int // how often each prompt was run
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{
+		T: t, url: serve(t), runs: map[string]int{},
+		opts: &natsacp.Options{InMemory: true, Lease: 20 * time.Second},
+	}
+	r.connect = func() (*nats.Conn, error) { return nats.Connect(r.url) }
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	must(r, err)
+}
+
+func (r *rig) fleet(nc *nats.Conn) *natsacp.Fleet {
+	r.Helper()
+	f, err := natsacp.Open(r.Context(), nc, r.opts)
+	r.must(err)
+	return f
+}
+
+// quiet drops what nodes and gateways log: the tests make them fail.
+var quiet = slog.New(slog.DiscardHandler)
+
+// node starts a node.
+func (r *rig) node(name string, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
+	r.Helper()
+	return r.nodeOn(dial(r, r.url), name, change...)
+}
+
+func (r *rig) nodeOn(nc *nats.Conn, name string, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
+	r.Helper()
+	opts := &natsacp.NodeOptions{Name: name, Logger: quiet}
+	for _, c := range change {
+		c(opts)
+	}
+	n, err := r.fleet(nc).StartNode(r.Context(), r.agent(name), opts)
+	r.must(err)
+	r.Cleanup(func() {
+		if err := n.Close(); err != nil && !nc.IsClosed() {
+			r.Errorf("closing node %s: %v", name, err)
+		}
+	})
+	return n
+}
+
+// agent returns the agent of the tests. Each word of a prompt makes it do something.
+func (r *rig) agent(node string) natsacp.Agent {
+	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+		nc, err := r.connect()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		store, err := natsacp.OpenStore(ctx, nc, r.opts)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		stream, err := t.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		crash := func() { stream.Close() }
+		t = connected{stream}
+		sessions := agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
+			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
+		) (*acp.PromptResponse, error) {
+			text := agentkit.PromptText(req)
+			r.mu.Lock()
+			r.runs[string(req.SessionID)+" "+text]++
+			r.mu.Unlock()
+			err := act(ctx, t, node, text)
+			if errors.Is(err, errCrash) {
+				crash()
+				<-ctx.Done()
+			}
+			return nil, err
+		}})
+		return sessions.Serve(ctx, t, nil)
+	})
+}
+
+var errCrash = errors.New("the agent crashes")
+
+// connected is a stream as a transport.
+type connected struct{ stream rpc.Stream }
+
+func (c connected) Connect(context.Context) (rpc.Stream, error) { return c.stream, nil }
+
+func act(ctx context.Context, t *agentkit.Turn[any], node, text string) error {
+	say := func(text string) error {
+		return t.Update(ctx, acp.AgentMessageText(text))
+	}
+	for word := range strings.FieldsSeq(text) {
+		var n int
+		var err error
+		name, arg, _ := strings.Cut(word, "=")
+		if arg != "" {
+			if _, err := fmt.Sscan(arg, &n); err != nil {
+				return err
+			}
+		}
+		switch name {
+		case "say": // numbered updates
+			for i := 0; i < n && err == nil; i++ {
+				err = say(fmt.Sprintf("%d;", i))
+			}
+		case "long":
+			err = say(strings.Repeat("x", n))
+		case "node":
+			err = say(node)
+		case "crash":
+			return errCrash
+		case "hang":
+			<-ctx.Done()
+			err = context.Cause(ctx)
+		case "wait":
+			select {
+			case <-time.After(time.Duration(n) * time.Millisecond):
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		case "ask":
+			var outcome acp.RequestPermissionOutcome
+			outcome, err = t.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call"},
+				acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
+			if err == nil {
+				chosen, ok := outcome.Selected()
+				if !ok {
+					return errors.New("nothing was chosen")
+				}
+				err = say(string(chosen))
+				if strings.Contains(text, "crash") {
+					time.Sleep(100 * time.Millisecond) // so that the text is sent
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gateway starts a gateway, and returns its URL, for WebSocket.
+func (r *rig) gateway(name string, change ...func(*natsacp.GatewayOptions)) (*natsacp.Gateway, string) {
+	r.Helper()
+	opts := &natsacp.GatewayOptions{Name: name, Logger: quiet, OpenTimeout: 10 * time.Second, Server: &remote.HandlerOptions{Logger: quiet}}
+	for _, c := range change {
+		c(opts)
+	}
+	nc := dial(r, r.url)
+	g, err := r.fleet(nc).StartGateway(r.Context(), opts)
+	r.must(err)
+	return g, newServer(r.T, g).url
+}
+
+// httpServer serves a gateway. kill ends it, as if its process had died.
+type httpServer struct {
+	*httptest.Server
+	net.Listener
+	url string // for WebSocket
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (s *httpServer) Accept() (net.Conn, error) {
+	conn, err := s.Listener.Accept()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, conn)
+	return conn, err
+}
+
+func newServer(t *testing.T, g *natsacp.Gateway) *httpServer {
+	s := &httpServer{Server: httptest.NewUnstartedServer(g)}
+	s.Listener, s.Server.Listener = s.Server.Listener, s
+	s.Start()
+	s.url = "ws" + strings.TrimPrefix(s.URL, "http")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = g.Shutdown(ctx) // some tests leave clients
+		s.kill()
+		if err := g.Close(); err != nil {
+			t.Errorf("closing gateway %s: %v", g.Name(), err)
+		}
+	})
+	return s
+}
+
+func (s *httpServer) Addr() net.Addr { return s.Listener.Addr() }
+func (s *httpServer) Close() error   { return s.Listener.Close() }
+
+// kill ends the server, with its WebSockets.
+func (s *httpServer) kill() {
+	s.mu.Lock()
+	for _, conn := range s.conns {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	s.mu.Unlock()
+	s.Server.Close()
+}
+
+// slow is a transport whose stream is not read while it is shut.
+type slow struct {
+	acp.Transport
+	shut atomic.Bool
+	gate chan struct{}
+}
+
+func (s *slow) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := s.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		if s.shut.Load() {
+			<-s.gate
+		}
+		return line, err
+	}}), nil
+}
+
+// logSize returns how many bytes are in the log.
+func (r *rig) logSize() uint64 {
+	r.Helper()
+	nc, err := nats.Connect(r.url)
+	r.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	r.must(err)
+	stream, err := js.Stream(r.Context(), "acp_log")
+	r.must(err)
+	return stream.CachedInfo().State.Bytes
+}
+
+// user is a client.
+type user struct {
+	*rig
+	*acp.ClientConn
+
+	mu        sync.Mutex
+	transport acp.Transport
+	accept    map[string]string // see conformance.TapOptions
+	texts     map[acp.SessionID]string
+	grew      chan struct{}
+	ask       func(ctx context.Context, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+}
+
+func (r *rig) user(url string, change ...func(*user)) *user {
+	r.Helper()
+	u := &user{rig: r, texts: map[acp.SessionID]string{}, grew: make(chan struct{}, 1)}
+	u.ask = func(_ context.Context, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+	}
+	for _, c := range change {
+		c(u)
+	}
+	if u.transport == nil {
+		u.transport = remote.Dial(url, nil)
+	}
+	conn, err := acp.Connect(r.Context(), conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept}), acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
+			if text, ok := n.Update.AgentText(); ok {
+				u.mu.Lock()
+				u.texts[s.ID()] += text
+				u.mu.Unlock()
+				select {
+				case u.grew <- struct{}{}:
+				default:
+				}
+			}
+			return nil
+		},
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return u.ask(ctx, req)
+		},
+	}, nil)
+	r.must(err)
+	u.ClientConn = conn
+	r.Cleanup(func() { conn.Close() })
+	return u
+}
+
+func (u *user) session() *acp.ClientSession {
+	u.Helper()
+	s, err := u.NewSession(u.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	u.must(err)
+	return s
+}
+
+// said returns the text of a session since the last call.
+func (u *user) said(s *acp.ClientSession) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	text := u.texts[s.ID()]
+	delete(u.texts, s.ID())
+	return text
+}
+
+// await waits until a session has said a text.
+func (u *user) await(s *acp.ClientSession, text string) {
+	u.Helper()
+	for {
+		u.mu.Lock()
+		got := u.texts[s.ID()]
+		u.mu.Unlock()
+		if strings.Contains(got, text) {
+			return
+		}
+		select {
+		case <-u.grew:
+		case <-time.After(time.Minute):
+			u.Fatalf("the session said %q, and not %q", got, text)
+		}
+	}
+}
+
+// prompt runs a turn, and returns its text.
+func (u *user) prompt(s *acp.ClientSession, text string) string {
+	u.Helper()
+	res, err := s.Prompt(u.Context(), acp.TextBlock(text))
+	u.must(err)
+	if res.StopReason != acp.StopReasonEndTurn {
+		u.Errorf("the turn ended with %q", res.StopReason)
+	}
+	return u.said(s)
+}
+
+// numbers is what say=n says.
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d;", i)
+	}
+	return b.String()
+}
+
+func (u *user) wantSaid(got, want string) {
+	u.Helper()
+	if got != want {
+		u.Fatalf("the session said %.200q (%d bytes), want %.200q (%d bytes)", got, len(got), want, len(want))
+	}
+}
+
+func TestTurn(t *testing.T) {
+	for _, scheme := range []string{"ws", "http"} {
+		t.Run(scheme, func(t *testing.T) {
+			r := newRig(t)
+			r.node("n1")
+			_, url := r.gateway("g1")
+			u := r.user(scheme + strings.TrimPrefix(url, "ws"))
+			one, two := u.session(), u.session()
+			if one.ID() == two.ID() {
+				t.Fatal("two sessions have one id")
+			}
+			u.wantSaid(u.prompt(one, "say=1000"), numbers(1000))
+			u.wantSaid(u.prompt(two, "ask say=3"), "yes"+numbers(3))
+			u.wantSaid(u.prompt(one, "long=3000000 say=2"), strings.Repeat("x", 3000000)+numbers(2))
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				u.await(two, "0;")
+				cancel()
+			}()
+			res, err := two.Prompt(ctx, acp.TextBlock("say=1 hang"))
+			if err != nil || res.StopReason != acp.StopReasonCancelled {
+				t.Errorf("a cancelled turn ends with %+v, %v", res, err)
+			}
+			u.said(two)
+			u.wantSaid(u.prompt(two, "say=1"), numbers(1))
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package natsacp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// GatewayOptions configures a gateway. A nil *GatewayOptions, and the zero value of each field, mean the defaults.
+type GatewayOptions struct {
+	// Name is the name of the gateway in the fleet: letters, digits, - and _. No other may have it. The default is random.
+	Name string
+	// Server configures the server. Without Authenticate all clients are one principal.
+	Server *remote.HandlerOptions
+	// OpenTimeout is how long a session may wait for a node. The default is 30 s.
+	OpenTimeout time.Duration
+	// MaxQueued is how many bytes of a session's messages wait until its agent takes them. Then the client is not read.
+	// The default is 16 MiB.
+	MaxQueued int
+	// Logger gets diagnostics. The default is slog.Default.
+	Logger *slog.Logger
+}
+
+// A Gateway is an http.Handler that connects clients with the agents of a fleet. It keeps nothing that must survive it.
+type Gateway struct {
+	*remote.Server
+	fleet *Fleet
+	opts  GatewayOptions
+	log   *slog.Logger
+	since time.Time
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	clients map[*client]bool
+	live    bool // it has its lease
+	closed  bool
+}
+
+// StartGateway starts a gateway.
+func (f *Fleet) StartGateway(ctx context.Context, opts *GatewayOptions) (*Gateway, error) {
+	g := &Gateway{fleet: f, since: time.Now().UTC(), clients: map[*client]bool{}}
+	if opts != nil {
+		g.opts = *opts
+	}
+	g.opts.Name = cmp.Or(g.opts.Name, strings.ToLower(unique()[:8]))
+	g.opts.OpenTimeout = cmp.Or(g.opts.OpenTimeout, 30*time.Second)
+	g.opts.MaxQueued = cmp.Or(g.opts.MaxQueued, 16<<20)
+	g.log = cmp.Or(g.opts.Logger, slog.Default()).With("gateway", g.opts.Name)
+	if !validName(g.opts.Name) {
+		return nil, fmt.Errorf("natsacp: no gateway can have the name %q", g.opts.Name)
+	}
+	if err := g.register(ctx); err != nil {
+		return nil, explain(ctx, err)
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.Server = remote.Handler(g.serve, g.opts.Server)
+	g.work.Go(g.keep)
+	return g, nil
+}
+
+// Name returns the gateway's name.
+func (g *Gateway) Name() string { return g.opts.Name }
+
+// Ready reports whether the gateway reaches the fleet.
+func (g *Gateway) Ready() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.live && !g.closed
+}
+
+func (g *Gateway) register(ctx context.Context) error {
+	g.mu.Lock()
+	member := Member{Name: g.opts.Name, Sessions: len(g.clients), Since: g.since}
+	g.mu.Unlock()
+	text, err := json.Marshal(member)
+	if err == nil {
+		_, err = g.fleet.members.Put(ctx, gatewayPrefix+g.opts.Name, text)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live = err == nil
+	return err
+}
+
+// keep keeps the lease, and looks for nodes that have died.
+func (g *Gateway) keep() {
+	ticker := time.NewTicker(g.fleet.lease / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(g.ctx, g.fleet.lease/4)
+		err := g.register(ctx)
+		if err == nil {
+			var nodes map[string]bool
+			if nodes, err = g.fleet.alive(ctx, nodePrefix); err == nil {
+				for _, c := range g.all() {
+					c.check(nodes)
+				}
+			}
+		}
+		if err != nil && g.ctx.Err() == nil {
+			g.log.Warn("natsacp: the lease was not renewed", "error", err)
+		}
+		cancel()
+	}
+}
+
+func (g *Gateway) all() []*client {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.clients))
+}
+
+// serve serves a client.
+func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer) error {
+	stream, err := t.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	c := newClient(g, ctx, stream.(rpc.FastStream), peer) // that of remote is one
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return errors.New("the gateway is closed")
+	}
+	g.clients[c] = true
+	g.mu.Unlock()
+	err = c.read()
+	c.end()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.clients, c)
+	return err
+}
+
+// Close ends the gateway. The caller has called Shutdown.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	closed := g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if closed {
+		return nil
+	}
+	g.cancel()
+	g.work.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return g.fleet.members.Delete(ctx, gatewayPrefix+g.opts.Name)
+}

@@ -1,0 +1,774 @@
+package natsacp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// link connects a client with an agent, for one session at most.
+//
+// Two goroutines work for it: one opens it and sends (run), and one handles its subscription (receive).
+type link struct {
+	client *client
+	// What it is for. It is set before the link starts.
+	first   bool     // the client's initialize is the first message; else the link sends one of its own
+	attach  *Session // the agent may still run
+	restore bool     // the session is loaded or resumed before the first message
+
+	// Guarded by client.mu.
+	id       string
+	node     string
+	gen      uint64 // 0 until it is open
+	reserved bool   // it has a session, or will have
+	session  string
+	params   json.RawMessage // of the request that opened the session
+	queue    []item
+	queued   int    // bytes in it
+	sending  []item // removed from the queue; the node may have them
+	moved    bool   // the node gives the session up, and answers what is being sent
+	lines    uint64 // messages ever queued or sent
+	prompt   uint64 // number of the last prompt
+	pending  map[rpc.ID]item
+	answers  map[string]chan wire.Message // to requests of its own, by id
+	quiet    bool                         // updates are dropped: the client has them
+	over     bool
+	why      string
+	heard    time.Time // when the node was last known to have the link
+	wake     chan struct{}
+	ctx      context.Context // ends when over
+	cancel   context.CancelFunc
+
+	sent uint64 // frames of data; run's
+
+	// The goroutine of the subscription has these.
+	decoder  *codec.Decoder
+	expect   uint64 // the next frame in the log
+	from     uint64 // where in the stream it may be
+	partial  []byte
+	taken    uint64 // bytes
+	reported uint64
+}
+
+// item is a message of a client.
+type item struct {
+	line    []byte // with newline
+	request bool
+	id      rpc.ID // canonical, of a request
+	method  string
+	session string
+}
+
+// newLink returns a link that is not started; mu is held.
+func (c *client) newLink() *link {
+	l := &link{
+		client: c, pending: map[rpc.ID]item{}, answers: map[string]chan wire.Message{},
+		wake: make(chan struct{}, 1), decoder: codec.NewDecoder(nil),
+	}
+	l.ctx, l.cancel = context.WithCancel(c.ctx)
+	return l
+}
+
+// timeout bounds one step of opening a link.
+func (l *link) timeout() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(l.ctx, l.client.gateway.opts.OpenTimeout)
+}
+
+// start starts a link; mu is held.
+func (c *client) start(l *link) { c.work.Go(l.run) }
+
+// add queues a message; the client's mu is held.
+func (l *link) add(it item) {
+	l.queue = append(l.queue, it)
+	l.queued += len(it.line)
+	l.lines++
+	if it.request {
+		l.pending[it.id] = it
+		if it.method == acp.MethodPrompt {
+			l.prompt = l.lines
+		}
+	}
+	signal(l.wake)
+}
+
+// errStopped is why a link ends when its client has.
+var errStopped = errors.New("the client has ended")
+
+// run opens the link, and sends what is queued.
+func (l *link) run() {
+	c := l.client
+	sub, err := l.open()
+	if err == nil && (!l.first || l.restore) {
+		err = l.prepare()
+	}
+	for err == nil {
+		select {
+		case <-l.wake:
+			err = l.flush()
+		case <-l.ctx.Done():
+			err = errStopped
+		}
+	}
+	if c.ctx.Err() == nil {
+		l.finish(err)
+	}
+	l.cancel()
+	if sub != nil {
+		l.leave()
+		_ = sub.Unsubscribe() // it fails only when the connection is closed
+	}
+}
+
+// leave tells the node that the client has gone, if the node still has the link.
+func (l *link) leave() {
+	l.client.mu.Lock()
+	over, node := l.over, l.node
+	l.client.mu.Unlock()
+	if over || node == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, _, err := l.request(ctx, frame{kind: frameDetach, gen: l.gen}); err != nil {
+		l.client.gateway.log.Debug("natsacp: a node does not answer", "node", node, "error", err)
+	}
+}
+
+// errSilent reports that a node may have got a frame that it did not answer.
+var errSilent = errors.New("the node does not answer")
+
+// request sends a frame to the node until it is answered. It fails with nats.ErrNoResponders if nobody got it. sure
+// reports that it was sent once, so that the answer is about that.
+func (l *link) request(ctx context.Context, fr frame) (reply []byte, sure bool, err error) {
+	f := l.client.gateway.fleet
+	subject := l.up()
+	for n := 0; ; n++ {
+		bound, cancel := context.WithTimeout(ctx, 2*time.Second)
+		var m *nats.Msg
+		m, err = f.nc.RequestWithContext(bound, subject, fr.encode())
+		cancel()
+		if err == nil && len(m.Data) > 0 {
+			return m.Data, n == 0, nil
+		}
+		if errors.Is(err, nats.ErrNoResponders) && n > 0 {
+			return nil, false, errSilent // it may have got an earlier one
+		}
+		if ctx.Err() != nil || errors.Is(err, nats.ErrNoResponders) {
+			return nil, false, err
+		}
+	}
+}
+
+// up is the subject of the node for this link.
+func (l *link) up() string {
+	l.client.mu.Lock()
+	defer l.client.mu.Unlock()
+	return l.client.gateway.fleet.subject("up", l.node, l.id)
+}
+
+// open finds or starts the agent.
+func (l *link) open() (*nats.Subscription, error) {
+	ctx, cancel := l.timeout()
+	defer cancel()
+	if l.restore {
+		s, err := l.client.gateway.fleet.session(ctx, l.client.principal, l.session)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil {
+			return nil, acp.SessionNotFound(acp.SessionID(l.session))
+		}
+		if s.Node != "" {
+			l.attach = s
+		}
+	}
+	if l.attach != nil {
+		sub, err := l.join(ctx)
+		if sub != nil || err != nil {
+			return sub, err
+		}
+	}
+	return l.place(ctx)
+}
+
+// subscribe receives what the node says about the link.
+func (l *link) subscribe(id string) (*nats.Subscription, error) {
+	c := l.client
+	c.mu.Lock()
+	delete(c.links, l.id)
+	l.id = id
+	c.links[id] = l
+	c.mu.Unlock()
+	return c.gateway.fleet.nc.Subscribe(c.gateway.fleet.subject("down", id), l.receive)
+}
+
+// join attaches to an agent that may still run. It returns nil if there is none, or if the node has let it go.
+func (l *link) join(ctx context.Context) (*nats.Subscription, error) {
+	c := l.client
+	sub, err := l.subscribe(l.attach.Link)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	l.node = l.attach.Node
+	c.mu.Unlock()
+	for {
+		nodes, err := c.gateway.fleet.alive(ctx, nodePrefix)
+		if err == nil && !nodes[l.node] {
+			return nil, sub.Unsubscribe()
+		}
+		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
+		reply, _, err := l.request(bound, frame{kind: frameAttach, data: []byte(c.gateway.opts.Name)})
+		cancel()
+		if fr, ok := decodeFrame(reply); err == nil && ok && fr.kind == replyOK {
+			c.mu.Lock()
+			l.gen, l.heard, l.expect, l.from = fr.gen, time.Now(), fr.seq+1, fr.arg+1
+			l.first, l.restore = true, false // the agent needs neither initialize nor the session
+			c.mu.Unlock()
+			return sub, nil
+		}
+		if err == nil {
+			return nil, sub.Unsubscribe()
+		}
+		if err := pause(ctx, lull); err != nil {
+			return nil, errors.Join(l.unavailable(), sub.Unsubscribe())
+		}
+	}
+}
+
+func (l *link) unavailable() error {
+	return rpc.ErrInternal.WithMessagef("no node of the fleet can take the session")
+}
+
+// place lets a node start an agent.
+func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
+	c := l.client
+	f := c.gateway.fleet
+	for {
+		sub, err := l.subscribe(unique())
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		l.gen, l.expect, l.from, l.heard = 1, 1, 1, time.Now()
+		c.mu.Unlock()
+		text, _ := json.Marshal(opening{Link: l.id, Principal: c.principal, Gateway: c.gateway.opts.Name}) // strings cannot fail
+		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
+		m, err := f.nc.RequestWithContext(bound, f.subject("open"), text)
+		cancel()
+		var answer opened
+		if err == nil {
+			err = json.Unmarshal(m.Data, &answer)
+		}
+		if err == nil && answer.Error != "" {
+			return nil, errors.Join(rpc.ErrInternal.WithMessagef("%s", answer.Error), sub.Unsubscribe())
+		}
+		if err == nil {
+			c.mu.Lock()
+			l.node = answer.Node
+			c.mu.Unlock()
+			return sub, nil
+		}
+		if err := sub.Unsubscribe(); err != nil {
+			return nil, err
+		}
+		if pause(ctx, lull) != nil {
+			return nil, l.unavailable()
+		}
+	}
+}
+
+// prepare initializes the agent, and restores the session.
+func (l *link) prepare() error {
+	c := l.client
+	ctx, cancel := l.timeout()
+	defer cancel()
+	result, err := l.call(ctx, acp.MethodInitialize, c.initialize)
+	if err != nil || !l.restore {
+		return err
+	}
+	var r struct {
+		AgentCapabilities struct {
+			LoadSession         bool
+			SessionCapabilities struct{ Resume json.RawMessage }
+		}
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(l.params, &params); err != nil {
+		return err
+	}
+	if params["sessionId"], err = json.Marshal(l.session); err != nil {
+		return err
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	method := acp.MethodResumeSession
+	if resume := r.AgentCapabilities.SessionCapabilities.Resume; resume == nil || string(resume) == "null" {
+		if method = acp.MethodLoadSession; !r.AgentCapabilities.LoadSession {
+			return rpc.ErrInternal.WithMessagef("the session is lost: the agent cannot load sessions")
+		}
+	}
+	c.mu.Lock()
+	l.quiet = true
+	c.mu.Unlock()
+	// Another node may not have let the session go yet.
+	for {
+		if _, err = l.call(ctx, method, text); err == nil || pause(ctx, lull) != nil {
+			break
+		}
+	}
+	c.mu.Lock()
+	l.quiet = false
+	c.mu.Unlock()
+	return err
+}
+
+// call sends a request of the gateway's own, and returns its result.
+func (l *link) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	c := l.client
+	answer := make(chan wire.Message, 1)
+	c.mu.Lock()
+	id := ownPrefix + strconv.Itoa(len(l.answers)+1)
+	l.answers[id] = answer
+	l.lines++
+	c.mu.Unlock()
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.send(append(line, '\n')); err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-answer:
+		if m.Failure != nil {
+			return nil, &rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message, Data: m.Failure.Data}
+		}
+		return m.Result, nil
+	case <-l.ctx.Done():
+		return nil, errStopped
+	case <-ctx.Done():
+		return nil, rpc.ErrInternal.WithMessagef("the agent does not answer %s", method)
+	}
+}
+
+// ownPrefix begins the ids of the gateway's own requests.
+const ownPrefix = "acp-fleet:"
+
+// flush sends what is queued.
+func (l *link) flush() error {
+	c := l.client
+	for {
+		c.mu.Lock()
+		l.sending = nil
+		size, n := 0, 0
+		for n < len(l.queue) && (n == 0 || size+len(l.queue[n].line) <= maxPayload/2) {
+			size += len(l.queue[n].line)
+			n++
+		}
+		moved := l.moved
+		if !moved && !l.over {
+			l.sending, l.queue = l.queue[:n], l.queue[n:]
+			l.queued -= size
+			c.room.Broadcast()
+		}
+		if len(l.queue) == 0 {
+			l.queue = nil
+		}
+		items := l.sending
+		c.mu.Unlock()
+		if moved {
+			return errMoved
+		}
+		if len(items) == 0 {
+			return nil
+		}
+		data := make([]byte, 0, size)
+		for _, it := range items {
+			data = append(data, it.line...)
+		}
+		if err := l.send(data); err != nil {
+			return err
+		}
+	}
+}
+
+// send sends data to the node. It returns an unsentError if the node does not have any of it.
+func (l *link) send(data []byte) error {
+	c := l.client
+	f := c.gateway.fleet
+	size := f.payload() - 64 // for the frame
+	for begin := 0; begin < len(data); begin += size {
+		part := data[begin:min(begin+size, len(data))]
+		l.sent++
+		tried := begin > 0
+		for {
+			reply, sure, err := l.request(l.ctx, frame{kind: frameData, gen: l.gen, seq: l.sent, data: part})
+			if err == nil {
+				switch reply[0] {
+				case replyOK:
+				case replyMoved:
+					return errMoved
+				default:
+					lost := errors.New("the node has lost the session")
+					if sure && !tried {
+						return unsentError{lost}
+					}
+					return lost
+				}
+				break
+			}
+			silent := errors.Is(err, errSilent)
+			if tried = tried || silent; !silent && !errors.Is(err, nats.ErrNoResponders) {
+				return err
+			}
+			// It has died, or lost its connection.
+			nodes, err := f.alive(l.ctx, nodePrefix)
+			switch {
+			case err == nil && !nodes[l.node] && tried:
+				return errLost(l.node)
+			case err == nil && !nodes[l.node]:
+				return unsentError{errLost(l.node)}
+			}
+			if err := pause(l.ctx, lull); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unsentError is why a link ends when the node does not have what was being sent.
+type unsentError struct{ error }
+
+// errMoved is why a link ends when its node gives the session up in good order.
+var errMoved error = unsentError{errors.New("the session has moved")}
+
+func errLost(node string) error { return fmt.Errorf("node %s has died", node) }
+
+// urge sends a cancellation, which does not wait behind what is queued after the prompt.
+func (l *link) urge(line []byte) {
+	c := l.client
+	c.mu.Lock()
+	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over
+	gen := l.gen
+	c.mu.Unlock()
+	if !open {
+		c.put(l, item{line: line})
+		return
+	}
+	c.work.Go(func() {
+		ctx, cancel := l.timeout()
+		defer cancel()
+		fr := frame{kind: frameCancel, gen: gen, arg: after, data: bytes.TrimSuffix(line, []byte{'\n'})}
+		if _, _, err := l.request(ctx, fr); err != nil {
+			c.gateway.log.Debug("natsacp: a cancellation was not sent", "error", err)
+		}
+	})
+}
+
+// check ends the link if its node is not alive or does not have it.
+func (l *link) check(nodes map[string]bool) {
+	c := l.client
+	c.mu.Lock()
+	node, waits, heard := l.node, len(l.pending) > 0 || len(l.answers) > 0, l.heard
+	c.mu.Unlock()
+	switch {
+	case node == "":
+	case !nodes[node] && time.Since(heard) > c.gateway.fleet.lease:
+		l.finish(errLost(node))
+	case waits && time.Since(heard) > c.gateway.fleet.lease:
+		c.work.Go(func() {
+			ctx, cancel := context.WithTimeout(c.ctx, c.gateway.fleet.lease)
+			defer cancel()
+			reply, _, err := l.request(ctx, frame{kind: frameTaken, gen: l.gen})
+			if err == nil && reply[0] != replyOK {
+				l.finish(errors.New("the node has lost the session"))
+			}
+		})
+	}
+}
+
+// receive handles a frame of the node.
+func (l *link) receive(m *nats.Msg) {
+	fr, ok := decodeFrame(m.Data)
+	if !ok {
+		return
+	}
+	c := l.client
+	c.mu.Lock()
+	gen, over := l.gen, l.over
+	l.heard = time.Now()
+	c.mu.Unlock()
+	if over || gen == 0 {
+		return // beat says later what there was
+	}
+	if stored := sequence(m); stored > 0 {
+		l.next(fr, stored)
+		return
+	}
+	switch fr.kind {
+	case frameBeat:
+		if fr.gen == gen && fr.seq >= l.expect {
+			l.catchUp(fr.seq)
+		}
+	case frameFull:
+		l.report()
+	case frameReplay:
+		if fr.gen > gen {
+			l.finish(errors.New("another connection has taken the session"))
+		}
+	}
+}
+
+// next handles a frame of the log.
+func (l *link) next(fr frame, stored uint64) {
+	switch {
+	case fr.kind == frameFence:
+		l.finish(errors.New("another node has taken the session"))
+	case fr.seq < l.expect: // it was published twice
+	case fr.seq > l.expect:
+		l.catchUp(fr.seq)
+	default:
+		l.expect++
+		l.from = stored + 1
+		l.process(fr)
+	}
+}
+
+// catchUp reads what did not arrive, up to a frame.
+func (l *link) catchUp(last uint64) {
+	c := l.client
+	f := c.gateway.fleet
+	begun := time.Now()
+	for l.expect <= last {
+		messages, err := f.read(c.ctx, f.log, f.subject("log", l.id), l.from)
+		if c.ctx.Err() != nil {
+			return
+		}
+		for _, m := range messages {
+			fr, ok := decodeFrame(m.Data)
+			if !ok {
+				continue
+			}
+			if fr.kind != frameFence && fr.seq > l.expect {
+				l.finish(fmt.Errorf("%d parts of the session's messages are lost", fr.seq-l.expect))
+				return
+			}
+			l.next(fr, sequence(m))
+			l.from = max(l.from, sequence(m)+1)
+			c.mu.Lock()
+			over := l.over
+			c.mu.Unlock()
+			if over {
+				return
+			}
+		}
+		if len(messages) > 0 {
+			continue
+		}
+		if time.Since(begun) > f.lease {
+			l.finish(fmt.Errorf("messages of the session are lost: %w", errors.Join(err, errors.New("the log does not have them"))))
+			return
+		}
+		if pause(c.ctx, lull/10) != nil {
+			return
+		}
+	}
+}
+
+// process handles a frame of the log that is the next one.
+func (l *link) process(fr frame) {
+	switch fr.kind {
+	case frameEnd:
+		l.finish(errors.New(string(fr.data)))
+	case frameMoved:
+		c := l.client
+		c.mu.Lock()
+		l.moved = true
+		idle := len(l.sending) == 0
+		c.mu.Unlock()
+		if signal(l.wake); idle {
+			l.finish(errMoved)
+		}
+	case frameData:
+		if fr.gen == l.gen {
+			end := bytes.LastIndexByte(fr.data, '\n') + 1
+			if end > 0 {
+				lines := fr.data[:end]
+				if len(l.partial) > 0 {
+					lines = append(l.partial, lines...)
+					l.partial = nil
+				}
+				l.deliver(lines)
+			}
+			l.partial = append(l.partial, fr.data[end:]...)
+		}
+		if l.taken += uint64(len(fr.data)); l.taken-l.reported > reportBytes {
+			l.report()
+		}
+	}
+}
+
+// reportBytes is after how many bytes the node hears what the client has taken.
+const reportBytes = 128 << 10
+
+// report tells the node how much the client has taken.
+func (l *link) report() {
+	c := l.client
+	l.reported = l.taken
+	fr := frame{kind: frameTaken, gen: l.gen, arg: l.taken}
+	if err := c.gateway.fleet.nc.Publish(l.up(), fr.encode()); err != nil {
+		c.gateway.log.Debug("natsacp: cannot publish", "error", err)
+	}
+}
+
+// deliver passes messages of the agent to the client, which may take long.
+func (l *link) deliver(lines []byte) {
+	out := lines[:0:0]
+	kept := 0 // the beginning of lines that goes to the client, if out is empty
+	for rest := lines; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n') + 1
+		line := rest[:end]
+		rest = rest[end:]
+		switch pass := l.passes(line[:end-1]); {
+		case pass && kept == len(lines)-len(rest)-end:
+			kept += end
+		case pass:
+			out = append(out, line...)
+		}
+	}
+	if len(out) > 0 {
+		out = append(lines[:kept:kept], out...)
+	} else {
+		out = lines[:kept]
+	}
+	if len(out) > 0 {
+		l.client.write(out)
+	}
+}
+
+// passes reports whether a message of the agent is for the client, and does what follows from it.
+func (l *link) passes(line []byte) bool {
+	m := wire.Peek(l.decoder, line)
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m.Kind {
+	case wire.KindNotification:
+		return !l.quiet || string(m.Method) != acp.MethodSessionUpdate
+	case wire.KindRequest:
+		return true
+	case wire.KindResponse:
+	default:
+		return false
+	}
+	if id, ok := m.ID.Str(); ok && strings.HasPrefix(id, ownPrefix) {
+		if answer := l.answers[id]; answer != nil {
+			m = wire.Parse(l.decoder, bytes.Clone(line))
+			answer <- m
+			l.answers[id] = nil
+		}
+		return false
+	}
+	id := wire.Canonical(m.ID)
+	it, ok := l.pending[id]
+	if !ok {
+		return false // it was answered with an error
+	}
+	delete(l.pending, id)
+	failed := m.Failure != nil
+	switch it.method {
+	case acp.MethodNewSession:
+		if !failed {
+			l.session = string(wire.TextMember(l.decoder, m.Result, "sessionId"))
+			c.sessions[l.session] = l
+		} else {
+			l.reserved = false
+		}
+	case acp.MethodLoadSession, acp.MethodResumeSession:
+		if failed {
+			delete(c.sessions, l.session)
+			l.reserved, l.session = false, ""
+		}
+	case acp.MethodCloseSession, acp.MethodDeleteSession:
+		if !failed {
+			delete(c.sessions, it.session)
+		}
+	}
+	return true
+}
+
+// failure returns the error of requests to a link that is over.
+func (l *link) failure() error {
+	return rpc.ErrInternal.WithMessagef("%s", l.why)
+}
+
+// finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet goes on elsewhere.
+func (l *link) finish(why error) {
+	c := l.client
+	c.mu.Lock()
+	if l.over {
+		c.mu.Unlock()
+		return
+	}
+	l.over, l.why = true, why.Error()
+	l.cancel()
+	delete(c.links, l.id)
+	queued := l.queue
+	if _, unsent := errors.AsType[unsentError](why); unsent {
+		queued = slices.Concat(l.sending, queued)
+	}
+	l.queue, l.queued, l.sending = nil, 0, nil
+	for _, it := range queued {
+		if it.request {
+			delete(l.pending, it.id)
+		}
+	}
+	failure := rpc.ErrorOf(why)
+	_, public := errors.AsType[*rpc.Error](why)
+	if !public {
+		failure = rpc.ErrInternal.WithMessagef("interrupted: %s", why)
+	}
+	lost := l.pending
+	l.pending = nil
+	var answers []byte
+	refuse := func(it item) {
+		answers = append(append(answers, errorLine(it.id, failure)...), '\n')
+	}
+	for _, it := range lost {
+		refuse(it)
+	}
+	if public || c.ended { // it could not be opened: neither could another one
+		for _, it := range queued {
+			if it.request {
+				refuse(it)
+			}
+		}
+	} else if len(queued) > 0 {
+		c.inherit(l, queued)
+	}
+	c.room.Broadcast()
+	c.mu.Unlock()
+	if len(answers) > 0 {
+		c.write(answers)
+	}
+}

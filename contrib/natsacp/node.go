@@ -1,0 +1,426 @@
+package natsacp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// An Agent returns the transport to a new agent for a session of the given principal, for example
+// rpc.Command(exec.Command("agent")). See [InProcess] for one without a process.
+type Agent func(principal string) rpc.Transport
+
+// InProcess returns an Agent that calls serve for each session, in a separate goroutine. The context of serve ends when
+// the session's connection is closed.
+func InProcess(serve func(ctx context.Context, t rpc.Transport) error) Agent {
+	return func(string) rpc.Transport { return inProcess(serve) }
+}
+
+type inProcess func(ctx context.Context, t rpc.Transport) error
+
+func (serve inProcess) Connect(ctx context.Context) (rpc.Stream, error) {
+	near, far := rpc.Pipe()
+	stream, err := near.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var served error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		served = serve(ctx, far)
+	}()
+	return rpc.Wrap(stream, rpc.Wrapper{Close: func() error {
+		err := stream.Close()
+		cancel()
+		<-done
+		if errors.Is(served, context.Canceled) || errors.Is(served, rpc.ErrClosed) {
+			return err
+		}
+		return errors.Join(err, served)
+	}}), nil
+}
+
+// NodeOptions configures a node. A nil *NodeOptions, and the zero value of each field, mean the defaults.
+type NodeOptions struct {
+	// Name is the name of the node in the fleet: letters, digits, - and _. A node replaces an earlier one with the same
+	// name. The default is random.
+	Name string
+	// MaxSessions is how many agents may run at once. The default is 1,000.
+	MaxSessions int
+	// Window is how many bytes an agent may be ahead of its client. Then it is not read until the client has taken some.
+	// It is also how much is kept for an agent that does not read. The default is 1 MiB.
+	Window int
+	// Grace is how long a turn may go on after its client has gone. The default is 10 min.
+	Grace time.Duration
+	// CloseTime is how long an agent may take to end when its session is moved or its client has gone, before its
+	// connection is closed. The default is 5 s.
+	CloseTime time.Duration
+	// Logger gets diagnostics. The default is slog.Default.
+	Logger *slog.Logger
+}
+
+// A Node runs the agents of a fleet's sessions, each with a connection of its own. All methods are safe for concurrent use.
+type Node struct {
+	fleet *Fleet
+	agent Agent
+	opts  NodeOptions
+	log   *slog.Logger
+	since time.Time
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	drained chan struct{}
+
+	mu       sync.Mutex
+	seats    map[string]*seat
+	revision uint64    // of its entry in the bucket
+	until    time.Time // the end of its lease
+	draining bool
+	closed   bool
+	open     *nats.Subscription // nil if it takes no sessions
+	subs     []*nats.Subscription
+}
+
+// StartNode starts a node.
+func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (*Node, error) {
+	n := &Node{fleet: f, agent: agent, since: time.Now().UTC(), drained: make(chan struct{}), seats: map[string]*seat{}}
+	if opts != nil {
+		n.opts = *opts
+	}
+	n.opts.Name = cmp.Or(n.opts.Name, strings.ToLower(unique()[:8]))
+	n.opts.MaxSessions = cmp.Or(n.opts.MaxSessions, 1000)
+	n.opts.Window = cmp.Or(n.opts.Window, 1<<20)
+	n.opts.Grace = cmp.Or(n.opts.Grace, 10*time.Minute)
+	n.opts.CloseTime = cmp.Or(n.opts.CloseTime, 5*time.Second)
+	n.log = cmp.Or(n.opts.Logger, slog.Default()).With("node", n.opts.Name)
+	if !validName(n.opts.Name) {
+		return nil, fmt.Errorf("natsacp: no node can have the name %q", n.opts.Name)
+	}
+	if err := n.register(ctx, true); err != nil {
+		return nil, explain(ctx, err)
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	for _, s := range []struct {
+		subject string
+		handle  nats.MsgHandler
+	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command}} {
+		sub, err := f.nc.Subscribe(s.subject, s.handle)
+		if err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		n.subs = append(n.subs, sub)
+	}
+	n.mu.Lock()
+	err := n.admit()
+	n.mu.Unlock()
+	if err == nil {
+		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		err = f.nc.FlushWithContext(bound)
+	}
+	if err != nil {
+		return nil, errors.Join(explain(ctx, err), n.Close())
+	}
+	n.work.Go(n.keep)
+	return n, nil
+}
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.opts.Name }
+
+// admit subscribes to new sessions, or unsubscribes; mu is held.
+func (n *Node) admit() error {
+	want := !n.draining && !n.closed && len(n.seats) < n.opts.MaxSessions
+	switch {
+	case want && n.open == nil:
+		sub, err := n.fleet.nc.QueueSubscribe(n.fleet.subject("open"), "nodes", n.place)
+		n.open = sub
+		return err
+	case !want && n.open != nil:
+		sub := n.open
+		n.open = nil
+		return sub.Unsubscribe()
+	}
+	return nil
+}
+
+// register takes or renews the lease. At first it takes it from an earlier node with the same name.
+func (n *Node) register(ctx context.Context, first bool) error {
+	begun := time.Now()
+	n.mu.Lock()
+	text, err := json.Marshal(Member{
+		Name: n.opts.Name, Sessions: len(n.seats), Max: n.opts.MaxSessions, Draining: n.draining, Since: n.since,
+	})
+	revision := n.revision
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if first {
+		revision, err = n.fleet.members.Put(ctx, nodePrefix+n.opts.Name, text)
+	} else {
+		revision, err = n.fleet.members.Update(ctx, nodePrefix+n.opts.Name, text, revision)
+	}
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.revision, n.until = revision, begun.Add(n.fleet.lease)
+	return nil
+}
+
+// leased reports whether the node may still believe that its sessions are its own.
+func (n *Node) leased() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Now().Before(n.until)
+}
+
+// keep keeps the lease, and ends what must not go on.
+func (n *Node) keep() {
+	renew := time.NewTicker(n.fleet.lease / 4)
+	defer renew.Stop()
+	beat := time.NewTicker(beatTime)
+	defer beat.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-beat.C:
+			for _, s := range n.all() {
+				s.beat()
+			}
+			if !n.leased() {
+				n.fence("the lease has ended")
+			}
+		case <-renew.C:
+			n.renew()
+		}
+	}
+}
+
+// beatTime is how often a node tells how far a log has grown.
+const beatTime = time.Second
+
+func (n *Node) renew() {
+	ctx, cancel := context.WithTimeout(n.ctx, n.fleet.lease/4)
+	defer cancel()
+	err := n.register(ctx, false)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		// The lease has ended, or another node has this name.
+		n.fence("the lease was lost")
+		err = n.register(ctx, true)
+	}
+	if err != nil {
+		if n.ctx.Err() == nil {
+			n.log.Warn("natsacp: the lease was not renewed", "error", err)
+		}
+		return
+	}
+	gateways, err := n.fleet.alive(ctx, gatewayPrefix)
+	if err != nil {
+		return // the next time
+	}
+	for _, s := range n.all() {
+		s.check(gateways)
+	}
+}
+
+func (n *Node) all() []*seat {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Values(n.seats))
+}
+
+// fence ends all agents, whose sessions others may have.
+func (n *Node) fence(why string) {
+	for _, s := range n.all() {
+		s.fence(why)
+	}
+}
+
+// opening is a gateway's request for an agent.
+type opening struct {
+	Link      string `json:"link"`
+	Principal string `json:"principal,omitempty"`
+	Gateway   string `json:"gateway"`
+}
+
+// opened is the answer.
+type opened struct {
+	Node  string `json:"node,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// place starts an agent.
+func (n *Node) place(m *nats.Msg) {
+	var o opening
+	if json.Unmarshal(m.Data, &o) != nil || !validName(o.Link) {
+		return
+	}
+	s := newSeat(n, o)
+	n.mu.Lock()
+	if n.closed || n.draining || n.seats[o.Link] != nil {
+		n.mu.Unlock()
+		return // the gateway asks again
+	}
+	n.seats[o.Link] = s
+	err := n.admit()
+	n.work.Add(1)
+	n.mu.Unlock()
+	if err != nil {
+		n.log.Warn("natsacp: cannot change a subscription", "error", err)
+	}
+	go func() {
+		defer n.work.Done()
+		answer := opened{Node: n.opts.Name}
+		err := s.start(n.ctx)
+		if err != nil {
+			n.log.Error("natsacp: an agent does not start", "error", err)
+			answer = opened{Error: "the agent does not start"}
+			n.remove(s)
+		}
+		text, _ := json.Marshal(answer) // strings cannot fail
+		respond(m, text)
+		if err == nil {
+			s.run()
+		}
+	}()
+}
+
+// respond answers a message. If it fails, the sender asks again.
+func respond(m *nats.Msg, data []byte) {
+	if m.Reply != "" {
+		_ = m.Respond(data)
+	}
+}
+
+// remove forgets a seat.
+func (n *Node) remove(s *seat) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.seats, s.id)
+	if err := n.admit(); err != nil {
+		n.log.Warn("natsacp: cannot change a subscription", "error", err)
+	}
+	n.checkDrained()
+}
+
+// checkDrained ends Drain if nothing is left; mu is held.
+func (n *Node) checkDrained() {
+	if n.draining && len(n.seats) == 0 {
+		select {
+		case <-n.drained:
+		default:
+			close(n.drained)
+		}
+	}
+}
+
+// receive passes a frame of a gateway to its seat.
+func (n *Node) receive(m *nats.Msg) {
+	fr, ok := decodeFrame(m.Data)
+	if !ok {
+		return
+	}
+	n.mu.Lock()
+	s := n.seats[m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]]
+	n.mu.Unlock()
+	if s == nil {
+		respond(m, []byte{replyNone})
+		return
+	}
+	s.accept(fr, m)
+}
+
+// command obeys an operator.
+func (n *Node) command(m *nats.Msg) {
+	if string(m.Data) == commandDrain {
+		n.startDraining()
+		respond(m, nil)
+	}
+}
+
+func (n *Node) startDraining() {
+	n.mu.Lock()
+	n.draining = true
+	err := n.admit()
+	n.checkDrained()
+	n.mu.Unlock()
+	if err != nil {
+		n.log.Warn("natsacp: cannot change a subscription", "error", err)
+	}
+	for _, s := range n.all() {
+		s.leaveWhenIdle()
+	}
+}
+
+// Drained is closed when the node was drained and has no sessions left. Then call Close.
+func (n *Node) Drained() <-chan struct{} { return n.drained }
+
+// Drain gives up all sessions: no new ones are taken, turns end, and then their sessions go on elsewhere. It returns when
+// none are left, or ctx ends. Close is still needed.
+func (n *Node) Drain(ctx context.Context) error {
+	n.startDraining()
+	select {
+	case <-n.drained:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the node and all its agents. Running turns are interrupted.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	closed := n.closed
+	n.closed = true
+	err := n.admit()
+	subs := n.subs
+	n.subs = nil
+	n.mu.Unlock()
+	if closed {
+		return nil
+	}
+	for _, s := range n.all() {
+		s.stop("the node was stopped")
+	}
+	if n.cancel != nil {
+		n.cancel()
+	}
+	n.work.Wait()
+	for _, sub := range subs {
+		err = errors.Join(err, sub.Unsubscribe())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	gone := n.fleet.members.Delete(ctx, nodePrefix+n.opts.Name, jetstream.LastRevision(n.revision))
+	if errors.Is(gone, jetstream.ErrKeyRevisionMismatch) { // the lease has ended, or belongs to another node
+		gone = nil
+	}
+	return errors.Join(err, gone)
+}
+
+// Ready reports whether the node takes sessions.
+func (n *Node) Ready() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open != nil && time.Now().Before(n.until)
+}

@@ -1,0 +1,47 @@
+package natsacp_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// named returns the options of a store for dir alone, in a server for many tests.
+func named(dir string) *natsacp.Options {
+	sum := sha256.Sum256([]byte(dir))
+	return &natsacp.Options{Name: hex.EncodeToString(sum[:8]), InMemory: true}
+}
+
+func openIn(url string) storetest.Open {
+	return func(tb testing.TB, dir string) sessionstore.Store {
+		tb.Helper()
+		store, err := natsacp.OpenStore(tb.Context(), dial(tb, url), named(dir))
+		must(tb, err)
+		return store
+	}
+}
+
+func TestStore(t *testing.T) { storetest.Run(t, openIn(serve(t))) }
+
+func TestStoreV2(t *testing.T) {
+	url := serve(t)
+	storetest.RunOf(t, func(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdate] {
+		tb.Helper()
+		store, err := natsacp.OpenStoreOf[v2draft.SessionUpdate](tb.Context(), dial(tb, url), 2, named(dir))
+		must(tb, err)
+		return store
+	})
+}
+
+func TestStoreProcesses(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	url := serve(t)
+	t.Setenv(envURL, url)
+	storetest.RunProcesses(t, openIn(url), nil)
+}
