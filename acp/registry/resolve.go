@@ -17,18 +17,14 @@ type AmbiguousError struct {
 // Error implements the error interface.
 func (e *AmbiguousError) Error() string {
 	text := fmt.Sprintf("%q matches several agents", e.Name)
-	for i, id := range e.IDs {
-		switch i {
-		case 0:
-			text += ": "
-		case len(e.IDs) - 1:
-			text += " or "
-		default:
-			text += ", "
-		}
-		text += id
+	switch last := len(e.IDs) - 1; last {
+	case -1:
+		return text
+	case 0:
+		return text + ": " + e.IDs[0]
+	default:
+		return text + ": " + strings.Join(e.IDs[:last], ", ") + " or " + e.IDs[last]
 	}
-	return text
 }
 
 // Match returns the id that name stands for: name itself if it is one of ids; or else the only one that begins with it
