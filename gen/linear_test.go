@@ -40,12 +40,8 @@ func TestTimeIsLinear(t *testing.T) {
 		"one value each":   `"A<i>":{"const":"v<i>"}`,
 	}
 	for name, shape := range shapes {
-		requireLinear(t, name, 250, func(n int) {
-			schema := strings.ReplaceAll(`{"$defs":{`+repeat(n, shape)+last+`}}`, "<n>", fmt.Sprint(n))
-			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
-			if err != nil {
-				requireErrors(t, err)
-			}
+		requireLinear(t, name, 250, func(n int) string {
+			return strings.ReplaceAll(`{"$defs":{`+repeat(n, shape)+last+`}}`, "<n>", fmt.Sprint(n))
 		})
 	}
 	wide := map[string]string{
@@ -66,32 +62,42 @@ func TestTimeIsLinear(t *testing.T) {
 	for name, shape := range wide {
 		document, item, _ := strings.Cut(shape, "|")
 		few := map[string]int{"branches with a number": 1000, "constants": 10_000}[name]
-		requireLinear(t, name, max(few, 250), func(n int) {
-			schema := strings.ReplaceAll(document, "<list>", repeat(n, item))
-			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
-			if err != nil {
-				requireErrors(t, err)
-			}
-		})
+		requireLinear(t, name, max(few, 250), func(n int) string { return strings.ReplaceAll(document, "<list>", repeat(n, item)) })
 	}
 }
 
-// requireLinear requires that f takes about four times as much processor time for four times as much input; a quadratic
-// f takes sixteen times as much. Tests that run at the same time also count, so the minimum of several tries is
-// compared, and the test is not parallel.
-func requireLinear(t *testing.T, name string, small int, f func(n int)) {
+// requireLinear requires that generating takes about four times as much processor time for four times as much input and
+// output; quadratic work takes sixteen times as much. The output may grow faster than the input, because each variant that
+// a member distinguishes lists those members of the others. Tests that run at the same time also count, so the minimum of
+// several tries is compared, and the test is not parallel.
+func requireLinear(t *testing.T, name string, small int, schema func(n int) string) {
 	t.Helper()
-	took := func(n int) time.Duration {
+	generate := func(n int) (took time.Duration, size int) {
+		config := Config{Schema: []byte(schema(n)), Source: "schema.json", Package: "golden", Module: module}
 		start := cputime.Used()
-		f(n)
-		return cputime.Used() - start
+		files, err := Generate(config)
+		took = cputime.Used() - start
+		if err != nil {
+			requireErrors(t, err)
+		}
+		for _, text := range files {
+			size += len(text)
+		}
+		return took, size
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	growth := 4
 	for range 5 {
-		if few, many = min(few, took(small)), min(many, took(4*small)); many < 8*few+time.Second {
-			t.Logf("%s: %d take %v, %d take %v", name, small, few, 4*small, many)
+		took, size := generate(small)
+		few = min(few, took)
+		took, grown := generate(4 * small)
+		many = min(many, took)
+		if size > 0 {
+			growth = max(growth, grown/size)
+		}
+		if many < 2*time.Duration(growth)*few+time.Second {
 			return
 		}
 	}
-	t.Errorf("%s: %d take %v, %d take %v", name, small, few, 4*small, many)
+	t.Errorf("%s: %d take %v, %d take %v; the output grows %d times", name, small, few, 4*small, many, growth)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -96,6 +97,10 @@ func lives(pid int) bool {
 
 // Signals cancel the turn, and the status is that of the signal.
 func TestExecSignals(t *testing.T) {
+	// A program that runs with nohup leaves the signal ignored to the programs that it starts, unless it handles it.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(handled) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // A server may send a thousand messages at once, and after that a thousand in a second.
@@ -193,7 +194,8 @@ func TestTold(t *testing.T) {
 		}
 		return nil
 	}}
-	conn, err := acp.Connect(t.Context(), ours, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
+	tap := conformance.Tap(t, conformance.Client, ours, nil)
+	conn, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
