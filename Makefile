@@ -23,8 +23,9 @@ RACED       += acp/launch acp/policy acp/registry conformance/transcript example
 	examples/kit-client internal/ledger
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
+# make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := acp acp/agentkit internal/engine $(if $(ACP_TEST),acp/v2draft internal/test/stress)
+UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit acp/v2draft internal/test/stress)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # The packages of the command that have goroutines of their own; the other tests start the command as a process.
 RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/subject internal/talk internal/tui
@@ -84,20 +85,25 @@ library:
 	$(TEST) $$($(GO) list ./... | grep -vxF $(RACED:%=-e $(MODULE)/%))
 	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
 ifeq ($(ACP_TEST),)
+	$(TEST_RACE) -short -run '$(VALUES)' ./acp
 	ACP_TEST=full $(TEST) -run '^TestTypeScriptAgent$$' ./conformance/interop
 else
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
+# QUICK are the modules whose short tests make test runs. The others take longer to compile than all of its tests take to run.
+QUICK       := contrib/mcpacp examples/kit-agent
+
 modules:
 ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short ./...
+	@set -ex; for dir in $(QUICK); do (cd $$dir; $(TEST) -short ./...); done
 else
 	cd cmd/acp && $(TEST_RACE) $(RACED_ACP:%=./%)
 	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
+	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(filter nightly,$(ACP_TEST)),$(RACE)) ./...); done
+	cd bench && $(TEST) ./...
 endif
-	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(ACP_TEST),$(if $(filter nightly,$(ACP_TEST)),$(RACE)),-short) ./...); done
-	cd bench && $(TEST) $(if $(ACP_TEST),,-short) ./...
 
 nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
