@@ -93,6 +93,13 @@ func TestBadInput(t *testing.T) {
 				`notice: The MCP server "bad" has ended: it sent an invalid message: "{\"jsonrpc\":\"2.0\",\"id\":4,oops"`,
 			},
 		}, {
+			name: "answers without a version", mode: "version", prompt: []string{"bad__ask", "bad__echo {}"},
+			want: []string{
+				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": its answer has no member \"jsonrpc\""`,
+				`agent: failed: the MCP server "bad": calling "tools/call": its answer has no member "jsonrpc". `,
+				`other: bad: echo, completed: "{} after 0 cancellations"`, `agent: result: {} after 0 cancellations. `,
+			},
+		}, {
 			name: "sends batches", mode: "batch", prompt: []string{"bad__ask"},
 			want: []string{`other: bad: ask, completed: "fine"`, `agent: result: fine. `},
 		}, {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,10 +26,12 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxBody is the most bytes of a request over HTTP, and maxHeader those of its headers.
+// maxBody is the most bytes of a request over HTTP, and maxHeader those of its headers. maxConns is how many connections a
+// bridge has at a time: whoever opens more must not use up the files that this process may open.
 const (
 	maxBody   = 1 << 20
 	maxHeader = 64 << 10
+	maxConns  = 256
 )
 
 // bridge serves the servers of one connection over HTTP.
@@ -53,7 +56,7 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: logger})
 	b.server = &http.Server{
 		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn), ConnState: limitConns(),
 	}
 	go func() {
 		if err := b.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -61,6 +64,21 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 		}
 	}()
 	return b, nil
+}
+
+// limitConns returns a hook of a server that closes new connections while there are maxConns.
+func limitConns() func(net.Conn, http.ConnState) {
+	var open atomic.Int32
+	return func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > maxConns {
+				conn.Close() // the server notices, and reports StateClosed
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
 }
 
 // declare returns the declaration of a server.

@@ -344,6 +344,37 @@ func TestMOA18_ClosedResponse(t *testing.T) {
 	}
 }
 
+// Whoever opens connections without end gets a bounded number, and others can call again when these are closed.
+func TestManyConnections(t *testing.T) {
+	p := startBridged(t)
+	offer := p.provide(t, newTools(nil).Server)
+	if got := do(t, modernPost(t, offer, "1", "echo")); !strings.HasPrefix(got, "200 ") {
+		t.Fatalf("got %s", got)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	var open []net.Conn
+	answered := 0
+	for range 1000 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", modernPost(t, offer, "1", "echo").URL.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		_, _ = conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // Read fails too if the bridge has closed it
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			answered++
+		}
+	}
+	if answered < 200 || answered > 256 {
+		t.Errorf("%d connections were answered", answered)
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	for !strings.HasPrefix(do(t, modernPost(t, offer, "1", "echo")), "200 ") { // the bridge sees the ends in the background
+	}
+}
+
 // An offer that is closed, and a connection that ends, end the handlers; the listener ends with the connection.
 func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
 	p := startBridged(t)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -411,11 +412,15 @@ func (s *Set) tell(title, reason string) {
 	}
 }
 
-// uniqueName returns a name for a server that is not taken and is a valid prefix of tool names. It has neither two
-// underscores in a row nor one at its end, so that tools of two servers never have the same name.
+// uniqueName returns a name for a server that is not taken and is a valid prefix of tool names: some models require a letter
+// at the beginning. It has neither two underscores in a row nor one at its end, so that tools of two servers never have the
+// same name.
 func uniqueName(declared string, taken map[string]bool) string {
 	words := strings.FieldsFunc(declared, func(r rune) bool { return r == '_' || !nameRune(r) })
-	base := cmp.Or(strings.Join(words, "_"), "mcp")
+	base := strings.Join(words, "_")
+	if base == "" || !unicode.IsLetter(rune(base[0])) {
+		base = strings.TrimSuffix("mcp_"+base, "_")
+	}
 	base = strings.TrimRight(base[:min(len(base), maxServerName)], "_")
 	name := base
 	for n := 2; taken[name]; n++ {

@@ -230,10 +230,8 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// The progress of a call is shown, and cancelling the turn cancels the call: the server is told, and goes on to serve.
-func TestCancelCall(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	h := &host{}
+// cancelDuringProgress has the user cancel the turn when a call shows its progress.
+func cancelDuringProgress(t *testing.T, h *host) {
 	h.watch = func(u acp.SessionUpdate) {
 		call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
 		if ok && len(call.Content.Value()) == 1 && !call.Status.Present() { // its progress
@@ -244,6 +242,37 @@ func TestCancelCall(t *testing.T) {
 			}()
 		}
 	}
+}
+
+// A server that asks after its call was cancelled gets an answer from the agent's handler, and what it then answers is
+// dropped.
+func TestAsksAfterCancellation(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	opts := &mcpacp.Options{}
+	opts.Client.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "decline"}, ctx.Err()
+	}
+	h := &host{}
+	cancelDuringProgress(t, h)
+	h.open(t, config(opts), server(t, "bad", "asks late"))
+	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonCancelled {
+		t.Errorf("the turn ended with %s", got)
+	}
+	h.prompt(t, "bad__echo")
+	want := []string{
+		`other: bad: ask, failed: "1/2 half" "cancelled"`,
+		`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
+	}
+	if diff := cmp.Diff(want, h.seen()); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+}
+
+// The progress of a call is shown, and cancelling the turn cancels the call: the server is told, and goes on to serve.
+func TestCancelCall(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	h := &host{}
+	cancelDuringProgress(t, h)
 	h.open(t, config(nil), server(t, "bad", "progress"))
 	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonCancelled {
 		t.Errorf("the turn ended with %s", got)

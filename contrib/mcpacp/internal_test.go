@@ -119,7 +119,7 @@ func TestNames(t *testing.T) {
 	taken := map[string]bool{}
 	for _, test := range [][2]string{
 		{"files", "files"}, {"files", "files_2"}, {"files", "files_3"}, {"files_2", "files_2_2"}, {"My Files!", "My_Files"}, {"__a__b__", "a_b"},
-		{"", "mcp"}, {"é", "mcp_2"}, {strings.Repeat("long-", 9), "long-long-long-long-"},
+		{"9front", "mcp_9front"}, {"-x", "mcp_-x"}, {"", "mcp"}, {"é", "mcp_2"}, {strings.Repeat("long-", 9), "long-long-long-long-"},
 	} {
 		if got := uniqueName(test[0], taken); got != test[1] {
 			t.Errorf("the server %q is %q, want %q", test[0], got, test[1])
@@ -127,7 +127,7 @@ func TestNames(t *testing.T) {
 	}
 	long := strings.Repeat("x", 80)
 	seen := map[string]string{}
-	for _, tool := range []string{"read", "read.file", "read/file", "read_file", "é", "ü", long, long + "y", strings.Repeat("x", 56), ""} {
+	for _, tool := range []string{"read", "read.file", "read/file", "read_file", "é", "ü", long, long + "y", strings.Repeat(long, 13), strings.Repeat("x", 56), ""} {
 		name := toolName("files", tool)
 		if len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || !strings.HasPrefix(name, "files__") {
 			t.Errorf("%q is %q", tool, name)

@@ -51,6 +51,7 @@ func misbehave(mode string) {
 		var m struct {
 			ID     json.RawMessage `json:"id"`
 			Method string          `json:"method"`
+			Result json.RawMessage `json:"result"`
 			Params struct {
 				Name   string          `json:"name"`
 				Cursor string          `json:"cursor"`
@@ -94,6 +95,14 @@ func misbehave(mode string) {
 			if mode == "rename" && asked != nil {
 				reply(asked, text("renamed"))
 			}
+		case m.Method == "notifications/cancelled" && mode == "asks late":
+			fmt.Println(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`)
+		case m.Method == "" && mode == "asks late": // the answer
+			reply(asked, text("after the answer "+string(m.Result)))
+			cancelled++
+			if early != nil {
+				early()
+			}
 		case m.Method == "notifications/cancelled":
 			cancelled++
 			if mode == "late" {
@@ -109,7 +118,7 @@ func misbehave(mode string) {
 			}
 		case m.Method == "" && mode == "batch": // the answer to its ping
 			fmt.Printf(`[{"jsonrpc":"2.0","id":%s,"result":%s}, {"level":"info"}]`+"\n", asked, text("fine"))
-		case m.Method == "tools/call" && m.Params.Name == "echo" && cancelled == 0 && slices.Contains([]string{"progress", "late", "silent"}, mode):
+		case m.Method == "tools/call" && m.Params.Name == "echo" && cancelled == 0 && slices.Contains([]string{"progress", "late", "silent", "asks late"}, mode):
 			// The MCP SDK sends a cancellation in the background, so the next call may come first.
 			early = func() { reply(m.ID, text(fmt.Sprintf("%s after %d cancellations", m.Params.Args, cancelled))) }
 		case m.Method == "tools/call" && m.Params.Name == "echo":
@@ -125,6 +134,8 @@ func misbehave(mode string) {
 				reply(m.ID, text("second"))
 			case "json":
 				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,oops\n", m.ID)
+			case "version":
+				fmt.Printf("{\"id\":%s,\"result\":%s}\n", m.ID, text("fine"))
 			case "batch":
 				fmt.Println(`[7, [], {"jsonrpc":"2.0","id":"p","method":"ping"}]` + "\n[]")
 			case "pings":
@@ -153,7 +164,7 @@ func misbehave(mode string) {
 				fmt.Println(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // the call is answered after the new list
 			case "stubborn":
 				reply(m.ID, text(fmt.Sprint(os.Getpid())))
-			case "progress", "late", "silent":
+			case "progress", "late", "silent", "asks late":
 				fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1,"total":2,"message":"half"}}`+"\n", m.Params.Meta.Token)
 			default:
 				reply(m.ID, text("fine"))

@@ -18,8 +18,9 @@ import (
 // Tool is a tool of one of the servers.
 type Tool struct {
 	// Name is the name of the tool in the set, such as files__read_file for read_file of the server "files". It has at
-	// most 64 letters, digits, hyphens and underscores, which all models accept, and depends only on the declarations of
-	// the servers and on the server's own name of the tool, Tool.Name. Two servers of one name become files and files_2.
+	// most 64 letters, digits, hyphens and underscores, and begins with a letter, as all models accept it. It depends only
+	// on the declarations of the servers and on the server's own name of the tool, Tool.Name. Two servers of one name become
+	// files and files_2.
 	Name string
 	// Server is the server's name in the set.
 	Server string

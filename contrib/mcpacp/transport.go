@@ -184,14 +184,20 @@ func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 			return m, nil
 		}
 		var log struct {
-			JSONRPC json.RawMessage `json:"jsonrpc"`
+			JSONRPC, Result, Error json.RawMessage
+			ID                     any
 		}
 		if json.Unmarshal(line, &log) == nil && log.JSONRPC == nil {
+			if id, err := jsonrpc.MakeID(log.ID); err == nil && id.IsValid() && (log.Result != nil || log.Error != nil) {
+				return &jsonrpc.Response{ID: id, Error: errNoVersion}, nil // or the call would wait
+			}
 			continue
 		}
 		return nil, c.fail(fmt.Errorf("it sent an invalid message: %.100q", line))
 	}
 }
+
+var errNoVersion = errors.New(`its answer has no member "jsonrpc"`)
 
 // next returns the next line, or the next message of a line that is a batch: servers of MCP 2025-03-26 may send them.
 func (c *streamConn) next() ([]byte, error) {
