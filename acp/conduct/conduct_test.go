@@ -670,7 +670,9 @@ func TestTooLate(t *testing.T) {
 		s, err := inner.Connect(ctx)
 		return rpc.Wrap(s, rpc.Wrapper{Close: func() error { <-close; return s.Close() }}), err
 	})
-	client, ended := runRaw(t, nil, &agent)
+	var trace strings.Builder
+	to, ended := run(t.Context(), nil, &agent, &conduct.Options{Trace: &trace})
+	client := newEnd(t, "client", to)
 	for id := range 3 {
 		client.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{}}`, id), `{"jsonrpc":"2.0","method":"x"}`)
 		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"agent (agent): EOF","data":{"component":"agent","name":"agent"}}}`, id))
@@ -680,6 +682,9 @@ func TestTooLate(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	client.Close()
+	if n := strings.Count(trace.String(), `"from":"client","to":"conductor"`); n != 2 {
+		t.Errorf("%d refused requests in the trace:\n%s", n, &trace)
+	}
 }
 
 // A chain that cannot be started says so, and leaves nothing behind.

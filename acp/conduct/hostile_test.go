@@ -141,6 +141,7 @@ func TestTraceOfRefused(t *testing.T) {
 	c.client.send(`{"jsonrpc":"2.0","id":"a","method":"session/new","params":{"sessionId":"s"}}`, `{"jsonrpc":"2.0","method":"x"}`,
 		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[]}}`)
 	c.client.next()
+	c.client.send(`{"jsonrpc":"2.0","id":7,"result":1}`, `{"jsonrpc":"2.0","id":"b","error":{"code":1,"message":"no"}}`)
 	c.hangUp()
 	if err := c.result(); err != nil {
 		t.Error(err)
@@ -151,6 +152,8 @@ func TestTraceOfRefused(t *testing.T) {
 		`{"type":"response","from":"conductor","to":"client","id":1,"is_error":true,"payload":{"code":-32600,"message":"not initialized"}}`,
 		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"x","params":null}`,
 		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"$/cancel_request","params":{"requestId":[]}}`,
+		`{"type":"response","from":"client","to":"conductor","id":7,"is_error":false,"payload":1}`,
+		`{"type":"response","from":"client","to":"conductor","id":0,"is_error":true,"payload":{"code":1,"message":"no"}}`,
 		``,
 	} {
 		if got := withoutTime(lines[i]); got != want {

@@ -201,8 +201,9 @@ func (c *chain) flush(ports ...*port) {
 // tooLate answers a request of the client that has arrived after the end of the chain, if the client reads its answers.
 func (c *chain) tooLate(line []byte) {
 	if m := wire.Parse(c.decode, line); m.Kind == wire.KindRequest && c.client().queued() < soft {
-		c.refuse(c.client(), m.ID, failureOf(c.err))
+		c.reject(c.client(), &m, failureOf(c.err))
 		c.flush(c.client())
+		c.writeTrace()
 	}
 }
 

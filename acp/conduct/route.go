@@ -110,6 +110,9 @@ func (c *chain) response(p *port, line []byte, m *wire.Message) {
 	switch {
 	case call == nil:
 		c.warn(p, "dropped an answer that matches no request", "id", short(m.ID.String()))
+		if c.options.Trace != nil {
+			c.traceDropped(p, m, line)
+		}
 		return
 	case m.Broken != nil:
 		c.fail(p, m.ID, fmt.Errorf("malformed answer: %w", m.Broken))

@@ -61,6 +61,11 @@ func (c *chain) traceResponse(call *call, result, line []byte) {
 	c.trace = append(b, '}', '\n')
 }
 
+// traceDropped notes an answer that matches no request. Its id is 0 if it is none of the conductor's.
+func (c *chain) traceDropped(p *port, m *wire.Message, line []byte) {
+	c.traceResponse(&call{n: number(m.ID), between: [2]string{"conductor", p.place}}, m.Result, line)
+}
+
 func (c *chain) beginEvent(kind string) []byte {
 	b := append(c.trace, `{"type":"`+kind+`","ts":`...)
 	return strconv.AppendFloat(b, time.Since(c.began).Seconds(), 'f', 6, 64)
