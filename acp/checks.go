@@ -352,12 +352,14 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 	if !ok && !s.current().created {
 		return nil
 	}
-	for i := range modes.AvailableModes {
-		if modes.AvailableModes[i].ID == req.ModeID {
-			return nil
-		}
+	ids := make([]SessionModeID, len(modes.AvailableModes))
+	for i := range ids {
+		ids[i] = modes.AvailableModes[i].ID
 	}
-	return &flaw{"/modeId", "not a mode of the session"}
+	if slices.Contains(ids, req.ModeID) {
+		return nil
+	}
+	return notOffered("/modeId", req.ModeID, "a mode of the session", ids)
 }
 
 // Names that let code shared by both protocol versions compile in this one.

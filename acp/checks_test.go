@@ -184,7 +184,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 	} {
 		refusedAt(t, name, test.call(), test.pointer)
 	}
-	if err := s.Update(ctx, acp.StartToolCall("t", "T", acp.WithKind("sing"))); err == nil || !strings.Contains(err.Error(), `"sing" is not one of the values of acp.ToolKind`) {
+	if err := s.Update(ctx, acp.StartToolCall("t", "T", acp.WithKind("sing"))); err == nil || !strings.Contains(err.Error(), `"sing" is not one of the values of acp.ToolKind: read, edit, `) {
 		t.Errorf("the error does not name the type: %v", err)
 	}
 	for _, u := range []acp.SessionUpdate{
@@ -614,6 +614,15 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 	refusedAt(t, "value", s.SetConfigOption(ctx, "model", "three"), "/value")
 	refusedAt(t, "boolean for a list", s.SetBooleanConfigOption(ctx, "model", true), "/value")
 	refusedAt(t, "value for a boolean", s.SetConfigOption(ctx, "brave", "one"), "/value")
+	for want, err := range map[string]error{
+		`"nope" is not a mode of the session: "ask", "code"`:             s.SetMode(ctx, "nope"),
+		`"nope" is not a config option of the session: "model", "brave"`: s.SetConfigOption(ctx, "nope", "one"),
+		`"four" is not a value of the option "model": "one", "two"`:      s.SetConfigOption(ctx, "model", "four"),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 	if err := errors.Join(s.SetMode(ctx, "code"), s.SetConfigOption(ctx, "model", "two")); err != nil {
 		t.Fatal(err)
 	}

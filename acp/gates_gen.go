@@ -487,3 +487,28 @@ func emptyID(v any) string {
 	}
 	return ""
 }
+
+// enumNames returns the values that the schema lists for the type of v.
+func enumNames(v any) string {
+	switch v.(type) {
+	case ToolKind:
+		return "read, edit, delete, move, search, execute, think, fetch, switch_mode, other"
+	case ToolCallStatus:
+		return "pending, in_progress, completed, failed"
+	case Role:
+		return "assistant, user"
+	case PermissionOptionKind:
+		return "allow_once, allow_always, reject_once, reject_always"
+	case ElicitationSchemaType:
+		return "object"
+	case StringFormat:
+		return "email, uri, date, date-time"
+	case StopReason:
+		return "end_turn, max_tokens, max_turn_requests, refusal, cancelled"
+	case PlanEntryPriority:
+		return "high, medium, low"
+	case PlanEntryStatus:
+		return "pending, in_progress, completed"
+	}
+	return ""
+}

@@ -65,9 +65,34 @@ func checkID[ID ~string](pointer string, id ID) *flaw {
 // checkKnown refuses values that an enum does not define, unless a peer has sent them.
 func checkKnown[E codec.Name](pointer string, value E) *flaw {
 	if !value.Known() && !codec.WasRead(value) {
-		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of %T, which go doc lists", string(value), value)}
+		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of %T: %s", string(value), value, enumNames(value))}
 	}
 	return nil
+}
+
+// maxListed is how many values an error lists.
+const maxListed = 20
+
+// notOffered says that the peer does not offer a value, and which ones it offers.
+func notOffered[T ~string](pointer string, value T, what string, offered []T) *flaw {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%.64q is not %s", string(value), what)
+	if len(offered) == 0 {
+		b.WriteString(", which has none")
+	}
+	for i, v := range offered {
+		switch i {
+		case 0:
+			b.WriteString(": ")
+		case maxListed:
+			fmt.Fprintf(&b, " and %d more", len(offered)-i)
+			return &flaw{pointer, b.String()}
+		default:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.64q", string(v))
+	}
+	return &flaw{pointer, b.String()}
 }
 
 // checkUnlessEmpty is checkKnown for a member that may be left out.

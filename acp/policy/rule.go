@@ -376,6 +376,12 @@ type compiled struct {
 	folded      [][]string // the same, case-folded
 }
 
+// toolKinds are the kinds of tools that the protocol lists, for errors.
+var toolKinds = []acp.ToolKind{
+	acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove, acp.ToolKindSearch, acp.ToolKindExecute, acp.ToolKindThink,
+	acp.ToolKindFetch, acp.ToolKindSwitchMode, acp.ToolKindOther,
+}
+
 // compile checks a rule. home is the user's home directory, for use in patterns.
 func compile(rule Rule, home string) (*compiled, error) {
 	c := &compiled{Rule: rule}
@@ -391,7 +397,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 	case "":
 		return nil, errors.New("missing effect")
 	default:
-		return nil, fmt.Errorf("unknown effect %q", rule.Effect)
+		return nil, fmt.Errorf("unknown effect %q, want allow, ask or reject", rule.Effect)
 	}
 	for name, texts := range map[string][]string{
 		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands, "line": rule.Lines,
@@ -410,7 +416,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 	}
 	for _, kind := range rule.Kinds {
 		if !kind.Known() {
-			return nil, fmt.Errorf("unknown kind %q", kind)
+			return nil, fmt.Errorf("unknown kind %q, want one of %v", kind, toolKinds)
 		}
 	}
 	var err error

@@ -28,7 +28,7 @@ func TestParseErrors(t *testing.T) {
 		"{\"rules\": [\n{\"effect\": \"allow\", \"agent\": [\"a\"]}]}":                           "line 2: a rule that allows needs",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"Kind\": [\"read\"]}]}":                           `line 2: unknown member "Kind"`,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": \"read\"}]}":                             "line 2: want a list",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": [\"raed\"]}]}":                           `line 2: unknown kind "raed"`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": [\"raed\"]}]}":                           `line 2: unknown kind "raed", want one of [read edit `,
 		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": []}]}":                                   "line 2: kind is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": []}]}":                                   "line 2: path is empty",
 		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [3]}]}":                                  "line 2: want a string",

@@ -87,19 +87,32 @@ func configOption(options []SessionConfigOption, id SessionConfigID) *SessionCon
 	return nil
 }
 
+// noConfigOption says that the session does not have a config option.
+func noConfigOption(options []SessionConfigOption, id SessionConfigID) *flaw {
+	ids := make([]SessionConfigID, len(options))
+	for i := range ids {
+		ids[i] = configID(&options[i])
+	}
+	return notOffered("/configId", id, "a config option of the session", ids)
+}
+
 // checkConfigValue refuses a value that is not one of the option's.
 func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value SessionConfigValueID) *flaw {
 	option := configOption(options, id)
 	if option == nil {
-		return &flaw{"/configId", "not a config option of the session"}
+		return noConfigOption(options, id)
 	}
 	switch o := option.Variant.(type) {
 	case *SessionConfigOptionBoolean:
 		return &flaw{"/value", "the option is a boolean one"}
 	case *SessionConfigOptionSelect:
-		values, ok := o.Options.All()
-		if ok && !slices.ContainsFunc(values, func(v SessionConfigSelectOption) bool { return v.Value == value }) {
-			return &flaw{"/value", "not a value of the option"}
+		all, ok := o.Options.All()
+		values := make([]SessionConfigValueID, len(all))
+		for i := range all {
+			values[i] = all[i].Value
+		}
+		if ok && !slices.Contains(values, value) {
+			return notOffered("/value", value, fmt.Sprintf("a value of the option %.64q", string(id)), values)
 		}
 	}
 	return nil
@@ -109,7 +122,7 @@ func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value S
 func checkConfigBoolean(options []SessionConfigOption, id SessionConfigID) *flaw {
 	option := configOption(options, id)
 	if option == nil {
-		return &flaw{"/configId", "not a config option of the session"}
+		return noConfigOption(options, id)
 	}
 	if _, selects := option.Variant.(*SessionConfigOptionSelect); selects {
 		return &flaw{"/value", "the option is not a boolean one"}

@@ -376,3 +376,12 @@ func emptyID(v any) string {
 	}
 	return ""
 }
+
+// enumNames returns the values that the schema lists for the type of v.
+func enumNames(v any) string {
+	switch v.(type) {
+	case ElicitationSchemaType:
+		return "object"
+	}
+	return ""
+}

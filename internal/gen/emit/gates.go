@@ -25,6 +25,27 @@ func (g *generator) gates(f *jen.File) {
 		g.derive(f, r, caps, groups)
 	}
 	g.emptyIDs(f)
+	g.enumNames(f)
+}
+
+// enumNames writes the function that lists the values of an enum, for errors.
+func (g *generator) enumNames(f *jen.File) {
+	var cases []jen.Code
+	for _, d := range g.pkg.Decls {
+		d, ok := d.(*model.Enum)
+		if !ok || !d.Closed() {
+			continue
+		}
+		names := make([]string, len(d.Values))
+		for i, v := range d.Values {
+			names[i] = v.Value.(string)
+		}
+		cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Return(jen.Lit(strings.Join(names, ", ")))))
+	}
+	add(f, jen.Comment("// enumNames returns the values that the schema lists for the type of v."),
+		jen.Func().Id("enumNames").Params(jen.Id("v").Any()).String().Block(
+			jen.Switch(jen.Id("v").Assert(jen.Type())).Block(cases...),
+			jen.Return(jen.Lit(""))))
 }
 
 // emptyIDs writes the function that finds required ids that are empty: the schema allows them, but they identify
