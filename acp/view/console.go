@@ -82,10 +82,9 @@ func (c *Console) RequestPermission(
 	}
 }
 
-// CreateElicitation serves elicitation/create, mode form: it asks for the fields one at a time, by name. An empty line
+// CreateElicitation serves elicitation/create, mode form: it asks for the [FormFields] one at a time. An empty line
 // selects the field's default value, or leaves the field out if there is none; several choices are separated by commas.
-// The patterns of strings are not checked, because they need not be valid Go regular expressions. At the end of the
-// input the question is dismissed. Other modes are declined.
+// Fields of an unknown kind are left out. At the end of the input the question is dismissed. Other modes are declined.
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {

@@ -137,7 +137,7 @@ func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
 
 // The user answers questions in lines, and is asked again when a line is no answer.
 func TestConsoleAsks(t *testing.T) {
-	typed := []string{"", "Ada", "z", "", "0", "x", "3", "", "maybe", "TRUE", "p,r", "p, q", "m", "", "0", "3", "2", "next"}
+	typed := []string{"", "Ada", "0", "x", "3", "maybe", "TRUE", "z", "", "", "p,r", "p, q", "m", "", "0", "3", "2", "next"}
 	var out strings.Builder
 	c := view.NewConsole(strings.NewReader(strings.Join(typed, "\n")), &out)
 	form := elicit(t, `{"mode":"form","message":"Well?","sessionId":"s","requestedSchema":{"type":"object","properties":{
@@ -158,7 +158,10 @@ func TestConsoleAsks(t *testing.T) {
 		}
 	}
 	answers(form, `{"action":"accept","content":{"a":"Ada","b":"y","c":3,"d":0.5,"e":true,"f":["p","q"],"g":"m"}}`)
-	const want = "\nWell?\nName: Yours\nthis field is required. Name: Yours\nb (x, y) [y]\nchoose one of the values. b (x, y) [y]\nc\n"
+	const want = "\nWell?\nName: Yours\nthis field is required. Name: Yours\nc (whole number, at least 1, at most 9)\n" +
+		"want at least 1. c (whole number, at least 1, at most 9)\nwant a whole number. c (whole number, at least 1, at most 9)\n" +
+		"e (true or false)\nwant true or false. e (true or false)\nb (x, y) [y]\nwant one of the values. b (x, y) [y]\nd (number) [0.5]\n" +
+		"f (p, q)\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("asked %q", &out)
 	}

@@ -1,13 +1,13 @@
 package view
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/mail"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,166 +17,271 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again.
+// A FormField is a field of a form, for user interfaces that ask for its value. Its texts are the agent's: see
+// [PrintableLine].
+type FormField struct {
+	// Name is its key in the content of the answer.
+	Name string
+	// Title is the Name if the form has no title for the field.
+	Title, Description string
+	// Limits describes what the field takes, such as "whole number, at least 1". It may be empty.
+	Limits string
+	// Required reports that the form cannot be sent without the field.
+	Required bool
+	// Choices are the values of a field that only takes some; otherwise it is nil.
+	Choices []acp.EnumOption
+	// Default is the answer that the field begins with, as Value takes it.
+	Default []string
+	// Schema is the field as the agent describes it. Its variant is the kind of the field.
+	Schema acp.ElicitationPropertySchema
+}
+
+// FormFields returns the fields of a form: the required ones in the agent's order, and then the others by name, because
+// the fields themselves have no order.
+func FormFields(schema *acp.ElicitationSchema) []*FormField {
+	required := schema.Required.Value()
+	var fields []*FormField
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		f := newFormField(schema.Properties[name])
+		if f.Title == "" {
+			f.Title = name
+		}
+		f.Name, f.Required = name, slices.Contains(required, name)
+		fields = append(fields, f)
+	}
+	place := func(f *FormField) int {
+		if i := slices.Index(required, f.Name); i >= 0 {
+			return i
+		}
+		return len(required)
+	}
+	slices.SortStableFunc(fields, func(a, b *FormField) int { return place(a) - place(b) })
+	return fields
+}
+
+func newFormField(schema acp.ElicitationPropertySchema) *FormField {
+	f := &FormField{Schema: schema}
+	describe := func(title, description acp.Opt[string]) { f.Title, f.Description = title.Value(), description.Value() }
+	values := func(values []string) {
+		for _, v := range values {
+			f.Choices = append(f.Choices, acp.EnumOption{Const: v, Title: v})
+		}
+	}
+	switch s := schema.Variant.(type) {
+	case *acp.ElicitationPropertySchemaString:
+		describe(s.Title, s.Description)
+		f.Default = preset(s.Default)
+		values(s.Enum.Value())
+		f.Choices = append(f.Choices, s.OneOf.Value()...)
+		if format, ok := s.Format.Get(); ok {
+			f.Limits = "format: " + string(format)
+		}
+	case *acp.ElicitationPropertySchemaBoolean:
+		describe(s.Title, s.Description)
+		f.Limits, f.Default = "true or false", preset(s.Default)
+	case *acp.ElicitationPropertySchemaInteger:
+		describe(s.Title, s.Description)
+		f.Limits, f.Default = bounds("whole number", s.Minimum, s.Maximum), preset(s.Default)
+	case *acp.ElicitationPropertySchemaNumber:
+		describe(s.Title, s.Description)
+		f.Limits, f.Default = bounds("number", s.Minimum, s.Maximum), preset(s.Default)
+	case *acp.ElicitationPropertySchemaArray:
+		describe(s.Title, s.Description)
+		f.Limits, f.Default = strings.TrimPrefix(bounds("", s.MinItems, s.MaxItems), ", "), s.Default.Value()
+		switch items := s.Items.Variant.(type) {
+		case *acp.MultiSelectItemsString:
+			values(items.Enum)
+		case *acp.MultiSelectItemsTitled:
+			f.Choices = items.AnyOf
+		}
+	}
+	return f
+}
+
+// preset returns a default as the user would type it.
+func preset[T any](value acp.Opt[T]) []string {
+	v, ok := value.Get()
+	if text := fmt.Sprint(v); ok && text != "" {
+		return []string{text}
+	}
+	return nil
+}
+
+// Value returns what the form's answer has for the field. An array takes any number of its choices, other fields take one
+// text, such as "true" for a boolean. The error says what the field takes; it matches [acp.ErrUnsupported] if the kind of
+// the field is not known: leave it out, or decline the form. Whether the field may be empty is up to the caller.
+func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue, err error) {
+	text := strings.Join(answers, " ")
+	switch s := f.Schema.Variant.(type) {
+	case *acp.ElicitationPropertySchemaString:
+		if len(f.Choices) == 0 {
+			return acp.NewElicitationContentValueString(text), checkText(s, text)
+		}
+		return acp.NewElicitationContentValueString(text), f.checkChoices(text)
+	case *acp.ElicitationPropertySchemaBoolean:
+		on, err := strconv.ParseBool(strings.ToLower(text))
+		if err != nil {
+			err = errors.New("want true or false")
+		}
+		return acp.NewElicitationContentValueBoolean(on), err
+	case *acp.ElicitationPropertySchemaInteger:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return value, errors.New("want a whole number")
+		}
+		return acp.NewElicitationContentValueInteger(n), inside(n, s.Minimum, s.Maximum)
+	case *acp.ElicitationPropertySchemaNumber:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) { // which JSON does not have
+			return value, errors.New("want a number")
+		}
+		return acp.NewElicitationContentValueNumber(n), inside(n, s.Minimum, s.Maximum)
+	case *acp.ElicitationPropertySchemaArray:
+		if _, unknown := s.Items.Variant.(*acp.MultiSelectItemsUnknown); !unknown {
+			err := errors.Join(f.checkChoices(answers...), inside(uint64(len(answers)), s.MinItems, s.MaxItems))
+			return acp.NewElicitationContentValueStringArray(append([]string{}, answers...)), err
+		}
+	}
+	return value, fmt.Errorf("a field of an unknown kind: %w", acp.ErrUnsupported)
+}
+
+// checkChoices checks that values are among the choices.
+func (f *FormField) checkChoices(values ...string) error {
+	for _, v := range values {
+		if !slices.ContainsFunc(f.Choices, func(o acp.EnumOption) bool { return o.Const == v }) {
+			return errors.New("want one of the values")
+		}
+	}
+	return nil
+}
+
+// checkText checks a text that is not one of some choices.
+func checkText(s *acp.ElicitationPropertySchemaString, text string) error {
+	if err := inside(uint64(utf8.RuneCountInString(text)), widen(s.MinLength), widen(s.MaxLength)); err != nil {
+		return fmt.Errorf("%w characters", err)
+	}
+	if pattern, ok := s.Pattern.Get(); ok {
+		// Patterns that Go cannot compile are left to the agent.
+		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
+			return fmt.Errorf("want a match for %s", PrintableLine(pattern))
+		}
+	}
+	switch s.Format.Value() {
+	case acp.StringFormatEmail:
+		if a, err := mail.ParseAddress(text); err != nil || a.Address != text { // without a name
+			return errors.New("want an e-mail address")
+		}
+	case acp.StringFormatURI:
+		if u, err := url.Parse(text); err != nil || !u.IsAbs() {
+			return errors.New("want a URI such as https://example.com")
+		}
+	case acp.StringFormatDate:
+		if _, err := time.Parse(time.DateOnly, text); err != nil {
+			return errors.New("want a date such as 2026-01-31")
+		}
+	case acp.StringFormatDateTime:
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			return errors.New("want a time such as 2026-01-31T12:00:00Z")
+		}
+	}
+	return nil
+}
+
+func widen(n acp.Opt[uint32]) (wide acp.Opt[uint64]) {
+	if v, ok := n.Get(); ok {
+		wide = acp.Some(uint64(v))
+	}
+	return wide
+}
+
+// inside checks that a value is within bounds.
+func inside[T int64 | uint64 | float64](value T, least, most acp.Opt[T]) error {
+	if low, ok := least.Get(); ok && value < low {
+		return fmt.Errorf("want at least %v", low)
+	}
+	if high, ok := most.Get(); ok && value > high {
+		return fmt.Errorf("want at most %v", high)
+	}
+	return nil
+}
+
+// bounds describes bounds.
+func bounds[T int64 | uint64 | float64](what string, least, most acp.Opt[T]) string {
+	if low, ok := least.Get(); ok {
+		what += fmt.Sprintf(", at least %v", low)
+	}
+	if high, ok := most.Get(); ok {
+		what += fmt.Sprintf(", at most %v", high)
+	}
+	return what
+}
+
+// fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again. Fields of an
+// unknown kind are left out.
 func fill(
 	form *acp.CreateElicitationRequestForm, ask func(question string) (string, error),
 ) (map[string]acp.ElicitationContentValue, error) {
-	schema := &form.RequestedSchema
 	content := map[string]acp.ElicitationContentValue{}
-	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		f := formField(name, schema.Properties[name])
-		question := f.question
+	for _, f := range FormFields(&form.RequestedSchema) {
+		if _, err := f.Value(); errors.Is(err, acp.ErrUnsupported) {
+			continue
+		}
+		question := f.question()
 		for {
 			text, err := ask(question)
 			if err != nil {
 				return nil, err
 			}
-			text = strings.TrimSpace(text)
-			if text == "" && f.standard != "" {
-				text = f.standard
-			}
-			if text == "" && !slices.Contains(schema.Required.Value(), name) {
+			answers := f.answers(strings.TrimSpace(text))
+			if len(answers) == 0 && !f.Required {
 				break
 			}
-			value, err := f.parse(text)
+			err = errors.New("this field is required")
+			if len(answers) > 0 {
+				content[f.Name], err = f.Value(answers...)
+			}
 			if err == nil {
-				content[name] = value
 				break
 			}
-			question = fmt.Sprintf("%v. %s", err, f.question)
+			question = fmt.Sprintf("%v. %s", err, f.question())
 		}
 	}
 	return content, nil
 }
 
-// field is a field of a form.
-type field struct {
-	question string
-	standard string // the default value, as the user would type it
-	parse    func(text string) (acp.ElicitationContentValue, error)
+// answers returns what a line of the user means; nothing if it is no answer.
+func (f *FormField) answers(line string) []string {
+	if line == "" {
+		return f.Default
+	}
+	if _, several := f.Schema.Variant.(*acp.ElicitationPropertySchemaArray); !several {
+		return []string{line}
+	}
+	answers := strings.Split(line, ",")
+	for i := range answers {
+		answers[i] = strings.TrimSpace(answers[i])
+	}
+	return answers
 }
 
-var errNoChoice = errors.New("choose one of the values")
-
-func formField(name string, schema acp.ElicitationPropertySchema) (f field) {
-	var title, description acp.Opt[string]
-	var values []string
-	switch s := schema.Variant.(type) {
-	case *acp.ElicitationPropertySchemaBoolean:
-		title, description = s.Title, s.Description
-		if on, ok := s.Default.Get(); ok {
-			f.standard = strconv.FormatBool(on)
-		}
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			on, err := strconv.ParseBool(strings.ToLower(text))
-			if err != nil {
-				err = errors.New("type true or false")
-			}
-			return acp.NewElicitationContentValueBoolean(on), err
-		}
-	case *acp.ElicitationPropertySchemaInteger:
-		title, description = s.Title, s.Description
-		if n, ok := s.Default.Get(); ok {
-			f.standard = strconv.FormatInt(n, 10)
-		}
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || n < s.Minimum.Or(n) || n > s.Maximum.Or(n) {
-				err = errors.New("type a whole number that the form allows")
-			}
-			return acp.NewElicitationContentValueInteger(n), err
-		}
-	case *acp.ElicitationPropertySchemaNumber:
-		title, description = s.Title, s.Description
-		if n, ok := s.Default.Get(); ok {
-			f.standard = strconv.FormatFloat(n, 'g', -1, 64)
-		}
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < s.Minimum.Or(n) || n > s.Maximum.Or(n) {
-				err = errors.New("type a number that the form allows")
-			}
-			return acp.NewElicitationContentValueNumber(n), err
-		}
-	case *acp.ElicitationPropertySchemaArray:
-		title, description, f.standard = s.Title, s.Description, strings.Join(s.Default.Value(), ",")
-		switch items := s.Items.Variant.(type) {
-		case *acp.MultiSelectItemsString:
-			values = items.Enum
-		case *acp.MultiSelectItemsTitled:
-			values = constants(items.AnyOf)
-		}
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			var chosen []string
-			for value := range strings.SplitSeq(text, ",") {
-				chosen = append(chosen, strings.TrimSpace(value))
-			}
-			n := uint64(len(chosen))
-			if slices.ContainsFunc(chosen, func(value string) bool { return !slices.Contains(values, value) }) ||
-				n < s.MinItems.Or(n) || n > s.MaxItems.Or(n) {
-				return acp.ElicitationContentValue{}, errors.New("choose as many of the values as the form allows")
-			}
-			return acp.NewElicitationContentValueStringArray(chosen), nil
-		}
-	case *acp.ElicitationPropertySchemaString:
-		title, description, f.standard = s.Title, s.Description, s.Default.Value()
-		values = append(slices.Clone(s.Enum.Value()), constants(s.OneOf.Value())...)
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			var err error
-			if values != nil && !slices.Contains(values, text) {
-				err = errNoChoice
-			} else if text == "" {
-				err = errors.New("this field is required")
-			} else if n, m := s.MinLength.Or(0), s.MaxLength.Or(math.MaxUint32); !between(utf8.RuneCountInString(text), n, m) {
-				err = errors.New("type a text whose length the form allows")
-			} else if format := s.Format.Value(); !formatted(text, format) {
-				err = fmt.Errorf("type a text of the format %s", format)
-			}
-			return acp.NewElicitationContentValueString(text), err
-		}
-	default:
-		f.parse = func(text string) (acp.ElicitationContentValue, error) {
-			return acp.NewElicitationContentValueString(text), nil
-		}
+// question returns the question for the field, on one line.
+func (f *FormField) question() string {
+	question := f.Title
+	if f.Description != "" {
+		question += ": " + f.Description
 	}
-	f.question = PrintableLine(cmp.Or(title.Value(), name))
-	if description.Value() != "" {
-		f.question += ": " + PrintableLine(description.Value())
+	var notes []string
+	for _, o := range f.Choices {
+		notes = append(notes, o.Const)
 	}
-	if values != nil {
-		f.question += " (" + PrintableLine(strings.Join(values, ", ")) + ")"
+	if f.Limits != "" {
+		notes = append(notes, f.Limits)
 	}
-	if f.standard != "" {
-		f.question += " [" + PrintableLine(f.standard) + "]"
+	if notes != nil {
+		question += " (" + strings.Join(notes, ", ") + ")"
 	}
-	return f
-}
-
-// constants returns the values of titled choices.
-func constants(options []acp.EnumOption) (values []string) {
-	for _, o := range options {
-		values = append(values, o.Const)
+	if len(f.Default) > 0 {
+		question += " [" + strings.Join(f.Default, ",") + "]"
 	}
-	return values
-}
-
-func between(n int, low, high uint32) bool {
-	return uint64(low) <= uint64(n) && uint64(n) <= uint64(high)
-}
-
-// formatted reports whether a text has a format. It returns true for unknown formats.
-func formatted(text string, format acp.StringFormat) bool {
-	var err error
-	switch format {
-	case acp.StringFormatEmail:
-		_, err = mail.ParseAddress("<" + text + ">") // without a name
-	case acp.StringFormatURI:
-		u, e := url.Parse(text)
-		return e == nil && u.IsAbs()
-	case acp.StringFormatDate:
-		_, err = time.Parse(time.DateOnly, text)
-	case acp.StringFormatDateTime:
-		_, err = time.Parse(time.RFC3339, text)
-	}
-	return err == nil
+	return PrintableLine(question)
 }

@@ -61,7 +61,7 @@ func TestForms(t *testing.T) {
 	p := start(t, nil, append([]string{"-check", "-warnings"}, reference(t)...)...)
 	p.say(t, "form", "1", "name=", "colour=pink", "colour=blue", "name = Ann", "nonsense=1", "1", "form", "2", "link", "x", "1", "link", "2", "form")
 	got, status := p.finish(t) // the end of the input dismisses the last one
-	inOrder(t, got, "colour (Your favourite colour) red or green or blue: red", "missing: name", "name: too long", "colour: want one of those", "Hello Ann, who likes blue.",
+	inOrder(t, got, "colour (Your favourite colour) red green blue: red", "missing: name", "name: want at least", "colour: want one of the values", "Hello Ann, who likes blue.",
 		"go on without an answer", "https://example.com/welcome", "stopReason: end_turn", "go on without an answer", "go on without an answer")
 	if status != 0 || !strings.HasSuffix(got, " 0 findings\n") {
 		t.Errorf("ended with status %d", status)
@@ -69,44 +69,6 @@ func TestForms(t *testing.T) {
 	p = start(t, nil, append([]string{"-check", "-reject", "-p", "form link"}, reference(t)...)...)
 	got, _ = p.finish(t)
 	inOrder(t, got, "go on without an answer", "go on without an answer")
-}
-
-// TestFields: what a field takes.
-func TestFields(t *testing.T) {
-	small, large := acp.Some[int64](-2), acp.Some[int64](7)
-	for name, test := range map[string]struct {
-		field        *field
-		right, wrong []string
-	}{
-		"text": {newField(acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{MinLength: acp.Some[uint32](2), MaxLength: acp.Some[uint32](3), Pattern: acp.Some("^é")})),
-			[]string{"éa", "éab"}, []string{"", "é", "éabc", "ab"}},
-		"pattern of another language": {newField(acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{Pattern: acp.Some(`(?=x)`)})), []string{"y"}, nil},
-		"titled choice": {newField(acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{OneOf: acp.Some([]acp.EnumOption{{Const: "a", Title: "A"}})})),
-			[]string{"a"}, []string{"A", ""}},
-		"boolean": {newField(acp.NewElicitationPropertySchemaBoolean(acp.BooleanPropertySchema{})), []string{"true", "false"}, []string{"", "maybe"}},
-		"integer": {newField(acp.NewElicitationPropertySchemaInteger(acp.IntegerPropertySchema{Minimum: small, Maximum: large})), []string{"-2", "7"}, []string{"-3", "8", "1.5", "x"}},
-		"number":  {newField(acp.NewElicitationPropertySchemaNumber(acp.NumberPropertySchema{Maximum: acp.Some(1.5)})), []string{"1.5", "-1e9"}, []string{"1.6", "x"}},
-		"any of": {newField(acp.NewElicitationPropertySchemaArray(acp.MultiSelectPropertySchema{
-			Items: acp.NewMultiSelectItemsString(acp.StringMultiSelectItems{Enum: []string{"a", "b"}}), MinItems: acp.Some[uint64](1),
-		})), []string{"a", "b a"}, []string{"", "c"}},
-		"titled any of": {newField(acp.NewElicitationPropertySchemaArray(acp.MultiSelectPropertySchema{
-			Items: acp.NewMultiSelectItemsTitled(acp.TitledMultiSelectItems{AnyOf: []acp.EnumOption{{Const: "a", Title: "A"}}}),
-		})), []string{"a", ""}, []string{"A"}},
-	} {
-		for _, text := range test.right {
-			if _, err := test.field.parse(text); err != nil {
-				t.Errorf("%s: %q: %v", name, text, err)
-			}
-		}
-		for _, text := range test.wrong {
-			if value, err := test.field.parse(text); err == nil {
-				t.Errorf("%s: %q is taken as %v", name, text, value)
-			}
-		}
-	}
-	if f := newField(acp.ElicitationPropertySchema{Variant: &acp.ElicitationPropertySchemaUnknown{Tag: "_mood"}}); f != nil {
-		t.Errorf("got %+v of an unknown kind", f)
-	}
 }
 
 // loginAgent is an agent whose users log in in a terminal: their name goes into a file.

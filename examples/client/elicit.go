@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // elicit serves elicitation/create. It answers "cancel" if there is no user to ask.
@@ -40,20 +36,22 @@ func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateEli
 
 // fillIn asks the user to fill in a form, whose fields begin with their defaults.
 func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.CreateElicitationResponse, error) {
-	form := map[string]*field{}
+	form := map[string]*view.FormField{}
 	content := map[string]acp.ElicitationContentValue{}
-	names := slices.Sorted(maps.Keys(schema.Properties))
-	for _, name := range names {
-		f := newField(schema.Properties[name])
-		if f == nil { // a field of an unknown kind (SCH-10)
+	for _, f := range view.FormFields(&schema) {
+		if _, err := f.Value(); errors.Is(err, acp.ErrUnsupported) { // SCH-10
 			t.printer.line("  The form has a field that this client does not know.")
 			return acp.NewCreateElicitationResponseDecline(), nil
 		}
-		form[name] = f
-		if value, err := f.parse(f.preset); f.preset != "" && err == nil {
-			content[name] = value
+		form[f.Name] = f
+		if value, err := f.Value(f.Default...); len(f.Default) > 0 && err == nil {
+			content[f.Name] = value
 		}
-		t.printer.line("  %s (%s) %s: %s", name, f.title, f.hint, f.preset)
+		hint := f.Limits
+		for _, choice := range f.Choices {
+			hint += " " + choice.Const
+		}
+		t.printer.line("  %s (%s) %s: %s", f.Name, f.Title, strings.TrimSpace(hint), strings.Join(f.Default, " "))
 	}
 	for {
 		answer, err := t.decide(ctx, "  1. send  2. decline  or NAME=VALUE: ")
@@ -64,7 +62,11 @@ func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.Cr
 		name = strings.TrimSpace(name)
 		switch f := form[name]; {
 		case filled && f != nil:
-			value, err := f.parse(strings.TrimSpace(text))
+			answers := []string{strings.TrimSpace(text)}
+			if _, several := f.Schema.Variant.(*acp.ElicitationPropertySchemaArray); several {
+				answers = strings.Fields(text)
+			}
+			value, err := f.Value(answers...)
 			if err != nil {
 				t.printer.line("  %s: %v", name, err)
 				continue
@@ -115,91 +117,4 @@ func (t *talk) decide(ctx context.Context, question string) (string, error) {
 	}
 	answer, err := t.ask(ctx, question, true)
 	return strings.TrimSpace(answer), err
-}
-
-// field is a field of a form.
-type field struct {
-	title, hint, preset string
-	parse               func(text string) (acp.ElicitationContentValue, error)
-}
-
-// newField returns a property as a field, or nil if it is of an unknown kind.
-func newField(property acp.ElicitationPropertySchema) *field {
-	switch p := property.Variant.(type) {
-	case *acp.ElicitationPropertySchemaString:
-		choices := slices.Clone(p.Enum.Value())
-		for _, o := range p.OneOf.Value() {
-			choices = append(choices, o.Const)
-		}
-		return &field{p.Title.Value(), strings.Join(choices, " or "), p.Default.Value(), func(text string) (acp.ElicitationContentValue, error) {
-			n := utf8.RuneCountInString(text)
-			matches := true
-			if pattern, ok := p.Pattern.Get(); ok {
-				// Patterns that Go cannot parse are left to the agent.
-				if re, err := regexp.Compile(pattern); err == nil {
-					matches = re.MatchString(text)
-				}
-			}
-			switch longest, bounded := p.MaxLength.Get(); {
-			case len(choices) > 0 && !slices.Contains(choices, text):
-				return acp.ElicitationContentValue{}, errors.New("want one of those")
-			case n < int(p.MinLength.Value()) || bounded && n > int(longest) || !matches:
-				return acp.ElicitationContentValue{}, errors.New("too long, too short, or not of the form that is wanted")
-			}
-			return acp.NewElicitationContentValueString(text), nil
-		}}
-	case *acp.ElicitationPropertySchemaBoolean:
-		return &field{p.Title.Value(), "true or false", preset(p.Default), func(text string) (acp.ElicitationContentValue, error) {
-			value, err := strconv.ParseBool(text)
-			return acp.NewElicitationContentValueBoolean(value), err
-		}}
-	case *acp.ElicitationPropertySchemaInteger:
-		return &field{p.Title.Value(), "a whole number", preset(p.Default), func(text string) (acp.ElicitationContentValue, error) {
-			value, err := strconv.ParseInt(text, 10, 64)
-			return acp.NewElicitationContentValueInteger(value), errors.Join(err, inside(value, p.Minimum, p.Maximum))
-		}}
-	case *acp.ElicitationPropertySchemaNumber:
-		return &field{p.Title.Value(), "a number", preset(p.Default), func(text string) (acp.ElicitationContentValue, error) {
-			value, err := strconv.ParseFloat(text, 64)
-			return acp.NewElicitationContentValueNumber(value), errors.Join(err, inside(value, p.Minimum, p.Maximum))
-		}}
-	case *acp.ElicitationPropertySchemaArray:
-		var choices []string
-		switch items := p.Items.Variant.(type) {
-		case *acp.MultiSelectItemsString:
-			choices = items.Enum
-		case *acp.MultiSelectItemsTitled:
-			for _, o := range items.AnyOf {
-				choices = append(choices, o.Const)
-			}
-		}
-		return &field{p.Title.Value(), "any of " + strings.Join(choices, " "), strings.Join(p.Default.Value(), " "), func(text string) (acp.ElicitationContentValue, error) {
-			values := strings.Fields(text)
-			for _, v := range values {
-				if !slices.Contains(choices, v) {
-					return acp.ElicitationContentValue{}, fmt.Errorf("%q is none of those", v)
-				}
-			}
-			return acp.NewElicitationContentValueStringArray(values), inside(uint64(len(values)), p.MinItems, p.MaxItems)
-		}}
-	}
-	return nil
-}
-
-// preset returns a default in the form that the user would type.
-func preset[T any](value acp.Opt[T]) string {
-	if v, ok := value.Get(); ok {
-		return fmt.Sprint(v)
-	}
-	return ""
-}
-
-// inside returns an error if a value is out of bounds.
-func inside[T int64 | uint64 | float64](value T, least, most acp.Opt[T]) error {
-	low, bounded := least.Get()
-	high, capped := most.Get()
-	if bounded && value < low || capped && value > high {
-		return errors.New("too much, or too little")
-	}
-	return nil
 }

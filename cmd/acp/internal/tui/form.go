@@ -3,22 +3,17 @@ package tui
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net/mail"
-	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
@@ -41,17 +36,14 @@ type formMsg struct {
 	msg  tea.Msg
 }
 
-// field is a field of a form: the user's answer, as text or as choices.
+// field is a field of a form, with the user's answer as text or as choices.
 type field struct {
-	name, title, about string
-	required           bool
-	kind               fieldKind
-	choices            []choice
-	text               string
-	on                 bool
-	chosen             []string
-	check              func(text string) error
-	least, most        int // the number of choices; most is 0 if there is no limit
+	*view.FormField
+	about  string
+	kind   fieldKind
+	text   string
+	on     bool
+	chosen []string
 }
 
 // choice is something to choose: the value that is sent, and the label that the user sees.
@@ -60,9 +52,7 @@ type choice struct{ value, label string }
 type fieldKind int
 
 const (
-	textField fieldKind = iota
-	integerField
-	numberField
+	textField fieldKind = iota // also of numbers
 	booleanField
 	selectField // one of several values
 	multiField  // any of several values
@@ -82,7 +72,7 @@ func tooLarge(schema *acp.ElicitationSchema) error {
 	}
 	choices := 0
 	for _, f := range fieldsOf(schema) {
-		choices += len(f.choices)
+		choices += len(f.Choices)
 	}
 	if choices > maxChoices {
 		return fmt.Errorf("it has %d choices", choices)
@@ -90,94 +80,37 @@ func tooLarge(schema *acp.ElicitationSchema) error {
 	return nil
 }
 
-// fieldsOf returns the fields of a schema, required ones first. A schema is a JSON object, which has no order.
+// fieldsOf returns the fields of a schema.
 func fieldsOf(schema *acp.ElicitationSchema) []*field {
-	required := schema.Required.Value()
 	var fields []*field
-	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		f := newField(schema.Properties[name])
-		f.name, f.required = name, slices.Contains(required, name)
-		if f.title == "" {
-			f.title = name
-		}
-		fields = append(fields, f)
+	for _, f := range view.FormFields(schema) {
+		fields = append(fields, newField(f))
 	}
-	slices.SortStableFunc(fields, func(a, b *field) int {
-		place := func(f *field) int {
-			if i := slices.Index(required, f.name); i >= 0 {
-				return i
-			}
-			return len(required)
-		}
-		return place(a) - place(b)
-	})
 	return fields
 }
 
-func newField(property acp.ElicitationPropertySchema) *field {
-	switch p := property.Variant.(type) {
-	case *acp.ElicitationPropertySchemaString:
-		f := &field{title: p.Title.Value(), about: p.Description.Value(), text: p.Default.Value()}
-		for _, v := range p.Enum.Value() {
-			f.choices = append(f.choices, choice{v, v})
-		}
-		for _, o := range p.OneOf.Value() {
-			f.choices = append(f.choices, choice{o.Const, o.Title})
-		}
-		if len(f.choices) > 0 {
-			f.kind = selectField
-			return f
-		}
-		f.check = func(text string) error { return checkString(p, text) }
-		if !harmless(f.text) {
-			f.text, f.about = "", join(f.about, "the agent's default is not plain text: "+f.text)
-		}
-		if format, ok := p.Format.Get(); ok {
-			f.about = join(f.about, "format: "+string(format))
-		}
-		return f
-	case *acp.ElicitationPropertySchemaBoolean:
-		return &field{title: p.Title.Value(), about: p.Description.Value(), kind: booleanField, on: p.Default.Value()}
-	case *acp.ElicitationPropertySchemaInteger:
-		return &field{
-			title: p.Title.Value(), about: join(p.Description.Value(), bounds("whole number", p.Minimum, p.Maximum)), kind: integerField, text: preset(p.Default),
-			check: func(text string) error {
-				n, err := strconv.ParseInt(text, 10, 64)
-				if err != nil {
-					return errors.New("want a whole number")
-				}
-				return inside(n, p.Minimum, p.Maximum)
-			},
-		}
-	case *acp.ElicitationPropertySchemaNumber:
-		return &field{
-			title: p.Title.Value(), about: join(p.Description.Value(), bounds("number", p.Minimum, p.Maximum)), kind: numberField, text: preset(p.Default),
-			check: func(text string) error {
-				n, err := strconv.ParseFloat(text, 64)
-				if err != nil || n != n || n-n != 0 { // JSON has neither NaN nor infinity
-					return errors.New("want a number")
-				}
-				return inside(n, p.Minimum, p.Maximum)
-			},
-		}
-	case *acp.ElicitationPropertySchemaArray:
-		f := &field{title: p.Title.Value(), about: p.Description.Value(), kind: multiField, chosen: p.Default.Value()}
-		f.least, f.most = int(min(p.MinItems.Value(), 1<<20)), int(min(p.MaxItems.Value(), 1<<20))
-		switch items := p.Items.Variant.(type) {
-		case *acp.MultiSelectItemsString:
-			for _, v := range items.Enum {
-				f.choices = append(f.choices, choice{v, v})
-			}
-		case *acp.MultiSelectItemsTitled:
-			for _, o := range items.AnyOf {
-				f.choices = append(f.choices, choice{o.Const, o.Title})
-			}
-		default:
-			f.kind = unknownField
-		}
-		return f
+func newField(f *view.FormField) *field {
+	d := &field{FormField: f, about: join(f.Description, f.Limits)}
+	preset := strings.Join(f.Default, " ")
+	if _, err := f.Value(); errors.Is(err, acp.ErrUnsupported) {
+		d.kind = unknownField
+		return d
 	}
-	return &field{kind: unknownField}
+	switch f.Schema.Variant.(type) {
+	case *acp.ElicitationPropertySchemaBoolean:
+		d.kind, d.on, d.about = booleanField, preset == "true", f.Description
+	case *acp.ElicitationPropertySchemaArray:
+		d.kind, d.chosen = multiField, f.Default
+	default:
+		if len(f.Choices) > 0 {
+			d.kind, d.text = selectField, preset
+		} else if !harmless(preset) {
+			d.about = join(d.about, "the agent's default is not plain text: "+preset)
+		} else {
+			d.text = preset
+		}
+	}
+	return d
 }
 
 // join joins two texts that may be empty.
@@ -188,118 +121,42 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// checkString checks a text.
-func checkString(p *acp.ElicitationPropertySchemaString, text string) error {
-	n := utf8.RuneCountInString(text)
-	if least := int(p.MinLength.Value()); n < least {
-		return fmt.Errorf("want at least %d characters", least)
-	}
-	if most, ok := p.MaxLength.Get(); ok && n > int(most) {
-		return fmt.Errorf("want at most %d characters", most)
-	}
-	if pattern, ok := p.Pattern.Get(); ok {
-		// Patterns that Go cannot compile are left to the agent.
-		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
-			return fmt.Errorf("want a match for %s", clean(pattern))
-		}
-	}
-	switch p.Format.Value() {
-	case acp.StringFormatEmail:
-		if a, err := mail.ParseAddress(text); err != nil || a.Address != text {
-			return errors.New("want an e-mail address")
-		}
-	case acp.StringFormatURI:
-		if u, err := url.Parse(text); err != nil || u.Scheme == "" {
-			return errors.New("want a URI such as https://example.com")
-		}
-	case acp.StringFormatDate:
-		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return errors.New("want a date such as 2026-01-31")
-		}
-	case acp.StringFormatDateTime:
-		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			return errors.New("want a time such as 2026-01-31T12:00:00Z")
-		}
-	}
-	return nil
-}
-
-// preset returns a default as the user would type it.
-func preset[T any](value acp.Opt[T]) string {
-	if v, ok := value.Get(); ok {
-		return fmt.Sprint(v)
-	}
-	return ""
-}
-
-// inside checks that a value is within bounds.
-func inside[T int64 | float64](value T, least, most acp.Opt[T]) error {
-	if low, ok := least.Get(); ok && value < low {
-		return fmt.Errorf("want at least %v", low)
-	}
-	if high, ok := most.Get(); ok && value > high {
-		return fmt.Errorf("want at most %v", high)
-	}
-	return nil
-}
-
-// bounds describes the bounds of a number.
-func bounds[T int64 | float64](what string, least, most acp.Opt[T]) string {
-	if low, ok := least.Get(); ok {
-		what += fmt.Sprintf(", at least %v", low)
-	}
-	if high, ok := most.Get(); ok {
-		what += fmt.Sprintf(", at most %v", high)
-	}
-	return what
-}
-
 // valid checks the user's text. A field that is not required may be left empty.
 func (f *field) valid(text string) error {
-	if text == "" {
-		if f.required && f.check != nil && f.kind == textField {
-			return f.check(text) // the empty text may be valid
-		}
-		if f.required {
-			return errors.New("an answer is required")
-		}
+	if text == "" && !f.Required {
 		return nil
 	}
-	if f.check != nil {
-		return f.check(text)
+	if text == "" && f.kind != textField { // the empty text may be valid
+		return errors.New("an answer is required")
 	}
-	return nil
+	_, err := f.Value(text)
+	return err
 }
 
 // validChoices checks the user's choices.
 func (f *field) validChoices(chosen []string) error {
-	if len(chosen) == 0 && !f.required {
+	if len(chosen) == 0 && !f.Required {
 		return nil
 	}
-	if len(chosen) < f.least {
-		return fmt.Errorf("want at least %d", f.least)
-	}
-	if f.most > 0 && len(chosen) > f.most {
-		return fmt.Errorf("want at most %d", f.most)
-	}
-	return nil
+	_, err := f.Value(chosen...)
+	return err
 }
 
 // value returns the value of the field; false if it has none.
 func (f *field) value() (acp.ElicitationContentValue, bool) {
+	answers := []string{f.text}
 	switch f.kind {
 	case booleanField:
-		return acp.NewElicitationContentValueBoolean(f.on), true
+		answers[0] = strconv.FormatBool(f.on)
 	case multiField:
-		return acp.NewElicitationContentValueStringArray(append([]string{}, f.chosen...)), f.required || len(f.chosen) > 0
-	case integerField:
-		n, err := strconv.ParseInt(f.text, 10, 64)
-		return acp.NewElicitationContentValueInteger(n), err == nil
-	case numberField:
-		n, err := strconv.ParseFloat(f.text, 64)
-		return acp.NewElicitationContentValueNumber(n), err == nil
+		answers = f.chosen
+	case textField, selectField:
+		if f.text == "" && !f.Required {
+			return acp.ElicitationContentValue{}, false
+		}
 	}
-	return acp.NewElicitationContentValueString(f.text), f.required || f.text != ""
+	value, err := f.Value(answers...)
+	return value, err == nil && (len(answers) > 0 || f.Required)
 }
 
 // acceptFields returns the answer of a completed form.
@@ -307,7 +164,7 @@ func acceptFields(fields []*field) *acp.CreateElicitationResponse {
 	content := map[string]acp.ElicitationContentValue{}
 	for _, f := range fields {
 		if value, ok := f.value(); ok {
-			content[f.name] = value
+			content[f.Name] = value
 		}
 	}
 	res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)})
@@ -342,8 +199,8 @@ func newForm(asked *talk.Elicitation, answer func(*acp.CreateElicitationResponse
 
 // huh returns the field for package huh.
 func (f *field) huh() huh.Field {
-	title := clean(f.title)
-	if f.required {
+	title := clean(f.Title)
+	if f.Required {
 		title += " *"
 	}
 	about := clean(f.about)
@@ -352,17 +209,17 @@ func (f *field) huh() huh.Field {
 		return huh.NewConfirm().Title(title).Description(about).Value(&f.on)
 	case selectField:
 		var options []huh.Option[string]
-		if !f.required {
+		if !f.Required {
 			options = append(options, huh.NewOption("(no answer)", ""))
 		}
-		for _, c := range f.choices {
-			options = append(options, huh.NewOption(clean(c.label), c.value))
+		for _, c := range f.Choices {
+			options = append(options, huh.NewOption(clean(c.Title), c.Const))
 		}
 		return huh.NewSelect[string]().Title(title).Description(about).Options(options...).Value(&f.text).Height(min(len(options)+3, 10)).Validate(f.valid)
 	case multiField:
 		var options []huh.Option[string]
-		for _, c := range f.choices {
-			options = append(options, huh.NewOption(clean(c.label), c.value).Selected(slices.Contains(f.chosen, c.value)))
+		for _, c := range f.Choices {
+			options = append(options, huh.NewOption(clean(c.Title), c.Const).Selected(slices.Contains(f.chosen, c.Const)))
 		}
 		return huh.NewMultiSelect[string]().Title(title).Description(about).Options(options...).Value(&f.chosen).Height(min(len(options)+3, 10)).Validate(f.validChoices)
 	case unknownField:

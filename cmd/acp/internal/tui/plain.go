@@ -557,7 +557,7 @@ type plainForm struct {
 func (f *plainForm) ask(p *plainProgram) {
 	fields := f.dialog.fields
 	for f.at < len(fields) && fields[f.at].kind == unknownField {
-		p.print(clean(fields[f.at].title) + ": this client does not support this kind of field and leaves it out.")
+		p.print(clean(fields[f.at].Title) + ": this client does not support this kind of field and leaves it out.")
 		f.at++
 	}
 	if f.at == len(fields) {
@@ -567,16 +567,16 @@ func (f *plainForm) ask(p *plainProgram) {
 	field := fields[f.at]
 	if !f.asked {
 		f.asked = true
-		title := clean(field.title)
-		if field.required {
+		title := clean(field.Title)
+		if field.Required {
 			title += " (required)"
 		}
 		if field.about != "" {
 			title += ": " + clean(field.about)
 		}
 		p.print("", title)
-		for i, c := range field.choices {
-			p.print(fmt.Sprintf("  %d. %s", i+1, clean(c.label)))
+		for i, c := range field.Choices {
+			p.print(fmt.Sprintf("  %d. %s", i+1, clean(c.Title)))
 		}
 	}
 	hint := clean(field.text)
@@ -633,10 +633,10 @@ func (f *field) fill(text string) error {
 		var chosen []string
 		for _, w := range strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == ',' }) {
 			n, err := strconv.Atoi(w)
-			if err != nil || n < 1 || n > len(f.choices) {
-				return fmt.Errorf("want numbers from 1 to %d", len(f.choices))
+			if err != nil || n < 1 || n > len(f.Choices) {
+				return fmt.Errorf("want numbers from 1 to %d", len(f.Choices))
 			}
-			if v := f.choices[n-1].value; !slices.Contains(chosen, v) {
+			if v := f.Choices[n-1].Const; !slices.Contains(chosen, v) {
 				chosen = append(chosen, v)
 			}
 		}
