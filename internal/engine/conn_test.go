@@ -379,7 +379,7 @@ func TestDroppedMessagesAreLogged(t *testing.T) {
 	p.send(request(1, "echo", `{"n":3}`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":3}}`)
 	for _, kind := range []string{
-		"a notification that cannot be read", "a response that belongs to no request", "a line that is not a message",
+		"a notification that cannot be read", "a response that belongs to no request", "a line that is not a message, probably printed to standard output by mistake",
 	} {
 		if n := strings.Count(log.String(), "dropped "+kind); n != 1 {
 			t.Errorf("%d warnings of %s:\n%s", n, kind, log.String())

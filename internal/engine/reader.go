@@ -269,7 +269,7 @@ func (r *reader) HandleInvalid(line []byte, reason error) {
 	text := bytes.TrimSpace(line)
 	switch {
 	case len(text) > 0 && text[0] != '{' && !r.opts.SkipNoise:
-		r.drop("a line that is not a message", line, reason) // usually output that should not be there
+		r.drop("a line that is not a message, probably printed to standard output by mistake", line, reason)
 	case errors.Is(reason, wire.ErrUnknownResponse), errors.Is(reason, wire.ErrPeerComplains):
 		r.drop("a response that belongs to no request", line, reason)
 	default:

@@ -193,4 +193,10 @@ func TestTroubleModuleProxy(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	troublePage(t, "403 Forbidden")
+
+	writeFile(t, filepath.Join(dir, "main.go"), "package main\n\nimport _ \"github.com/acpgo/sdk/acp\"\n\nfunc main() {}\n")
+	if out, err := run("GOFLAGS=-mod=readonly go build ."); err == nil || !strings.Contains(out, "missing go.sum entry") {
+		t.Errorf("go build printed %s, %v", out, err)
+	}
+	troublePage(t, "missing go.sum entry")
 }
