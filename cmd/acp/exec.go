@@ -212,7 +212,7 @@ func (x *execution) readPrompt(words []string) error {
 	x.prompt = strings.Join(parts, "\n\n")
 	switch {
 	case strings.TrimSpace(x.prompt) == "":
-		return usagef("want a prompt: as words, in a file (--file), or on standard input")
+		return usagef("want a prompt: as words before --, in a file (--file), or on standard input")
 	case !utf8.ValidString(x.prompt):
 		return usagef("the prompt is not valid UTF-8")
 	}

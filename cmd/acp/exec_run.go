@@ -264,6 +264,9 @@ func (x *execution) classify(o *outcome, err error) {
 		o.status = statusUsage
 	default:
 		o.status = statusFailed
+		if e, ok := errors.AsType[*acp.Error](err); ok && e.Error() == rpc.ErrInternal.Error() && !x.f.verbose {
+			o.err = fmt.Errorf("%w; -v prints the agent's log, which may say why", err)
+		}
 	}
 }
 
