@@ -117,8 +117,17 @@ func TestServersFromNPM(t *testing.T) {
 			cmd := exec.Command(kitAgent, "-state", t.TempDir())
 			cmd.Stderr = t.Output()
 			h.dial(t, acp.Command(cmd), test.declare(t, cwd))
-			h.prompt(t, "/mcp")
-			tools := strings.Fields(strings.TrimPrefix(h.seen()[0], "agent: "))
+			var tools []string
+			for len(tools) == 0 { // a server may start more slowly than kit-agent waits
+				h.prompt(t, "/mcp")
+				for _, line := range h.seen() {
+					list, ok := strings.CutPrefix(line, "agent: ")
+					if !ok {
+						t.Fatalf("the user saw %s", line)
+					}
+					tools = strings.Fields(list)
+				}
+			}
 			if want := len(inputs[test.server]); len(tools) != want {
 				t.Errorf("%d tools, want %d: %q", len(tools), want, tools)
 			}
